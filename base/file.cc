@@ -1,0 +1,177 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kBufferBytes = 64 * 1024;
+
+void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      ThrowErrno(path, "write", errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+const char* RemedyFor(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, or write to another file system";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check the permissions";
+    case ENOENT:
+      return "check the path";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void UniqueFd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+void ThrowErrno(const fs::path& path, std::string_view what, int error_number) {
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("{}: {}: {}", path.string(), what, std::strerror(error_number)),
+              RemedyFor(error_number));
+}
+
+std::string ReadFile(const fs::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
+                RemedyFor(errno));
+  }
+  std::string content;
+  struct stat info {};
+  if (::fstat(fd.get(), &info) == 0 && info.st_size > 0) {
+    content.reserve(static_cast<size_t>(info.st_size));
+  }
+  char chunk[kBufferBytes];
+  while (true) {
+    const ssize_t got = ::read(fd.get(), chunk, sizeof chunk);
+    if (got == 0) return content;
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: read: {}", path.string(), std::strerror(errno)));
+    }
+    content.append(chunk, static_cast<size_t>(got));
+  }
+}
+
+void WriteFileAtomic(const fs::path& path, std::string_view content) {
+  PendingFile file(path);
+  try {
+    file.Append(content);
+    file.Commit();
+  } catch (...) {
+    file.Discard();
+    throw;
+  }
+}
+
+void FsyncDirectory(const fs::path& directory) {
+  const fs::path opened = directory.empty() ? fs::path(".") : directory;
+  UniqueFd fd(::open(opened.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) ThrowErrno(opened, "open", errno);
+  // Some network file systems refuse to fsync a directory; there is nothing more to do there.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    ThrowErrno(opened, "fsync", errno);
+  }
+}
+
+void MakeDirectories(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || !fs::is_directory(directory)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: cannot create this folder: {}", directory.string(),
+                            error ? error.message() : "a file of that name is in the way"),
+                "choose a folder that you may write to");
+  }
+}
+
+PendingFile::PendingFile(fs::path path) : path_(std::move(path)), part_(path_.string() + ".part") {
+  fd_.reset(::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd_) ThrowErrno(part_, "open for writing", errno);
+}
+
+void PendingFile::Append(std::string_view bytes) {
+  hasher_.Update(bytes);
+  bytes_ += bytes.size();
+  buffer_.append(bytes);
+  if (buffer_.size() >= kBufferBytes) Flush();
+}
+
+void PendingFile::Flush() {
+  WriteAll(fd_.get(), buffer_, part_);
+  buffer_.clear();
+}
+
+void PendingFile::Commit() {
+  Flush();
+  if (::fsync(fd_.get()) != 0) ThrowErrno(part_, "fsync", errno);
+  fd_.reset();
+  if (::rename(part_.c_str(), path_.c_str()) != 0) ThrowErrno(path_, "rename", errno);
+  FsyncDirectory(path_.parent_path());
+}
+
+void PendingFile::Discard() {
+  fd_.reset();
+  ::unlink(part_.c_str());
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
+                RemedyFor(errno));
+  }
+  size_ = static_cast<uint64_t>(info.st_size);
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (mapped == MAP_FAILED) {
+    size_ = 0;
+    ThrowErrno(path, "mmap", errno);
+  }
+  data_ = static_cast<const char*>(mapped);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+}
+
+}  // namespace evald

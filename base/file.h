@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/hash.h"
+
+namespace evald {
+
+/// Owns a file descriptor; closes it when destroyed.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    reset(other.release());
+    return *this;
+  }
+  ~UniqueFd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+/// Throws Error(kInfrastructure) that names the path, what was being done and errno's text.
+[[noreturn]] void ThrowErrno(const std::filesystem::path& path, std::string_view what, int error_number);
+
+/// The whole file. Throws Error(kInput) when it is missing or unreadable.
+std::string ReadFile(const std::filesystem::path& path);
+
+/// Writes `content` so that under `path` there is either the old or the whole new content, even
+/// after power loss: other name, fsync, rename, fsync of the folder.
+void WriteFileAtomic(const std::filesystem::path& path, std::string_view content);
+
+void FsyncDirectory(const std::filesystem::path& directory);
+
+/// Creates `directory` and its parents; throws Error(kUsage) naming the first that cannot be made.
+void MakeDirectories(const std::filesystem::path& directory);
+
+/// A file being written under `<path>.part`, which becomes `path` on Commit(). What is destroyed
+/// uncommitted stays as `.part`, so that its whole lines can be resumed; Discard() removes it.
+/// One thread at a time.
+class PendingFile {
+ public:
+  explicit PendingFile(std::filesystem::path path);
+
+  /// Appends; buffered up to 64 KiB. Throws Error(kInfrastructure) on a full disk or an I/O error.
+  void Append(std::string_view bytes);
+  /// Hands the buffer to the kernel, so that a crash of this process loses nothing before here.
+  void Flush();
+  /// Flush, fsync, rename to the final name, fsync of the folder.
+  void Commit();
+  void Discard();
+
+  uint64_t bytes() const { return bytes_; }
+  /// XXH3-128 of all appended bytes.
+  std::string HashHex() const { return hasher_.Hex(); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path part_;
+  UniqueFd fd_;
+  std::string buffer_;
+  uint64_t bytes_ = 0;
+  Hasher hasher_;
+};
+
+/// A read-only memory mapping of a whole file. Unmapped when destroyed.
+class MappedFile {
+ public:
+  /// Throws Error(kInput) when the file cannot be opened. An empty file maps to an empty view.
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  const char* data() const { return data_; }
+  uint64_t size() const { return size_; }
+  std::string_view view() const { return {data_, size_}; }
+
+ private:
+  const char* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+}  // namespace evald

@@ -1,0 +1,91 @@
+#include "base/jsonl.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr int kDepthMax = 200;
+
+// The nesting depth of a JSON text, counted without parsing it: a parser that recurses must not be
+// given 10^5 levels.
+bool TooDeep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDepthMax) return true;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+std::string Excerpt(std::string_view text) {
+  constexpr size_t kExcerptBytes = 60;
+  std::string shown = ReplaceInvalidUtf8(text.substr(0, kExcerptBytes));
+  return text.size() > kExcerptBytes ? shown + "…" : shown;
+}
+
+}  // namespace
+
+std::string ToLine(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json ParseJson(std::string_view text, const std::string& where) {
+  if (TooDeep(text)) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: JSON is nested deeper than {} levels", where, kDepthMax));
+  }
+  try {
+    return Json::parse(text);
+  } catch (const nlohmann::json::parse_error& e) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: not JSON at byte {}: found '{}'", where, e.byte, Excerpt(text)),
+                "expected one JSON value in UTF-8");
+  }
+}
+
+void ForEachJsonLine(const std::filesystem::path& path,
+                     const std::function<void(size_t, Json&&)>& visit) {
+  const MappedFile file(path);
+  std::string_view rest = file.view();
+  for (size_t line = 1; !rest.empty(); ++line) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view text = Trim(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (text.empty()) continue;
+    visit(line, ParseJson(text, fmt::format("{}:{}", path.string(), line)));
+  }
+}
+
+void ThrowField(const Json& object, const std::string& key, const char* expected,
+                const std::string& where) {
+  if (!object.is_object()) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: found {}, expected an object with the key '{}'",
+                                               where, object.type_name(), key));
+  }
+  const auto found = object.find(key);
+  if (found == object.end()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the key '{}' is absent, expected {}", where, key, expected));
+  }
+  throw Error(ErrorKind::kInput, fmt::format("{}: key '{}': found {} ({}), expected {}", where, key,
+                                             Excerpt(ToLine(*found)), found->type_name(), expected));
+}
+
+}  // namespace evald

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace evald {
+
+/// The candidate with the smallest edit distance to `name`, or "" when none is near (a distance of
+/// at most a third of the name's length, and at least 2 allowed).
+std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
+
+/// "; did you mean 'x'?" for the nearest candidate, or "".
+std::string Suggestion(std::string_view name, const std::vector<std::string>& candidates);
+
+/// Bytes for people: "512 B", "1.5 GiB".
+std::string HumanBytes(uint64_t bytes);
+
+/// Seconds for people: "0.4 s", "12 s", "3 min 20 s", "2 h 05 min".
+std::string HumanSeconds(double seconds);
+
+/// Parses "64MiB", "1.5 GB", "200" (bytes). Decimal (kB, MB, GB, TB) and binary (KiB, MiB, GiB,
+/// TiB) units. Throws Error(kUsage).
+uint64_t ParseBytes(std::string_view text);
+
+std::vector<std::string> Split(std::string_view text, char separator);
+std::string Join(const std::vector<std::string>& parts, std::string_view separator);
+std::string_view Trim(std::string_view text);
+
+/// Whether `text` is valid UTF-8 (no surrogates, no overlong forms, at most U+10FFFF).
+bool IsUtf8(std::string_view text);
+
+/// `text` with every maximal invalid part replaced by U+FFFD, as Python's
+/// `bytes.decode("utf-8", errors="replace")` does.
+std::string ReplaceInvalidUtf8(std::string_view text);
+
+/// Number of Unicode code points in valid UTF-8, Python's len(str).
+size_t CodePoints(std::string_view text);
+
+}  // namespace evald

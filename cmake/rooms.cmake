@@ -1,0 +1,61 @@
+# evald_room(NAME SOURCES ... LINKS ...)   a static library `evald_NAME` from one folder
+# evald_program(NAME SOURCES ... LINKS ...) an executable in the build folder's top
+# evald_test(NAME SOURCES ... LINKS ... [LABELS ...]) a GoogleTest program, registered with CTest
+
+add_library(evald_options INTERFACE)
+target_compile_features(evald_options INTERFACE cxx_std_20)
+target_include_directories(evald_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+target_compile_options(evald_options INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+target_link_libraries(evald_options INTERFACE nlohmann_json::nlohmann_json fmt::fmt spdlog::spdlog
+                                              Threads::Threads)
+if(EVALD_SANITIZE)
+  target_compile_options(evald_options INTERFACE -fsanitize=${EVALD_SANITIZE} -fno-omit-frame-pointer
+                                                 -fno-sanitize-recover=undefined)
+  target_link_options(evald_options INTERFACE -fsanitize=${EVALD_SANITIZE})
+endif()
+
+# The headers that nearly every file includes and that cost the most to parse.
+file(WRITE ${CMAKE_BINARY_DIR}/pch.cc "// anchors the precompiled header\n")
+add_library(evald_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cc)
+target_link_libraries(evald_pch PUBLIC evald_options)
+target_precompile_headers(evald_pch PRIVATE <nlohmann/json.hpp> <fmt/format.h> <filesystem> <functional>
+                          <map> <memory> <optional> <string> <string_view> <vector>)
+
+function(evald_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(evald_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(evald_${name} PUBLIC evald_options ${ARG_LINKS})
+  target_precompile_headers(evald_${name} REUSE_FROM evald_pch)
+endfunction()
+
+function(evald_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS})
+  target_precompile_headers(${name} REUSE_FROM evald_pch)
+endfunction()
+
+function(evald_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS} GTest::gtest GTest::gmock
+                                        GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE EVALD_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                             EVALD_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_precompile_headers(${name} REUSE_FROM evald_pch)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()
+
+# evald_fuzz(NAME SOURCES ... LINKS ...)   a libFuzzer target; its corpus is tests/fuzz/corpus/NAME
+function(evald_fuzz name)
+  if(NOT EVALD_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE evald_options ${ARG_LINKS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+endfunction()

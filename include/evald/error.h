@@ -1,0 +1,66 @@
+#pragma once
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace evald {
+
+/// What a failure is about. It decides the exit status of a command (see ExitStatus).
+enum class ErrorKind {
+  kUsage,           ///< the command line or eval.yaml: exit status 2
+  kInput,           ///< a checkpoint, dataset, task or generations file: exit status 2
+  kInfrastructure,  ///< disk, memory, processes, network: exit status 3, worth another try
+  kInternal,        ///< a broken assumption of evald's own: exit status 3
+};
+
+/// The one way in which evald reports failure. Thrown by value, caught by reference, given context
+/// on its way up:
+///
+///     try { ReadHeader(file); } catch (Error& e) { e.AddContext(path); throw; }
+///
+/// `what()` is one line, outermost context first: "context: message; remedy". A message names what
+/// was found and what was expected; the remedy says what a person can do.
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message, std::string remedy = "")
+      : kind_(kind), message_(std::move(message)), remedy_(std::move(remedy)) {
+    Compose();
+  }
+
+  const char* what() const noexcept override { return text_.c_str(); }
+  ErrorKind kind() const { return kind_; }
+  const std::string& message() const { return message_; }
+  const std::string& remedy() const { return remedy_; }
+
+  /// Puts `context` in front: a file, a line, what was being done.
+  Error& AddContext(const std::string& context) {
+    message_ = context + ": " + message_;
+    Compose();
+    return *this;
+  }
+
+ private:
+  void Compose() { text_ = remedy_.empty() ? message_ : message_ + "; " + remedy_; }
+
+  ErrorKind kind_;
+  std::string message_;
+  std::string remedy_;
+  std::string text_;
+};
+
+/// Exit statuses of every `evald` command.
+enum class ExitStatus {
+  kDone = 0,          ///< done, every gate met
+  kGateFailed = 1,    ///< a gate failed
+  kUsage = 2,         ///< usage, configuration or input
+  kIncomplete = 3,    ///< incomplete, for a cause outside the model
+  kInconclusive = 4,  ///< too few samples for a gate to decide
+};
+
+inline ExitStatus ExitStatusFor(ErrorKind kind) {
+  return kind == ErrorKind::kUsage || kind == ErrorKind::kInput ? ExitStatus::kUsage
+                                                                : ExitStatus::kIncomplete;
+}
+
+}  // namespace evald
