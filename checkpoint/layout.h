@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace evald {
+
+/// One file of a checkpoint that is to be staged.
+struct CheckpointFile {
+  std::string name;  ///< relative to the checkpoint's folder, with '/'
+  uint64_t bytes = 0;
+};
+
+/// What a Hugging Face checkpoint folder holds, in a fixed order (by name).
+struct CheckpointLayout {
+  std::filesystem::path root;
+  std::vector<CheckpointFile> files;   ///< everything an engine may open: json, txt, model, safetensors, jinja
+  std::vector<std::string> shards;     ///< the safetensors files, as the index names them, or the single one
+  uint64_t total_bytes = 0;
+};
+
+/// Looks at a checkpoint folder without reading its weights. Throws Error(kInput), naming folder
+/// and file, when it is missing, empty, has no config.json, no tokenizer.json (a checkpoint with
+/// only `tokenizer.model` gets the command that converts it), no safetensors, a broken index, or an
+/// index naming a file that is not there. Names that leave the folder ("../x") are refused.
+CheckpointLayout ReadCheckpointLayout(const std::filesystem::path& root);
+
+/// Reads every shard's header and checks that each is as long as its header says and that it holds
+/// the tensors that the index maps to it. Throws Error(kInput).
+void CheckShards(const CheckpointLayout& layout);
+
+}  // namespace evald

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evald/json.h"
+
+namespace evald {
+
+/// One kind of thing an engine can do, under the names of lm-evaluation-harness.
+enum class RequestKind {
+  kGenerateUntil,         ///< continue `context` until a stop string, EOS or max_gen_toks
+  kLoglikelihood,         ///< log P(continuation | context), and whether it is the greedy one
+  kLoglikelihoodRolling,  ///< log P(context), in disjoint windows of the context length
+};
+
+std::string_view ToString(RequestKind kind);
+/// Throws Error(kInput) for an unknown name.
+RequestKind RequestKindFromString(std::string_view name);
+
+/// How to generate. The defaults are greedy.
+struct SamplingParams {
+  std::vector<std::string> until;  ///< stop strings; the generation is cut before the first found
+  int max_gen_toks = 256;          ///< tokens; lm-evaluation-harness's default
+  bool do_sample = false;          ///< false: greedy, whatever the temperature says
+  double temperature = 1.0;
+  double top_p = 1.0;
+  int top_k = 0;  ///< 0: no limit
+};
+
+/// One request: (doc_id, idx, repeat) is its key within its task.
+struct Request {
+  int64_t doc_id = 0;  ///< row of the evaluated split, from 0
+  int idx = 0;         ///< which of the document's requests (the choice, for multiple choice)
+  int repeat = 0;      ///< which of the task's repeats, from 0
+  RequestKind kind = RequestKind::kGenerateUntil;
+  std::string context;
+  std::string continuation;  ///< kLoglikelihood only
+  SamplingParams sampling;   ///< kGenerateUntil only
+  /// Tokens of context and continuation under the checkpoint's tokenizer, encoded as the harness's
+  /// Hugging Face backend does. Empty when the prepared task has no tokens (see PreparedTask).
+  std::vector<int32_t> context_tokens;
+  std::vector<int32_t> continuation_tokens;
+};
+
+Json ToJson(const SamplingParams& sampling);
+/// Throws Error(kInput) "<where>: ..." for an unknown key or a wrong type.
+SamplingParams SamplingFromJson(const Json& json, const std::string& where);
+
+}  // namespace evald

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "evald/json.h"
+#include "evald/request.h"
+
+namespace evald {
+
+/// One document of a prepared task: what scoring needs to know of it.
+struct PreparedDocument {
+  int64_t doc_id = 0;
+  Json doc;      ///< the dataset's row, after process_docs
+  Json target;   ///< doc_to_target, rendered: a string, an integer, or a list
+  Json choices;  ///< doc_to_choice, rendered: a list of strings; null when the task has none
+};
+
+/// Writes a prepared task: `<cache>/prepared/<key>/` (docs/formats.md). Documents come in order of
+/// doc_id, each with its requests in order of idx (repeat is always 0 here: an engine is asked
+/// `repeats` times). Nothing is visible under `directory` before Finish().
+class PreparedTaskWriter {
+ public:
+  /// `task` is the resolved task definition (datasets/task.h), kept as task.json.
+  PreparedTaskWriter(std::filesystem::path directory, const Json& task);
+  ~PreparedTaskWriter();
+
+  void Add(const PreparedDocument& document, const std::vector<Request>& requests);
+  /// Publishes by renaming the folder. When another process was first, its folder stays.
+  void Finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Turns the text of a request into its two token lists, as the harness's Hugging Face backend
+/// does. Supplied by the tokenizer's room.
+using RequestEncoder = std::function<void(Request* request)>;
+
+/// A prepared task on disk, memory-mapped. Immutable; any thread may read.
+class PreparedTask {
+ public:
+  /// Throws Error(kInput) for a folder that is not a prepared task.
+  explicit PreparedTask(std::filesystem::path directory);
+  ~PreparedTask();
+  PreparedTask(PreparedTask&&) noexcept;
+  PreparedTask& operator=(PreparedTask&&) noexcept;
+
+  const std::filesystem::path& directory() const;
+  const Json& task() const;            ///< task.json
+  std::string name() const;            ///< the task's name
+  int repeats() const;
+  int64_t document_count() const;
+  int64_t request_count() const;       ///< without repeats
+  /// Requests of documents [first, end), without repeats, in order; with tokens when a tokens file
+  /// was attached.
+  std::vector<Request> Requests(int64_t first, int64_t end) const;
+  PreparedDocument Document(int64_t doc_id) const;
+
+  /// Makes `tokens-<tokenizer_key>.bin` if it is not there yet, by calling `encode` for every
+  /// request (from `threads` threads at once), and attaches it.
+  void MakeTokens(const std::string& tokenizer_key, const RequestEncoder& encode, int threads);
+  /// Attaches an existing tokens file; false when there is none.
+  bool AttachTokens(const std::string& tokenizer_key);
+  /// Tokens of all requests of document `doc_id` (context and continuations), 0 without tokens.
+  int64_t TokenCount(int64_t doc_id) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace evald

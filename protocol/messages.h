@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "evald/json.h"
+
+/// The protocol between an agent and its workers and metric processes: newline-delimited JSON over
+/// a Unix stream socket, one message a line. Messages carry names and hashes, never payloads. The
+/// page docs/formats.md shows each message. All times are microseconds of CLOCK_MONOTONIC.
+namespace evald::protocol {
+
+inline constexpr int kVersion = 1;
+inline constexpr size_t kLineBytesMax = 4 * 1024 * 1024;
+
+/// A slice: documents [first, end) of one prepared task, whose generations go into one file.
+struct Slice {
+  std::string task;
+  std::string prepared;    ///< folder of the prepared task
+  std::string tokenizer_key;  ///< names the tokens file to attach; "" for none
+  int64_t first = 0;
+  int64_t end = 0;
+  std::string file;        ///< the generations file to write (final name)
+  /// Left by earlier attempts, complete or `.part`: whole lines of documents of this slice are
+  /// copied from there instead of generated again.
+  std::vector<std::string> salvage;
+};
+
+// ---- from a worker or metric process to its agent
+
+struct Hello {  ///< the first message
+  int version = kVersion;
+  std::string role;  ///< "worker" or "metric"
+  std::string id;    ///< given on the command line: "w0", "m1"
+  int64_t pid = 0;
+  Json engine;       ///< a worker's EngineInfo as JSON; for a metric process what it isolates code with
+};
+struct Loaded {  ///< the checkpoint of a Load is ready to answer
+  std::string fingerprint;
+  Json engine;  ///< EngineInfo, now with max_length
+  Json report;  ///< Engine::LoadReport
+};
+struct Want {  ///< gives me up to so many trials (jobs, for a metric process)
+  int count = 1;
+};
+struct Progress {  ///< the heartbeat; sent at least once a second, also when idle
+  int64_t trial = -1;  ///< -1: idle
+  int attempt = 0;
+  int64_t requests_done = 0;
+  int64_t tokens_in = 0;
+  int64_t tokens_out = 0;
+};
+struct SliceDone {  ///< the file is complete under its final name
+  int64_t trial = 0;
+  int attempt = 0;
+  std::string task;
+  int64_t first = 0;
+  int64_t end = 0;
+  std::string file;
+  std::string hash;  ///< XXH3-128 of the file
+  uint64_t bytes = 0;
+  int64_t requests = 0;
+  int64_t truncated = 0;  ///< requests whose prompt lost tokens
+  int64_t tokens_in = 0;
+  int64_t tokens_out = 0;
+};
+struct TrialDone {
+  int64_t trial = 0;
+  int attempt = 0;
+  double device_seconds = 0;  ///< time the engine computed for it
+};
+struct TrialFailed {
+  int64_t trial = 0;  ///< -1: the worker as a whole (loading)
+  int attempt = 0;
+  bool retry = true;  ///< false: would fail again anywhere (bad input)
+  std::string message;
+};
+struct JobDone {
+  int64_t job = 0;
+  std::string file;
+  std::string hash;
+  uint64_t bytes = 0;
+  double cpu_seconds = 0;
+};
+struct JobFailed {
+  int64_t job = 0;
+  bool retry = true;
+  std::string message;
+};
+struct Span {  ///< a stretch of the timeline
+  std::string name;  ///< pull, generate, score, idle, ...
+  int64_t begin = 0;
+  int64_t end = 0;
+  Json args;
+};
+
+// ---- from the agent
+
+struct Load {
+  std::string directory;  ///< the staged checkpoint
+  std::string fingerprint;
+};
+struct Lease {
+  int64_t trial = 0;
+  int attempt = 0;
+  std::vector<Slice> slices;
+};
+struct Job {  ///< score documents [first, end) of a task
+  int64_t job = 0;
+  std::string task;
+  std::string prepared;
+  int64_t first = 0;
+  int64_t end = 0;
+  std::string generations;  ///< a committed generations file that holds them
+  std::string file;         ///< the scores file to write
+};
+struct Revoke {  ///< stop working on a trial; its lease is gone
+  int64_t trial = 0;
+  int attempt = 0;
+};
+struct Drain {};  ///< finish what is leased, take nothing new, then leave
+struct Stop {};   ///< leave now; committed and half-written files stay
+
+using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone, TrialFailed,
+                             JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop>;
+
+/// One line, with its newline.
+std::string Encode(const Message& message);
+/// Throws Error(kInput) that says which member of which message is wrong.
+Message Decode(std::string_view line);
+
+/// Cuts a byte stream into lines. Throws Error(kInput) for a line longer than kLineBytesMax.
+class LineSplitter {
+ public:
+  void Feed(std::string_view bytes) { buffer_.append(bytes); }
+  /// The next whole line without its newline; false when there is none yet.
+  bool Next(std::string* line);
+
+ private:
+  std::string buffer_;
+  size_t begin_ = 0;
+};
+
+}  // namespace evald::protocol

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evald/request.h"
+
+namespace evald {
+
+/// A tokenizer read from a checkpoint's `tokenizer.json` (and `tokenizer_config.json` for which
+/// tokens are special). Gives what Hugging Face tokenizers gives, or refuses the file with the name
+/// of the component that is not understood. Immutable; any thread may call it.
+class Tokenizer {
+ public:
+  /// `directory` is a checkpoint's folder. Throws Error(kInput).
+  static std::unique_ptr<Tokenizer> Load(const std::filesystem::path& directory);
+  /// From the text of a tokenizer.json; `name` is used in errors.
+  static std::unique_ptr<Tokenizer> Parse(std::string_view json, const std::string& name);
+
+  virtual ~Tokenizer() = default;
+
+  /// Tokens of valid UTF-8 text. `add_special_tokens` runs the post-processor (BOS and the like).
+  virtual std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const = 0;
+
+  /// Text of tokens. Invalid UTF-8 becomes U+FFFD. `skip_special_tokens` leaves special ones out.
+  virtual std::string Decode(const std::vector<int32_t>& tokens, bool skip_special_tokens) const = 0;
+
+  virtual int32_t vocabulary_size() const = 0;  ///< highest id + 1, added tokens included
+  /// Id of a token by its exact spelling, or -1.
+  virtual int32_t TokenId(std::string_view token) const = 0;
+
+  /// Ids from tokenizer_config.json (or special_tokens_map.json); -1 when there is none.
+  virtual int32_t bos_id() const = 0;
+  virtual int32_t eos_id() const = 0;
+  /// Content hash of everything that decides an encoding. Names tokens files.
+  virtual std::string key() const = 0;
+};
+
+/// Fills in the request's token lists as lm-evaluation-harness's `hf` backend does for a causal
+/// model: generate_until encodes the context; loglikelihood moves trailing spaces of the context to
+/// the continuation, encodes context + continuation whole and splits at the length of the encoded
+/// context, and an empty context becomes the prefix token (BOS, else EOS). See TemplateLM._encode_pair
+/// and HFLM.tok_encode in lm_eval 0.4.13.
+void EncodeRequest(const Tokenizer& tokenizer, Request* request);
+
+}  // namespace evald

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evald/generation.h"
+#include "evald/json.h"
+#include "evald/request.h"
+
+namespace evald {
+
+/// What an engine is and can do. Goes into `hello` and into run.json.
+struct EngineInfo {
+  std::string name;                ///< native, openai, replay or emulated
+  std::string version;             ///< of evald, or what the external server says of itself
+  std::vector<RequestKind> kinds;  ///< an engine that cannot score prompts leaves them out
+  int max_length = 0;              ///< context length in tokens; 0 before Load or when unknown
+  bool deterministic = false;      ///< results do not depend on batch, order or number of workers
+  bool wants_tokens = false;       ///< uses Request::context_tokens; false: takes the text
+  bool emulated = false;           ///< the answers are not a model's
+  int concurrency = 1;             ///< requests it wants to hold at once to be fully busy
+};
+
+/// A finished request: the `tag` it was submitted under and its answer.
+struct Finished {
+  uint64_t tag = 0;
+  Generation generation;
+};
+
+/// Turns requests into generations. The worker's engine thread owns an Engine and is its only
+/// caller. Requests are submitted at any time, also while others are under way; Step computes for a
+/// bounded time and returns what has finished, in any order.
+///
+/// Failures: Error(kInput) for a checkpoint or request that can never work (names the file, the
+/// tensor or the document), Error(kInfrastructure) for what may work another time. After an
+/// exception from Step the engine holds no requests.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual EngineInfo Info() const = 0;
+
+  /// Makes the (staged) checkpoint in `directory` the one that answers; maps or pulls its weights.
+  /// Called before the first Submit, and again for another checkpoint when nothing is pending.
+  virtual void Load(const std::filesystem::path& directory) = 0;
+
+  /// Takes a request. `tag` is the caller's, unique among the pending ones.
+  virtual void Submit(uint64_t tag, Request request) = 0;
+
+  /// Computes until something has finished or about `budget` has passed. Returns at once with
+  /// nothing when nothing is pending.
+  virtual std::vector<Finished> Step(std::chrono::milliseconds budget) = 0;
+
+  /// Number of submitted requests not yet returned.
+  virtual size_t pending() const = 0;
+
+  /// Forgets all pending requests.
+  virtual void CancelAll() = 0;
+
+  /// What Load did, for the log and the timeline: {"bytes":…, "seconds":…, …}.
+  virtual Json LoadReport() const { return Json::object(); }
+};
+
+/// What a worker was told about its engine.
+struct EngineOptions {
+  std::string name;        ///< native, openai, replay or emulated
+  Json settings;           ///< the keys under `engine:` in eval.yaml, without `name`
+  std::string device;      ///< "cpu:0", "cuda:<uuid>"
+  int threads = 1;         ///< CPU threads it may use
+  uint64_t seed = 1234;    ///< keys the sampling generator
+};
+
+/// Makes an engine. Throws Error(kUsage) naming an unknown engine or setting and the nearest known.
+std::unique_ptr<Engine> MakeEngine(const EngineOptions& options);
+
+}  // namespace evald
