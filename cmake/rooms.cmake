@@ -2,6 +2,12 @@
 # evald_program(NAME SOURCES ... LINKS ...) an executable in the build folder's top
 # evald_test(NAME SOURCES ... LINKS ... [LABELS ...]) a GoogleTest program, registered with CTest
 
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                  ${CCACHE})
+endif()
+
 add_library(evald_options INTERFACE)
 target_compile_features(evald_options INTERFACE cxx_std_20)
 target_include_directories(evald_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+
+namespace evald::bench {
+
+/// What a workload measured. `ratio` (value over baseline, larger is better; for times the inverse)
+/// is computed by the caller of the workload unless set.
+struct Result {
+  double value = 0;
+  std::string unit;        ///< "GB/s", "samples/s", "s"
+  std::string baseline;    ///< what it is compared with, in words
+  double baseline_value = 0;
+  bool smaller_is_better = false;
+  double target = 0;       ///< the ratio to reach
+  Json details = Json::object();  ///< every further figure
+};
+
+struct Options {
+  std::filesystem::path binaries;  ///< folder of evald, evald-worker, evald-metric
+  std::filesystem::path data_dir;  ///< real benchmark data; may not exist
+  std::filesystem::path scratch;   ///< an empty folder for the workload's files
+  bool quick = false;              ///< a small size, to see that the workload works
+};
+
+struct Workload {
+  const char* name;
+  const char* summary;
+  Result (*run)(const Options& options);
+};
+
+/// All workloads, in the order in which `evald-bench --list` names them (bench/main.cc).
+const std::vector<Workload>& Workloads();
+
+Result RunStage(const Options& options);
+Result RunOverlap(const Options& options);
+Result RunOrchestrate(const Options& options);
+Result RunSandbox(const Options& options);
+
+}  // namespace evald::bench

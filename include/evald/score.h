@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+
+namespace evald {
+
+/// What one filter pipeline made of one document's generations.
+struct FilterScore {
+  std::string filter;  ///< "strict-match", "none"
+  Json filtered;       ///< the harness's filtered_resps: one value per request of the document
+  Json metrics;        ///< metric name -> a number, or a list where the aggregation takes tuples
+};
+
+/// The scores of one document. One line of a scores file (docs/formats.md).
+struct ScoredDocument {
+  int64_t doc_id = 0;
+  std::vector<FilterScore> filters;
+  Json detail;  ///< code tasks: how each program ended; else null
+};
+
+Json ToJson(const ScoredDocument& score);
+/// Throws Error(kInput) "<where>: ...".
+ScoredDocument ScoreFromJson(const Json& json, const std::string& where);
+
+}  // namespace evald

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "evald/generation.h"
+#include "evald/score.h"
+#include "evald/task.h"
+#include "metrics/sandbox/sandbox.h"
+#include "prepared/prepared_task.h"
+
+namespace evald {
+
+/// Scores documents of one task: filters, then metrics, as lm-evaluation-harness does. `runner` may
+/// be null when no metric runs code.
+class Scorer {
+ public:
+  /// Throws Error(kInput) for a filter, metric or function that is not known, with the nearest
+  /// known name. `runner` must outlive the scorer.
+  Scorer(const TaskDefinition& task, CodeRunner* runner);
+  ~Scorer();
+
+  /// `generations` holds all requests and repeats of this document, in order of (idx, repeat).
+  ScoredDocument Score(const PreparedDocument& document,
+                       const std::vector<Generation>& generations) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace evald
