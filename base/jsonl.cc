@@ -57,6 +57,9 @@ Json ParseJson(std::string_view text, const std::string& where) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: not JSON at byte {}: found '{}'", where, e.byte, Excerpt(text)),
                 "expected one JSON value in UTF-8");
+  } catch (const nlohmann::json::out_of_range& e) {  // a number such as 1e999
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}: found '{}'", where, e.what(), Excerpt(text)),
+                "write numbers that a 64-bit float can hold");
   }
 }
 

@@ -10,7 +10,7 @@
 
 /// The protocol between an agent and its workers and metric processes: newline-delimited JSON over
 /// a Unix stream socket, one message a line. Messages carry names and hashes, never payloads. The
-/// page docs/formats.md shows each message. All times are microseconds of CLOCK_MONOTONIC.
+/// page docs/protocol.md shows each message. All times are microseconds of CLOCK_MONOTONIC.
 namespace evald::protocol {
 
 inline constexpr int kVersion = 1;
@@ -19,11 +19,11 @@ inline constexpr size_t kLineBytesMax = 4 * 1024 * 1024;
 /// A slice: documents [first, end) of one prepared task, whose generations go into one file.
 struct Slice {
   std::string task;
-  std::string prepared;    ///< folder of the prepared task
+  std::string prepared;       ///< folder of the prepared task
   std::string tokenizer_key;  ///< names the tokens file to attach; "" for none
   int64_t first = 0;
   int64_t end = 0;
-  std::string file;        ///< the generations file to write (final name)
+  std::string file;  ///< the generations file to write (final name)
   /// Left by earlier attempts, complete or `.part`: whole lines of documents of this slice are
   /// copied from there instead of generated again.
   std::vector<std::string> salvage;
@@ -36,7 +36,7 @@ struct Hello {  ///< the first message
   std::string role;  ///< "worker" or "metric"
   std::string id;    ///< given on the command line: "w0", "m1"
   int64_t pid = 0;
-  Json engine;       ///< a worker's EngineInfo as JSON; for a metric process what it isolates code with
+  Json engine;  ///< a worker's EngineInfo as JSON; for a metric process what it isolates code with
 };
 struct Loaded {  ///< the checkpoint of a Load is ready to answer
   std::string fingerprint;
@@ -46,7 +46,7 @@ struct Loaded {  ///< the checkpoint of a Load is ready to answer
 struct Want {  ///< gives me up to so many trials (jobs, for a metric process)
   int count = 1;
 };
-struct Progress {  ///< the heartbeat; sent at least once a second, also when idle
+struct Progress {      ///< the heartbeat; sent at least once a second, also when idle
   int64_t trial = -1;  ///< -1: idle
   int attempt = 0;
   int64_t requests_done = 0;
@@ -90,7 +90,7 @@ struct JobFailed {
   bool retry = true;
   std::string message;
 };
-struct Span {  ///< a stretch of the timeline
+struct Span {        ///< a stretch of the timeline
   std::string name;  ///< pull, generate, score, idle, ...
   int64_t begin = 0;
   int64_t end = 0;
@@ -129,7 +129,8 @@ using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone
 
 /// One line, with its newline.
 std::string Encode(const Message& message);
-/// Throws Error(kInput) that says which member of which message is wrong.
+/// Throws Error(kInput) that says which member of which message is wrong. Members that are not
+/// known are passed over, so that a later version may add some.
 Message Decode(std::string_view line);
 
 /// Cuts a byte stream into lines. Throws Error(kInput) for a line longer than kLineBytesMax.
@@ -140,8 +141,11 @@ class LineSplitter {
   bool Next(std::string* line);
 
  private:
+  [[noreturn]] void ThrowTooLong(size_t bytes) const;
+
   std::string buffer_;
-  size_t begin_ = 0;
+  size_t begin_ = 0;    ///< of the next line
+  size_t scanned_ = 0;  ///< no newline lies before this byte, from begin_ on
 };
 
 }  // namespace evald::protocol

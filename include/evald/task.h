@@ -68,5 +68,7 @@ Json ToJson(const TaskDefinition& task);
 /// Throws Error(kInput) "<where>: ...".
 TaskDefinition TaskFromJson(const Json& json, const std::string& where);
 Json ToJson(const GroupDefinition& group);
+/// Throws Error(kInput) "<where>: ...".
+GroupDefinition GroupFromJson(const Json& json, const std::string& where);
 
 }  // namespace evald

@@ -1,0 +1,42 @@
+#include "evald/engine_info.h"
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald {
+
+Json ToJson(const EngineInfo& info) {
+  Json kinds = Json::array();
+  for (const RequestKind kind : info.kinds) kinds.push_back(ToString(kind));
+  Json json = Json::object();
+  json["name"] = info.name;
+  json["version"] = info.version;
+  json["kinds"] = std::move(kinds);
+  json["max_length"] = info.max_length;
+  json["deterministic"] = info.deterministic;
+  json["wants_tokens"] = info.wants_tokens;
+  json["emulated"] = info.emulated;
+  json["concurrency"] = info.concurrency;
+  return json;
+}
+
+EngineInfo EngineInfoFromJson(const Json& json, const std::string& where) {
+  EngineInfo info;
+  info.name = Field<std::string>(json, "name", where);
+  info.version = Field<std::string>(json, "version", where);
+  for (const std::string& kind : Field<std::vector<std::string>>(json, "kinds", where)) {
+    try {
+      info.kinds.push_back(RequestKindFromString(kind));
+    } catch (Error& e) {
+      throw e.AddContext(where + ": kinds");
+    }
+  }
+  info.max_length = Field<int>(json, "max_length", where);
+  info.deterministic = Field<bool>(json, "deterministic", where);
+  info.wants_tokens = Field<bool>(json, "wants_tokens", where);
+  info.emulated = Field<bool>(json, "emulated", where);
+  info.concurrency = Field<int>(json, "concurrency", where);
+  return info;
+}
+
+}  // namespace evald

@@ -1,0 +1,242 @@
+#include "protocol/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald::protocol {
+namespace {
+
+// Each message lists its members once, under their names on the wire; an encoder and a decoder walk
+// the list.
+
+template <typename V>
+void Members(V& v, Slice& m) {
+  v("task", m.task);
+  v("prepared", m.prepared);
+  v("tokenizer_key", m.tokenizer_key);
+  v("first", m.first);
+  v("end", m.end);
+  v("file", m.file);
+  v("salvage", m.salvage);
+}
+
+template <typename V>
+void Members(V& v, Hello& m) {
+  v("version", m.version);
+  v("role", m.role);
+  v("id", m.id);
+  v("pid", m.pid);
+  v("engine", m.engine);
+}
+
+template <typename V>
+void Members(V& v, Loaded& m) {
+  v("fingerprint", m.fingerprint);
+  v("engine", m.engine);
+  v("report", m.report);
+}
+
+template <typename V>
+void Members(V& v, Want& m) {
+  v("count", m.count);
+}
+
+template <typename V>
+void Members(V& v, Progress& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+  v("requests_done", m.requests_done);
+  v("tokens_in", m.tokens_in);
+  v("tokens_out", m.tokens_out);
+}
+
+template <typename V>
+void Members(V& v, SliceDone& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+  v("task", m.task);
+  v("first", m.first);
+  v("end", m.end);
+  v("file", m.file);
+  v("hash", m.hash);
+  v("bytes", m.bytes);
+  v("requests", m.requests);
+  v("truncated", m.truncated);
+  v("tokens_in", m.tokens_in);
+  v("tokens_out", m.tokens_out);
+}
+
+template <typename V>
+void Members(V& v, TrialDone& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+  v("device_seconds", m.device_seconds);
+}
+
+template <typename V>
+void Members(V& v, TrialFailed& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+  v("retry", m.retry);
+  v("message", m.message);
+}
+
+template <typename V>
+void Members(V& v, JobDone& m) {
+  v("job", m.job);
+  v("file", m.file);
+  v("hash", m.hash);
+  v("bytes", m.bytes);
+  v("cpu_seconds", m.cpu_seconds);
+}
+
+template <typename V>
+void Members(V& v, JobFailed& m) {
+  v("job", m.job);
+  v("retry", m.retry);
+  v("message", m.message);
+}
+
+template <typename V>
+void Members(V& v, Span& m) {
+  v("name", m.name);
+  v("begin", m.begin);
+  v("end", m.end);
+  v("args", m.args);
+}
+
+template <typename V>
+void Members(V& v, Load& m) {
+  v("directory", m.directory);
+  v("fingerprint", m.fingerprint);
+}
+
+template <typename V>
+void Members(V& v, Lease& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+  v("slices", m.slices);
+}
+
+template <typename V>
+void Members(V& v, Job& m) {
+  v("job", m.job);
+  v("task", m.task);
+  v("prepared", m.prepared);
+  v("first", m.first);
+  v("end", m.end);
+  v("generations", m.generations);
+  v("file", m.file);
+}
+
+template <typename V>
+void Members(V& v, Revoke& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+}
+
+template <typename V>
+void Members(V&, Drain&) {}
+
+template <typename V>
+void Members(V&, Stop&) {}
+
+// The alternatives of Message, in its order.
+constexpr const char* kTypes[] = {"hello",      "loaded",     "want",         "progress",
+                                  "slice_done", "trial_done", "trial_failed", "job_done",
+                                  "job_failed", "span",       "load",         "lease",
+                                  "job",        "revoke",     "drain",        "stop"};
+static_assert(std::size(kTypes) == std::variant_size_v<Message>);
+
+struct Encoder {
+  Json json;
+
+  template <typename T>
+  void operator()(const char* name, T& value) {
+    json[name] = value;
+  }
+  void operator()(const char* name, std::vector<Slice>& slices) {
+    Json list = Json::array();
+    for (Slice& slice : slices) {
+      Encoder inner{Json::object()};
+      Members(inner, slice);
+      list.push_back(std::move(inner.json));
+    }
+    json[name] = std::move(list);
+  }
+};
+
+struct Decoder {
+  const Json& json;
+  const std::string where;
+
+  template <typename T>
+  void operator()(const char* name, T& value) {
+    value = Field<T>(json, name, where);
+  }
+  void operator()(const char* name, std::vector<Slice>& slices) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_array()) ThrowField(json, name, "a list", where);
+    for (const Json& item : *found) {
+      Decoder inner{item, fmt::format("{}: {}[{}]", where, name, slices.size())};
+      Slice slice;
+      Members(inner, slice);
+      slices.push_back(std::move(slice));
+    }
+  }
+};
+
+template <size_t I = 0>
+Message DecodeAs(std::string_view type, const Json& json) {
+  if constexpr (I == std::size(kTypes)) {
+    throw Error(ErrorKind::kInput, fmt::format("unknown message type '{}'", type),
+                "both ends must be of the same version of evald");
+  } else {
+    if (type != kTypes[I]) return DecodeAs<I + 1>(type, json);
+    std::variant_alternative_t<I, Message> message;
+    Decoder decoder{json, fmt::format("message '{}'", type)};
+    Members(decoder, message);
+    return message;
+  }
+}
+
+}  // namespace
+
+std::string Encode(const Message& message) {
+  Encoder encoder{Json::object()};
+  encoder.json["type"] = kTypes[message.index()];
+  // Members() is shared with the decoder and so takes a mutable message.
+  std::visit([&](auto copy) { Members(encoder, copy); }, message);
+  return ToLine(encoder.json) + '\n';
+}
+
+Message Decode(std::string_view line) {
+  const Json json = ParseJson(line, "message");
+  return DecodeAs(Field<std::string>(json, "type", "message"), json);
+}
+
+bool LineSplitter::Next(std::string* line) {
+  const size_t end = buffer_.find('\n', std::max(begin_, scanned_));
+  if (end == std::string::npos) {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+    scanned_ = buffer_.size();
+    if (buffer_.size() > kLineBytesMax) ThrowTooLong(buffer_.size());
+    return false;
+  }
+  if (end - begin_ > kLineBytesMax) ThrowTooLong(end - begin_);
+  line->assign(buffer_, begin_, end - begin_);
+  begin_ = end + 1;
+  return true;
+}
+
+void LineSplitter::ThrowTooLong(size_t bytes) const {
+  throw Error(ErrorKind::kInput, fmt::format("a message of {} bytes or more, expected at most {}",
+                                             bytes, kLineBytesMax));
+}
+
+}  // namespace evald::protocol

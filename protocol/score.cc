@@ -1,0 +1,38 @@
+#include "evald/score.h"
+
+#include <fmt/format.h>
+
+#include "base/jsonl.h"
+
+namespace evald {
+
+Json ToJson(const ScoredDocument& score) {
+  Json filters = Json::array();
+  for (const FilterScore& filter : score.filters) {
+    filters.push_back(
+        {{"filter", filter.filter}, {"filtered", filter.filtered}, {"metrics", filter.metrics}});
+  }
+  Json json = Json::object();
+  json["doc_id"] = score.doc_id;
+  json["filters"] = std::move(filters);
+  if (!score.detail.is_null()) json["detail"] = score.detail;
+  return json;
+}
+
+ScoredDocument ScoreFromJson(const Json& json, const std::string& where) {
+  ScoredDocument score;
+  score.doc_id = Field<int64_t>(json, "doc_id", where);
+  for (const Json& item : Field<std::vector<Json>>(json, "filters", where)) {
+    const std::string place = fmt::format("{}: filters[{}]", where, score.filters.size());
+    FilterScore filter;
+    filter.filter = Field<std::string>(item, "filter", place);
+    filter.filtered = Field<Json>(item, "filtered", place);
+    filter.metrics = Field<Json>(item, "metrics", place);
+    if (!filter.metrics.is_object()) ThrowField(item, "metrics", "an object", place);
+    score.filters.push_back(std::move(filter));
+  }
+  score.detail = FieldOr<Json>(json, "detail", Json(), where);
+  return score;
+}
+
+}  // namespace evald

@@ -1,0 +1,141 @@
+#include "evald/task.h"
+
+#include <fmt/format.h>
+
+#include "base/jsonl.h"
+
+namespace evald {
+namespace {
+
+Json MetricToJson(const MetricSpec& metric) {
+  return {{"metric", metric.metric},
+          {"function", metric.function},
+          {"aggregation", metric.aggregation},
+          {"higher_is_better", metric.higher_is_better},
+          {"kwargs", metric.kwargs}};
+}
+
+Json PipelineToJson(const FilterPipeline& pipeline) {
+  Json steps = Json::array();
+  for (const FilterStep& step : pipeline.steps) {
+    steps.push_back({{"function", step.function}, {"kwargs", step.kwargs}});
+  }
+  return {{"name", pipeline.name}, {"steps", std::move(steps)}};
+}
+
+Json ObjectField(const Json& json, const std::string& key, const std::string& where) {
+  Json value = Field<Json>(json, key, where);
+  if (!value.is_object()) ThrowField(json, key, "an object", where);
+  return value;
+}
+
+MetricSpec MetricFromJson(const Json& json, const std::string& where) {
+  MetricSpec metric;
+  metric.metric = Field<std::string>(json, "metric", where);
+  metric.function = Field<std::string>(json, "function", where);
+  metric.aggregation = Field<std::string>(json, "aggregation", where);
+  metric.higher_is_better = Field<bool>(json, "higher_is_better", where);
+  metric.kwargs = ObjectField(json, "kwargs", where);
+  return metric;
+}
+
+FilterPipeline PipelineFromJson(const Json& json, const std::string& where) {
+  FilterPipeline pipeline;
+  pipeline.name = Field<std::string>(json, "name", where);
+  for (const Json& item : Field<std::vector<Json>>(json, "steps", where)) {
+    const std::string place = fmt::format("{}: steps[{}]", where, pipeline.steps.size());
+    pipeline.steps.push_back(
+        {Field<std::string>(item, "function", place), ObjectField(item, "kwargs", place)});
+  }
+  return pipeline;
+}
+
+}  // namespace
+
+Json ToJson(const TaskDefinition& task) {
+  Json metrics = Json::array();
+  for (const MetricSpec& metric : task.metrics) metrics.push_back(MetricToJson(metric));
+  Json filters = Json::array();
+  for (const FilterPipeline& filter : task.filters) filters.push_back(PipelineToJson(filter));
+  Json json = Json::object();
+  json["name"] = task.name;
+  json["alias"] = task.alias;
+  json["version"] = task.version;
+  json["output_type"] = task.output_type;
+  json["repeats"] = task.repeats;
+  json["num_fewshot"] = task.num_fewshot;
+  json["unsafe_code"] = task.unsafe_code;
+  json["multiple_target"] = task.multiple_target;
+  json["multiple_input"] = task.multiple_input;
+  json["process_results"] = task.process_results;
+  json["metrics"] = std::move(metrics);
+  json["filters"] = std::move(filters);
+  json["original_documents"] = task.original_documents;
+  json["effective_documents"] = task.effective_documents;
+  json["config"] = task.config;
+  json["sources"] = task.sources;
+  return json;
+}
+
+TaskDefinition TaskFromJson(const Json& json, const std::string& where) {
+  TaskDefinition task;
+  task.name = Field<std::string>(json, "name", where);
+  task.alias = Field<std::string>(json, "alias", where);
+  task.version = Field<Json>(json, "version", where);
+  task.output_type = Field<std::string>(json, "output_type", where);
+  task.repeats = Field<int>(json, "repeats", where);
+  if (task.repeats < 1) ThrowField(json, "repeats", "at least 1", where);
+  task.num_fewshot = Field<int>(json, "num_fewshot", where);
+  task.unsafe_code = Field<bool>(json, "unsafe_code", where);
+  task.multiple_target = Field<bool>(json, "multiple_target", where);
+  task.multiple_input = Field<bool>(json, "multiple_input", where);
+  task.process_results = Field<std::string>(json, "process_results", where);
+  for (const Json& item : Field<std::vector<Json>>(json, "metrics", where)) {
+    task.metrics.push_back(
+        MetricFromJson(item, fmt::format("{}: metrics[{}]", where, task.metrics.size())));
+  }
+  for (const Json& item : Field<std::vector<Json>>(json, "filters", where)) {
+    task.filters.push_back(
+        PipelineFromJson(item, fmt::format("{}: filters[{}]", where, task.filters.size())));
+  }
+  task.original_documents = Field<int64_t>(json, "original_documents", where);
+  task.effective_documents = Field<int64_t>(json, "effective_documents", where);
+  task.config = Field<Json>(json, "config", where);
+  task.sources = Field<Json>(json, "sources", where);
+  return task;
+}
+
+Json ToJson(const GroupDefinition& group) {
+  Json metrics = Json::array();
+  for (const GroupMetric& metric : group.metrics) {
+    metrics.push_back({{"metric", metric.metric},
+                       {"aggregation", metric.aggregation},
+                       {"weight_by_size", metric.weight_by_size},
+                       {"filters", metric.filters}});
+  }
+  Json json = Json::object();
+  json["name"] = group.name;
+  json["alias"] = group.alias;
+  json["version"] = group.version;
+  json["children"] = group.children;
+  json["metrics"] = std::move(metrics);
+  return json;
+}
+
+GroupDefinition GroupFromJson(const Json& json, const std::string& where) {
+  GroupDefinition group;
+  group.name = Field<std::string>(json, "name", where);
+  group.alias = Field<std::string>(json, "alias", where);
+  group.version = Field<Json>(json, "version", where);
+  group.children = Field<std::vector<std::string>>(json, "children", where);
+  for (const Json& item : Field<std::vector<Json>>(json, "metrics", where)) {
+    const std::string place = fmt::format("{}: metrics[{}]", where, group.metrics.size());
+    group.metrics.push_back({Field<std::string>(item, "metric", place),
+                             Field<std::string>(item, "aggregation", place),
+                             Field<bool>(item, "weight_by_size", place),
+                             Field<std::vector<std::string>>(item, "filters", place)});
+  }
+  return group;
+}
+
+}  // namespace evald
