@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+#include "prepared/index.h"
+#include "prepared/prepared_task.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+// A folder of a fresh name beside `directory`, so that a rename moves it there.
+fs::path MakeFolderBeside(const fs::path& directory) {
+  fs::path normal = directory;
+  if (!normal.has_filename()) normal = normal.parent_path();
+  if (normal.has_parent_path()) MakeDirectories(normal.parent_path());
+  std::string name = normal.string() + ".XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) ThrowErrno(name, "create a folder", errno);
+  if (::chmod(name.c_str(), 0755) != 0) ThrowErrno(name, "chmod", errno);
+  return name;
+}
+
+void CheckOrder(const PreparedDocument& document, const std::vector<Request>& requests,
+                int64_t expected) {
+  if (document.doc_id != expected) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("prepared task: found document {} after {}, expected {}",
+                            document.doc_id, expected - 1, expected));
+  }
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].doc_id != expected || requests[i].idx != static_cast<int>(i) ||
+        requests[i].repeat != 0) {
+      throw Error(
+          ErrorKind::kInternal,
+          fmt::format("prepared task: found request (doc_id {}, idx {}, repeat {}), expected "
+                      "({}, {}, 0)",
+                      requests[i].doc_id, requests[i].idx, requests[i].repeat, expected, i));
+    }
+  }
+}
+
+// `sampling_before` is the previous request's in the document's file form, "" for the first.
+Json RequestLine(const Request& request, const Request* before, std::string* sampling_before) {
+  Json line = {{"doc_id", request.doc_id}, {"idx", request.idx}, {"kind", ToString(request.kind)}};
+  if (before == nullptr || before->context != request.context) line["context"] = request.context;
+  if (request.kind == RequestKind::kLoglikelihood) line["continuation"] = request.continuation;
+  if (request.kind == RequestKind::kGenerateUntil) {
+    Json sampling = ToJson(request.sampling);
+    std::string text = ToLine(sampling);
+    if (text != *sampling_before) {
+      line["sampling"] = std::move(sampling);
+      *sampling_before = std::move(text);
+    }
+  }
+  return line;
+}
+
+}  // namespace
+
+struct PreparedTaskWriter::State {
+  explicit State(fs::path final_directory)
+      : directory(std::move(final_directory)),
+        temporary(MakeFolderBeside(directory)),
+        documents(temporary / "documents.jsonl"),
+        requests(temporary / "requests.jsonl") {}
+  ~State() {
+    std::error_code ignored;
+    if (!published) fs::remove_all(temporary, ignored);
+  }
+
+  fs::path directory;
+  fs::path temporary;
+  PendingFile documents;
+  PendingFile requests;
+  std::vector<prepared::IndexEntry> index = {{}};
+  bool published = false;
+};
+
+PreparedTaskWriter::PreparedTaskWriter(fs::path directory, const Json& task)
+    : state_(std::make_unique<State>(std::move(directory))) {
+  WriteFileAtomic(state_->temporary / "task.json", ToLine(task) + "\n");
+}
+
+PreparedTaskWriter::~PreparedTaskWriter() = default;
+
+void PreparedTaskWriter::Add(const PreparedDocument& document,
+                             const std::vector<Request>& requests) {
+  CheckOrder(document, requests, static_cast<int64_t>(state_->index.size()) - 1);
+  state_->documents.Append(ToLine({{"doc_id", document.doc_id},
+                                   {"doc", document.doc},
+                                   {"target", document.target},
+                                   {"choices", document.choices}}) +
+                           "\n");
+  const Request* before = nullptr;
+  std::string sampling_before;
+  for (const Request& request : requests) {
+    state_->requests.Append(ToLine(RequestLine(request, before, &sampling_before)) + "\n");
+    before = &request;
+  }
+  state_->index.push_back({state_->documents.bytes(), state_->requests.bytes(),
+                           state_->index.back().first_request + requests.size()});
+}
+
+void PreparedTaskWriter::Finish() {
+  state_->documents.Commit();
+  state_->requests.Commit();
+  WriteFileAtomic(state_->temporary / "index.bin", prepared::EncodeIndex(state_->index));
+  fs::path target = state_->directory;
+  if (!target.has_filename()) target = target.parent_path();
+  if (::rename(state_->temporary.c_str(), target.c_str()) == 0) {
+    state_->published = true;
+    FsyncDirectory(target.parent_path());
+  } else if (errno != ENOTEMPTY && errno != EEXIST) {
+    ThrowErrno(target, "rename a folder to this name", errno);
+  }
+}
+
+}  // namespace evald
