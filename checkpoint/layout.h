@@ -13,12 +13,20 @@ struct CheckpointFile {
   uint64_t bytes = 0;
 };
 
-/// What a Hugging Face checkpoint folder holds, in a fixed order (by name).
+/// What a Hugging Face checkpoint folder holds, in a fixed order (by name). Files of the folder
+/// itself count, the shards that the index names (in subfolders too) and
+/// `additional_chat_templates/*.jinja`; weights in other formats, safetensors files that the index
+/// does not name, hidden files and other subfolders (a trainer's `checkpoint-500/`) do not.
+/// Symbolic links are followed: the snapshots of the Hugging Face hub's cache consist of them.
 struct CheckpointLayout {
   std::filesystem::path root;
-  std::vector<CheckpointFile> files;   ///< everything an engine may open: json, txt, model, safetensors, jinja
-  std::vector<std::string> shards;     ///< the safetensors files, as the index names them, or the single one
+  std::vector<CheckpointFile>
+      files;  ///< everything an engine may open: json, txt, model, safetensors, jinja
+  std::vector<std::string>
+      shards;  ///< the safetensors files, as the index names them, or the single one
   uint64_t total_bytes = 0;
+  /// What lies in the folder and is not staged ("optimizer.pt", "checkpoint-500/"), by name.
+  std::vector<std::string> skipped;
 };
 
 /// Looks at a checkpoint folder without reading its weights. Throws Error(kInput), naming folder
@@ -28,7 +36,8 @@ struct CheckpointLayout {
 CheckpointLayout ReadCheckpointLayout(const std::filesystem::path& root);
 
 /// Reads every shard's header and checks that each is as long as its header says and that it holds
-/// the tensors that the index maps to it. Throws Error(kInput).
+/// the tensors that the index maps to it. Tensors that the index does not name are left alone.
+/// Throws Error(kInput).
 void CheckShards(const CheckpointLayout& layout);
 
 }  // namespace evald

@@ -9,8 +9,8 @@ namespace evald {
 /// The name of the lock file in a staged checkpoint's folder.
 inline constexpr const char* kLeaseFile = ".evald-lease";
 
-/// A shared hold on a staged checkpoint: while any process has one, nobody drops the folder. It is a
-/// shared `flock`, so the kernel gives it back when the process ends, however it ends.
+/// A shared hold on a staged checkpoint: while any process has one, nobody drops the folder. It is
+/// a shared `flock`, so the kernel gives it back when the process ends, however it ends.
 class StagedLease {
  public:
   /// Throws Error(kInfrastructure) when the folder is gone or is just being dropped. A folder that

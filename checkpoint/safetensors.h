@@ -9,8 +9,26 @@
 
 namespace evald {
 
-/// Element types of safetensors files that evald reads.
-enum class Dtype { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
+/// Element types of safetensors files that evald knows the size of. An engine refuses by name the
+/// ones that it cannot compute with.
+enum class Dtype {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool,
+  kU64,
+  kU32,
+  kU16,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E8M0,
+};
 
 /// Throws Error(kInput) for a dtype that is not known, naming it and the known ones.
 Dtype DtypeFromString(std::string_view name);
@@ -30,7 +48,7 @@ struct TensorInfo {
 struct SafetensorsHeader {
   std::map<std::string, TensorInfo> tensors;
   std::map<std::string, std::string> metadata;  ///< "__metadata__"
-  uint64_t file_bytes = 0;  ///< the length that a whole file has, by its header
+  uint64_t file_bytes = 0;                      ///< the length that a whole file has, by its header
 };
 
 /// Reads and checks a header: its length against the file's (at most 100 MB), that offsets do not

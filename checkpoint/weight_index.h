@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace evald {
+
+inline constexpr const char* kWeightIndexFile = "model.safetensors.index.json";
+inline constexpr const char* kSingleShardFile = "model.safetensors";
+
+/// Where the index of a sharded checkpoint says that a tensor lies.
+struct IndexEntry {
+  std::string tensor;
+  std::string shard;  ///< relative to the checkpoint's folder
+};
+
+/// The "weight_map" of a `model.safetensors.index.json`, sorted by shard, then tensor. Other
+/// members are passed over. Throws Error(kInput), naming the file, for what is not JSON, has no
+/// weight map or an empty one, maps a tensor twice, or names a file that is not a plain relative
+/// name ending in
+/// ".safetensors". Reads at most 256 MiB.
+std::vector<IndexEntry> ReadWeightIndex(const std::filesystem::path& path);
+
+/// Whether `name` is relative, without empty, "." or ".." parts.
+bool StaysInside(const std::string& name);
+
+}  // namespace evald
