@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+#include "metrics/sandbox/sandbox.h"
+
+namespace evald {
+
+/// One entry of `tasks:`. Absent values leave what the task's own file says.
+struct TaskSelection {
+  std::string name;  ///< a task, a group or a tag
+  std::string where;  ///< "eval.yaml:7", for errors
+  std::optional<int64_t> limit;        ///< first documents of each leaf task
+  std::optional<int64_t> limit_total;  ///< first documents, spread evenly over a group's tasks
+  std::optional<int> num_fewshot;
+  std::optional<int> repeats;
+  Json generation_kwargs;  ///< an object, or null
+};
+
+struct WorkersConfig {
+  int count = 0;         ///< 0 in the file's absence: one per two cores, at least 1
+  int threads = 0;       ///< per worker; 0: cores divided by workers, at least 1
+  int max_attempts = 3;  ///< how often a trial is leased before the run is incomplete
+  double heartbeat_timeout_s = 60;
+};
+
+struct MetricsConfig {
+  int processes = 0;  ///< 0: one per core
+  int max_attempts = 3;
+  SandboxOptions sandbox;
+};
+
+struct StagingConfig {
+  std::filesystem::path root;  ///< empty: /dev/shm/evald-<uid>
+  uint64_t keep_bytes = 0;     ///< budget for checkpoints kept after their last lease
+  bool verify = false;         ///< read the checkpoint again although a memo knows its fingerprint
+};
+
+struct EngineConfig {
+  std::string name = "native";
+  Json settings = Json::object();  ///< every other key of `engine:`
+};
+
+/// An eval.yaml, read strictly, overrides applied, paths absolute. docs/eval-yaml.md describes each
+/// key; docs/eval.schema.json is the same for editors.
+struct EvalConfig {
+  std::filesystem::path file;
+  std::filesystem::path checkpoint;  ///< empty only for engines that need none
+  std::string name;                  ///< of the model in results; the checkpoint's folder name
+  std::vector<TaskSelection> tasks;
+  std::filesystem::path data_dir;
+  std::vector<std::filesystem::path> task_dirs;
+  std::filesystem::path cache_dir;  ///< prepared tasks
+  std::filesystem::path state_dir;  ///< the database
+  EngineConfig engine;
+  WorkersConfig workers;
+  MetricsConfig metrics;
+  StagingConfig staging;
+  std::filesystem::path output_dir;
+  std::string run_name;  ///< folder under output_dir; empty: made from the name and the time
+  uint64_t seed = 1234;          ///< keys the sampling generator
+  uint64_t fewshot_seed = 1234;  ///< lm-evaluation-harness's default
+  int bootstrap_iters = 100000;
+};
+
+/// Values given beside the file.
+struct EvalOverrides {
+  std::vector<std::string> set;  ///< "key.path=value", the value read as YAML
+  std::string data_dir;          ///< --data-dir
+};
+
+/// Reads an eval.yaml. Throws Error(kUsage) "file:line: ..." for an unknown key (with the nearest
+/// valid one), a wrong type, an impossible value or a file that is missing.
+EvalConfig ReadEvalConfig(const std::filesystem::path& file, const EvalOverrides& overrides);
+
+/// The resolved configuration for run.json. With `deciding_only`, the part that decides scores
+/// (not the number of workers, nor where files go).
+Json ToJson(const EvalConfig& config, bool deciding_only = false);
+
+/// $XDG_CACHE_HOME/evald or ~/.cache/evald; $XDG_STATE_HOME/evald or ~/.local/state/evald.
+std::filesystem::path DefaultCacheDir();
+std::filesystem::path DefaultStateDir();
+
+}  // namespace evald

@@ -1,0 +1,289 @@
+#include "orchestrator/config/yaml_section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr int kDepthMax = 32;
+
+Json ScalarToJson(const YAML::Node& node) {
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") return text;  // quoted
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return nullptr;
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  const char* begin = text.data() + (text[0] == '+' ? 1 : 0);
+  const char* end = text.data() + text.size();
+  int64_t integer = 0;
+  auto parsed = std::from_chars(begin, end, integer);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return integer;
+  double number = 0;
+  auto parsed_number = std::from_chars(begin, end, number);
+  if (parsed_number.ec == std::errc() && parsed_number.ptr == end && std::isfinite(number)) {
+    return number;
+  }
+  return text;
+}
+
+Json ToJsonAtDepth(const YAML::Node& node, int depth) {
+  if (depth > kDepthMax) {
+    throw Error(ErrorKind::kUsage, fmt::format("nested deeper than {} levels", kDepthMax));
+  }
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      return ScalarToJson(node);
+    case YAML::NodeType::Sequence: {
+      Json list = Json::array();
+      for (const YAML::Node& item : node) list.push_back(ToJsonAtDepth(item, depth + 1));
+      return list;
+    }
+    case YAML::NodeType::Map: {
+      Json object = Json::object();
+      for (const auto& entry : node) {
+        object[entry.first.Scalar()] = ToJsonAtDepth(entry.second, depth + 1);
+      }
+      return object;
+    }
+    default:
+      return nullptr;
+  }
+}
+
+std::string Describe(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      return fmt::format("'{}'", node.Scalar().substr(0, 60));
+    case YAML::NodeType::Sequence:
+      return fmt::format("a list of {}", node.size());
+    case YAML::NodeType::Map:
+      return "a mapping";
+    default:
+      return "nothing";
+  }
+}
+
+// Sets `key.path=value` in the tree, making mappings on the way.
+void ApplyOverride(YAML::Node root, const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--set {}: expected key.path=value, for example workers.count=2",
+                            assignment));
+  }
+  YAML::Node value;
+  try {
+    value = YAML::Load(assignment.substr(equals + 1));
+  } catch (const YAML::Exception& e) {
+    throw Error(ErrorKind::kUsage, fmt::format("--set {}: the value is not YAML: {}", assignment, e.msg));
+  }
+  const std::vector<std::string> keys = Split(assignment.substr(0, equals), '.');
+  YAML::Node node;
+  node.reset(root);
+  for (size_t i = 0; i + 1 < keys.size(); ++i) {
+    if (!node.IsMap()) {
+      throw Error(ErrorKind::kUsage, fmt::format("--set {}: '{}' lies in a value that is not a mapping",
+                                                 assignment, keys[i]));
+    }
+    if (!node[keys[i]] || node[keys[i]].IsNull()) node[keys[i]] = YAML::Node(YAML::NodeType::Map);
+    node.reset(node[keys[i]]);
+  }
+  if (!node.IsMap()) {
+    throw Error(ErrorKind::kUsage, fmt::format("--set {}: '{}' lies in a value that is not a mapping",
+                                               assignment, keys.back()));
+  }
+  node[keys.back()] = value;
+}
+
+}  // namespace
+
+Json YamlToJson(const YAML::Node& node) { return ToJsonAtDepth(node, 0); }
+
+YamlSection::YamlSection(std::string file, YAML::Node node, std::string path)
+    : file_(std::move(file)), node_(std::move(node)), path_(std::move(path)) {
+  if (!node_.IsMap()) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: {}found {}, expected a mapping of keys to values",
+                                               Where(node_), path_.empty() ? "" : "key '" + path_ + "': ",
+                                               Describe(node_)));
+  }
+  std::vector<std::string> seen;
+  for (const auto& entry : node_) {
+    if (!entry.first.IsScalar()) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}: a key must be a word", Where(entry.first)));
+    }
+    const std::string& key = entry.first.Scalar();
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}: key '{}' is given twice", Where(entry.first), Dotted(key)));
+    }
+    seen.push_back(key);
+  }
+}
+
+YamlSection YamlSection::Load(const std::filesystem::path& file,
+                              const std::vector<std::string>& overrides) {
+  std::string text;
+  try {
+    text = ReadFile(file);
+  } catch (const Error& e) {
+    throw Error(ErrorKind::kUsage, e.message(), e.remedy());
+  }
+  YAML::Node root;
+  try {
+    root = YAML::Load(text);
+  } catch (const YAML::Exception& e) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}:{}: not YAML: {}", file.string(), e.mark.line + 1, e.msg));
+  }
+  if (root.IsMap()) {
+    for (const std::string& assignment : overrides) ApplyOverride(root, assignment);
+  }
+  return YamlSection(file.string(), root, "");
+}
+
+std::string YamlSection::Where(const YAML::Node& node) const {
+  const YAML::Mark mark = node.Mark();
+  return mark.is_null() ? file_ : fmt::format("{}:{}", file_, mark.line + 1);
+}
+
+std::string YamlSection::WhereKey(const std::string& key) const {
+  for (const auto& entry : node_) {
+    if (entry.first.Scalar() == key) return Where(entry.first);
+  }
+  return Where(node_);
+}
+
+std::string YamlSection::Dotted(const std::string& key) const {
+  return path_.empty() ? key : path_ + "." + key;
+}
+
+void YamlSection::Refuse(const std::string& key, const std::string& message) const {
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: key '{}': {}", WhereKey(key), Dotted(key), message));
+}
+
+void YamlSection::RefuseType(const std::string& key, const YAML::Node& found,
+                             const std::string& expected) const {
+  Refuse(key, fmt::format("found {}, expected {}", Describe(found), expected));
+}
+
+YAML::Node YamlSection::Find(const std::string& key) {
+  known_.push_back(key);
+  for (const auto& entry : node_) {
+    if (entry.first.Scalar() == key && !entry.second.IsNull()) return entry.second;
+  }
+  return YAML::Node(YAML::NodeType::Undefined);
+}
+
+std::optional<std::string> YamlSection::String(const std::string& key) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return std::nullopt;
+  if (!node.IsScalar()) RefuseType(key, node, "a string");
+  return node.Scalar();
+}
+
+std::optional<int64_t> YamlSection::Integer(const std::string& key, int64_t low, int64_t high) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return std::nullopt;
+  const Json value = YamlToJson(node);
+  const std::string expected = high == INT64_MAX
+                                   ? fmt::format("an integer of at least {}", low)
+                                   : fmt::format("an integer from {} to {}", low, high);
+  if (!value.is_number_integer() || value < low || value > high) RefuseType(key, node, expected);
+  return value.get<int64_t>();
+}
+
+std::optional<double> YamlSection::Number(const std::string& key, double low, double high) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return std::nullopt;
+  const Json value = YamlToJson(node);
+  if (!value.is_number() || value < low || value > high) {
+    RefuseType(key, node, fmt::format("a number from {} to {}", low, high));
+  }
+  return value.get<double>();
+}
+
+std::optional<bool> YamlSection::Boolean(const std::string& key) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return std::nullopt;
+  const Json value = YamlToJson(node);
+  if (!value.is_boolean()) RefuseType(key, node, "true or false");
+  return value.get<bool>();
+}
+
+std::optional<uint64_t> YamlSection::Bytes(const std::string& key) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return std::nullopt;
+  if (!node.IsScalar()) RefuseType(key, node, "a size such as 20GiB");
+  try {
+    return ParseBytes(node.Scalar());
+  } catch (const Error& e) {
+    Refuse(key, e.message());
+  }
+}
+
+std::vector<std::string> YamlSection::Strings(const std::string& key) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return {};
+  if (node.IsScalar()) return {node.Scalar()};
+  std::vector<std::string> strings;
+  if (!node.IsSequence()) RefuseType(key, node, "a list of strings");
+  for (const YAML::Node& item : node) {
+    if (!item.IsScalar()) RefuseType(key, item, "a list of strings");
+    strings.push_back(item.Scalar());
+  }
+  return strings;
+}
+
+std::optional<YamlSection> YamlSection::Section(const std::string& key) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return std::nullopt;
+  if (!node.IsMap()) RefuseType(key, node, "a mapping of keys to values");
+  return YamlSection(file_, node, Dotted(key));
+}
+
+std::vector<YAML::Node> YamlSection::List(const std::string& key) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return {};
+  if (!node.IsSequence()) RefuseType(key, node, "a list");
+  return {node.begin(), node.end()};
+}
+
+Json YamlSection::Value(const std::string& key) {
+  const YAML::Node node = Find(key);
+  if (!node.IsDefined()) return nullptr;
+  try {
+    return YamlToJson(node);
+  } catch (const Error& e) {
+    Refuse(key, e.message());
+  }
+}
+
+Json YamlSection::Rest() {
+  Json rest = Json::object();
+  for (const auto& entry : node_) {
+    const std::string& key = entry.first.Scalar();
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) rest[key] = Value(key);
+  }
+  return rest;
+}
+
+void YamlSection::Finish() {
+  for (const auto& entry : node_) {
+    const std::string& key = entry.first.Scalar();
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    std::string hint = Suggestion(key, known_);
+    if (hint.empty()) hint = "; valid keys here: " + Join(known_, ", ");
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: unknown key '{}'{}", Where(entry.first), Dotted(key), hint));
+  }
+}
+
+}  // namespace evald

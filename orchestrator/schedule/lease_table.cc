@@ -1,0 +1,88 @@
+#include "orchestrator/schedule/lease_table.h"
+
+#include <cassert>
+
+namespace evald {
+
+void LeaseTable::Add(int64_t item, int64_t rank, int attempts_before) {
+  const bool added = items_.emplace(item, Item{rank, attempts_before}).second;
+  assert(added && "an item is added once");
+  (void)added;
+  queue_[rank].push_back(item);
+}
+
+std::optional<Grant> LeaseTable::Lease(const std::string& holder, int64_t now) {
+  heard_[holder] = now;
+  if (queue_.empty()) return std::nullopt;
+  const auto first = queue_.begin();
+  const int64_t id = first->second.front();
+  first->second.pop_front();
+  if (first->second.empty()) queue_.erase(first);
+  Item& item = items_.at(id);
+  ++item.attempts;
+  leases_[id] = {holder, item.attempts};
+  return Grant{id, item.attempts};
+}
+
+void LeaseTable::Heard(const std::string& holder, int64_t now) { heard_[holder] = now; }
+
+bool LeaseTable::Holds(int64_t item, int attempt) const {
+  const auto lease = leases_.find(item);
+  return lease != leases_.end() && lease->second.attempt == attempt;
+}
+
+bool LeaseTable::Complete(int64_t item, int attempt) {
+  if (!Holds(item, attempt)) return false;
+  leases_.erase(item);
+  items_.erase(item);
+  ++completed_;
+  return true;
+}
+
+bool LeaseTable::Fail(int64_t item, int attempt, const std::string& cause, bool retry) {
+  if (!Holds(item, attempt)) return false;
+  EndAttempt(item, cause, retry);
+  return true;
+}
+
+void LeaseTable::EndAttempt(int64_t id, const std::string& cause, bool retry) {
+  leases_.erase(id);
+  const Item item = items_.at(id);
+  if (retry && item.attempts < limits_.attempts_max) {
+    queue_[item.rank].push_front(id);
+    return;
+  }
+  items_.erase(id);
+  given_up_.push_back({id, item.attempts, cause});
+}
+
+std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause) {
+  const std::vector<Grant> held = HeldBy(holder);
+  for (const Grant& grant : held) EndAttempt(grant.item, cause, true);
+  heard_.erase(holder);
+  return held;
+}
+
+std::vector<std::string> LeaseTable::Silent(int64_t now) const {
+  std::vector<std::string> silent;
+  for (const auto& [holder, heard] : heard_) {
+    if (now - heard > limits_.silence_max_us && !HeldBy(holder).empty()) silent.push_back(holder);
+  }
+  return silent;
+}
+
+std::vector<Grant> LeaseTable::HeldBy(const std::string& holder) const {
+  std::vector<Grant> held;
+  for (const auto& [item, lease] : leases_) {
+    if (lease.holder == holder) held.push_back({item, lease.attempt});
+  }
+  return held;
+}
+
+size_t LeaseTable::queued() const {
+  size_t count = 0;
+  for (const auto& [rank, items] : queue_) count += items.size();
+  return count;
+}
+
+}  // namespace evald

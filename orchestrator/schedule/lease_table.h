@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace evald {
+
+struct LeaseLimits {
+  int attempts_max = 3;                       ///< leases of one item before it is given up
+  int64_t silence_max_us = 60'000'000;        ///< without a word from its holder, a lease ends
+};
+
+/// A lease that was granted: work on `item`, fenced by `attempt` (from 1).
+struct Grant {
+  int64_t item = 0;
+  int attempt = 0;
+};
+
+/// Why an item will not be completed.
+struct GivenUp {
+  int64_t item = 0;
+  int attempts = 0;
+  std::string cause;  ///< of the last attempt
+};
+
+/// Who works on what. Trials are leased to workers, and metric jobs to metric processes, by one of
+/// these each. A plain value: takes events and times, returns what follows; no clock, no I/O. Times
+/// are microseconds on any one clock.
+///
+/// Invariants: an item has at most one live lease; attempts of an item only grow; what was completed
+/// or given up is never leased again; an event with an older attempt changes nothing.
+class LeaseTable {
+ public:
+  explicit LeaseTable(LeaseLimits limits) : limits_(limits) {}
+
+  /// Queues an item behind those of equal rank; lower ranks go first. `attempts_before` are those of
+  /// an earlier life (a resumed run), so that attempt numbers keep growing.
+  void Add(int64_t item, int64_t rank, int attempts_before = 0);
+
+  /// Leases the first queued item to `holder`; nothing when the queue is empty.
+  std::optional<Grant> Lease(const std::string& holder, int64_t now);
+
+  /// `holder` gave a sign of life.
+  void Heard(const std::string& holder, int64_t now);
+
+  /// Whether this attempt holds the lease: what it reports counts.
+  bool Holds(int64_t item, int attempt) const;
+
+  /// The item is done. False (and no change) for an attempt that does not hold the lease.
+  bool Complete(int64_t item, int attempt);
+
+  /// The attempt failed. The item goes to the front of its rank, or is given up when `retry` is
+  /// false or its attempts are used up. False (and no change) without the lease.
+  bool Fail(int64_t item, int attempt, const std::string& cause, bool retry);
+
+  /// `holder` is gone: fails all its leases. Returns the items concerned.
+  std::vector<Grant> Lose(const std::string& holder, const std::string& cause);
+
+  /// Holders that have been silent for too long, with at least one lease each.
+  std::vector<std::string> Silent(int64_t now) const;
+
+  /// Leases of `holder`.
+  std::vector<Grant> HeldBy(const std::string& holder) const;
+
+  size_t queued() const;
+  size_t leased() const { return leases_.size(); }
+  size_t completed() const { return completed_; }
+  const std::vector<GivenUp>& given_up() const { return given_up_; }
+  /// Nothing is queued or leased.
+  bool idle() const { return queued() == 0 && leased() == 0; }
+
+ private:
+  struct LiveLease {
+    std::string holder;
+    int attempt = 0;
+  };
+  struct Item {
+    int64_t rank = 0;
+    int attempts = 0;
+  };
+  void EndAttempt(int64_t item, const std::string& cause, bool retry);
+
+  LeaseLimits limits_;
+  std::map<int64_t, std::deque<int64_t>> queue_;  // by rank
+  std::map<int64_t, Item> items_;                 // queued and leased ones
+  std::map<int64_t, LiveLease> leases_;           // by item
+  std::map<std::string, int64_t> heard_;
+  std::vector<GivenUp> given_up_;
+  size_t completed_ = 0;
+};
+
+}  // namespace evald

@@ -1,0 +1,169 @@
+#include "orchestrator/state/run_store.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr int64_t kSchemaVersion = 1;
+
+constexpr const char* kSchema = R"sql(
+CREATE TABLE runs (
+  run TEXT PRIMARY KEY,
+  output TEXT NOT NULL,
+  created REAL NOT NULL,
+  state TEXT NOT NULL              -- running, done, incomplete
+) WITHOUT ROWID;
+CREATE TABLE leases (
+  run TEXT NOT NULL REFERENCES runs(run),
+  trial INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  worker TEXT NOT NULL,
+  granted REAL NOT NULL,
+  PRIMARY KEY (run, trial, attempt)
+) WITHOUT ROWID;
+CREATE TABLE files (
+  file INTEGER PRIMARY KEY,
+  run TEXT NOT NULL REFERENCES runs(run),
+  kind INTEGER NOT NULL,           -- 0 generations, 1 scores
+  task TEXT NOT NULL,
+  trial INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  end INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  requests INTEGER NOT NULL,
+  truncated INTEGER NOT NULL,
+  tokens_in INTEGER NOT NULL,
+  tokens_out INTEGER NOT NULL,
+  committed REAL NOT NULL
+);
+CREATE INDEX files_by_run ON files (run);
+-- The row makes a document's generations (kind 0) or scores (kind 1) count. The first one wins.
+CREATE TABLE documents (
+  run TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  document INTEGER NOT NULL,
+  file INTEGER NOT NULL REFERENCES files(file),
+  PRIMARY KEY (run, kind, task, document)
+) WITHOUT ROWID;
+)sql";
+
+}  // namespace
+
+RunStore::RunStore(const std::filesystem::path& state_dir) : database_(state_dir / "state.db") {
+  Migrate();
+}
+
+void RunStore::Migrate() {
+  database_.Transaction([&] {
+    Statement version = database_.Prepare("PRAGMA user_version");
+    version.Step();
+    const int64_t found = version.Integer(0);
+    version.Reset();
+    if (found > kSchemaVersion) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("state.db has schema version {}, this evald knows up to {}", found,
+                              kSchemaVersion),
+                  "use the newer evald, or another state_dir");
+    }
+    if (found == kSchemaVersion) return;
+    database_.Execute(kSchema);
+    database_.Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
+  });
+}
+
+void RunStore::OpenRun(const std::string& run, const std::filesystem::path& output) {
+  database_
+      .Prepare("INSERT INTO runs (run, output, created, state) VALUES (?, ?, ?, 'running') "
+               "ON CONFLICT (run) DO UPDATE SET state = 'running', output = excluded.output")
+      .Bind(run)
+      .Bind(output.string())
+      .Bind(WallSeconds())
+      .Run();
+}
+
+void RunStore::SetState(const std::string& run, const std::string& state) {
+  database_.Prepare("UPDATE runs SET state = ? WHERE run = ?").Bind(state).Bind(run).Run();
+}
+
+RunRecord RunStore::Load(const std::string& run) {
+  RunRecord record;
+  std::map<int64_t, std::pair<FileKind, size_t>> place;  // file -> where it stands in the record
+  Statement files = database_.Prepare(
+      "SELECT file, kind, task, trial, attempt, first, end, path, hash, bytes, requests, truncated, "
+      "tokens_in, tokens_out FROM files WHERE run = ? ORDER BY file");
+  files.Bind(run);
+  while (files.Step()) {
+    const FileKind kind = files.Integer(1) == 0 ? FileKind::kGenerations : FileKind::kScores;
+    auto& list = kind == FileKind::kGenerations ? record.generations : record.scores;
+    place[files.Integer(0)] = {kind, list.size()};
+    list.push_back({files.Text(2), files.Integer(3), static_cast<int>(files.Integer(4)),
+                    files.Integer(5), files.Integer(6), files.Text(7), files.Text(8),
+                    static_cast<uint64_t>(files.Integer(9)), files.Integer(10), files.Integer(11),
+                    files.Integer(12), files.Integer(13)});
+  }
+  Statement documents =
+      database_.Prepare("SELECT task, document, file FROM documents WHERE run = ?");
+  documents.Bind(run);
+  while (documents.Step()) {
+    const auto [kind, index] = place.at(documents.Integer(2));
+    auto& map = kind == FileKind::kGenerations ? record.generated : record.scored;
+    map[documents.Text(0)][documents.Integer(1)] = index;
+  }
+  Statement leases =
+      database_.Prepare("SELECT trial, max(attempt) FROM leases WHERE run = ? GROUP BY trial");
+  leases.Bind(run);
+  while (leases.Step()) record.attempts[leases.Integer(0)] = static_cast<int>(leases.Integer(1));
+  return record;
+}
+
+void RunStore::RecordLease(const std::string& run, int64_t trial, int attempt,
+                           const std::string& worker) {
+  database_
+      .Prepare("INSERT OR IGNORE INTO leases (run, trial, attempt, worker, granted) "
+               "VALUES (?, ?, ?, ?, ?)")
+      .Bind(run)
+      .Bind(trial)
+      .Bind(static_cast<int64_t>(attempt))
+      .Bind(worker)
+      .Bind(WallSeconds())
+      .Run();
+}
+
+std::vector<int64_t> RunStore::Commit(const std::string& run, FileKind kind,
+                                      const CommittedFile& file,
+                                      const std::vector<int64_t>& documents) {
+  const int64_t kind_number = kind == FileKind::kGenerations ? 0 : 1;
+  Statement insert_file = database_.Prepare(
+      "INSERT INTO files (run, kind, task, trial, attempt, first, end, path, hash, bytes, requests, "
+      "truncated, tokens_in, tokens_out, committed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+      "RETURNING file");
+  insert_file.Bind(run).Bind(kind_number).Bind(file.task).Bind(file.trial);
+  insert_file.Bind(static_cast<int64_t>(file.attempt)).Bind(file.first).Bind(file.end);
+  insert_file.Bind(file.path).Bind(file.hash).Bind(static_cast<int64_t>(file.bytes));
+  insert_file.Bind(file.requests).Bind(file.truncated).Bind(file.tokens_in).Bind(file.tokens_out);
+  insert_file.Bind(WallSeconds());
+  insert_file.Step();
+  const int64_t file_id = insert_file.Integer(0);
+  insert_file.Reset();
+
+  std::vector<int64_t> won;
+  Statement insert = database_.Prepare(
+      "INSERT INTO documents (run, kind, task, document, file) VALUES (?, ?, ?, ?, ?) "
+      "ON CONFLICT DO NOTHING RETURNING document");
+  for (const int64_t document : documents) {
+    insert.Bind(run).Bind(kind_number).Bind(file.task).Bind(document).Bind(file_id);
+    if (insert.Step()) won.push_back(document);
+    insert.Reset();
+  }
+  return won;
+}
+
+}  // namespace evald

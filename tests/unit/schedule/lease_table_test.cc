@@ -1,0 +1,119 @@
+#include "orchestrator/schedule/lease_table.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+namespace evald {
+namespace {
+
+TEST(LeaseTable, LeasesByRankThenByOrder) {
+  LeaseTable table({});
+  table.Add(1, 5);
+  table.Add(2, 0);
+  table.Add(3, 5);
+  EXPECT_EQ(table.Lease("w", 0)->item, 2);
+  EXPECT_EQ(table.Lease("w", 0)->item, 1);
+  EXPECT_EQ(table.Lease("w", 0)->item, 3);
+  EXPECT_FALSE(table.Lease("w", 0));
+}
+
+TEST(LeaseTable, ALateAttemptChangesNothing) {
+  LeaseTable table({});
+  table.Add(7, 0);
+  const Grant first = *table.Lease("a", 0);
+  ASSERT_EQ(table.Lose("a", "killed").size(), 1u);
+  const Grant second = *table.Lease("b", 1);
+  EXPECT_EQ(second.attempt, first.attempt + 1);
+  EXPECT_FALSE(table.Complete(7, first.attempt));
+  EXPECT_FALSE(table.Fail(7, first.attempt, "late", false));
+  EXPECT_TRUE(table.Holds(7, second.attempt));
+  EXPECT_TRUE(table.Complete(7, second.attempt));
+  EXPECT_FALSE(table.Complete(7, second.attempt));
+  EXPECT_EQ(table.completed(), 1u);
+  EXPECT_TRUE(table.idle());
+}
+
+TEST(LeaseTable, GivesUpAfterTheLastAttemptAndSaysWhy) {
+  LeaseTable table({.attempts_max = 2});
+  table.Add(1, 0);
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    const Grant grant = *table.Lease("w", attempt);
+    EXPECT_EQ(grant.attempt, attempt);
+    EXPECT_TRUE(table.Fail(1, attempt, "out of memory", true));
+  }
+  EXPECT_FALSE(table.Lease("w", 3));
+  ASSERT_EQ(table.given_up().size(), 1u);
+  EXPECT_EQ(table.given_up()[0].attempts, 2);
+  EXPECT_EQ(table.given_up()[0].cause, "out of memory");
+}
+
+TEST(LeaseTable, AFailureThatWouldRepeatIsNotRetried) {
+  LeaseTable table({.attempts_max = 9});
+  table.Add(1, 0);
+  const Grant grant = *table.Lease("w", 0);
+  EXPECT_TRUE(table.Fail(1, grant.attempt, "bad input", false));
+  EXPECT_EQ(table.given_up().size(), 1u);
+}
+
+TEST(LeaseTable, AttemptsGoOnFromAnEarlierLife) {
+  LeaseTable table({.attempts_max = 10});
+  table.Add(1, 0, 4);
+  EXPECT_EQ(table.Lease("w", 0)->attempt, 5);
+}
+
+TEST(LeaseTable, OnlyHoldersThatHoldSomethingAreSilent) {
+  LeaseTable table({.attempts_max = 3, .silence_max_us = 100});
+  table.Add(1, 0);
+  table.Lease("busy", 0);
+  table.Heard("idle", 0);
+  EXPECT_TRUE(table.Silent(100).empty());
+  ASSERT_EQ(table.Silent(101), std::vector<std::string>{"busy"});
+  table.Heard("busy", 101);
+  EXPECT_TRUE(table.Silent(201).empty());
+}
+
+// Random events, in any order, with duplicates and late ones: each item ends exactly once.
+TEST(LeaseTable, EveryInterleavingEndsEachItemExactlyOnce) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    SCOPED_TRACE(seed);
+    LeaseTable table({.attempts_max = 4});
+    constexpr int kItems = 20;
+    for (int i = 0; i < kItems; ++i) table.Add(i, i % 3);
+    std::vector<Grant> granted;
+    std::set<int64_t> completed;
+    for (int64_t now = 0; !table.idle(); ++now) {
+      ASSERT_LT(now, 100000);
+      const std::string holder = "w" + std::to_string(random() % 4);
+      switch (random() % 4) {
+        case 0:
+        case 1:
+          if (const auto grant = table.Lease(holder, now)) granted.push_back(*grant);
+          break;
+        case 2:
+          if (random() % 5 == 0) table.Lose(holder, "killed");
+          break;
+        default:
+          if (granted.empty()) break;
+          const Grant grant = granted[random() % granted.size()];  // live, late or repeated
+          if (random() % 3 == 0) {
+            table.Fail(grant.item, grant.attempt, "failed", true);
+          } else if (table.Complete(grant.item, grant.attempt)) {
+            ASSERT_TRUE(completed.insert(grant.item).second);
+          }
+      }
+    }
+    std::set<int64_t> ended = completed;
+    for (const GivenUp& given_up : table.given_up()) ASSERT_TRUE(ended.insert(given_up.item).second);
+    EXPECT_EQ(ended.size(), static_cast<size_t>(kItems));
+    std::set<std::pair<int64_t, int>> attempts;
+    for (const Grant& grant : granted) {
+      EXPECT_TRUE(attempts.insert({grant.item, grant.attempt}).second) << "an attempt is granted once";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace evald
