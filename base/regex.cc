@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "base/python_pattern.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -12,6 +13,8 @@ namespace {
 
 // Oniguruma gives up a search after so many backtracking steps: about a second.
 constexpr unsigned long kRetryLimitPerSearch = 50'000'000;
+// Entries of about 40 bytes.
+constexpr unsigned int kStackEntriesMax = 16 * 1024 * 1024;
 
 void InitialiseOnce() {
   static std::once_flag once;
@@ -20,6 +23,7 @@ void InitialiseOnce() {
     onig_initialize(encodings, 1);
     onig_set_retry_limit_in_match(kRetryLimitPerSearch);
     onig_set_retry_limit_in_search(kRetryLimitPerSearch);
+    onig_set_match_stack_limit_size(kStackEntriesMax);
   });
 }
 
@@ -32,41 +36,106 @@ std::string Describe(int code, OnigErrorInfo* info) {
   return {reinterpret_cast<const char*>(text), static_cast<size_t>(length)};
 }
 
-OnigOptionType Options(RegexDialect dialect, RegexFlags flags) {
-  OnigOptionType options = ONIG_OPTION_CAPTURE_GROUP;
-  if (flags.dot_all) options |= ONIG_OPTION_MULTILINE;  // Oniguruma's name for "dot matches newline"
-  if (flags.ignore_case) options |= ONIG_OPTION_IGNORECASE;
-  if (dialect == RegexDialect::kPython) {
-    // Python's ^ and $ match only at the ends of the text unless re.MULTILINE is given.
-    options |= flags.multiline ? ONIG_OPTION_NEGATE_SINGLELINE : ONIG_OPTION_SINGLELINE;
+// A compiled pattern and the text that it was compiled from.
+class Program {
+ public:
+  Program(const std::string& shown, const std::string& pattern, OnigOptionType options,
+          OnigCaseFoldType case_fold)
+      : shown_(shown), pattern_(pattern), options_(options), case_fold_(case_fold) {
+    OnigCompileInfo compile;
+    compile.num_of_elements = 5;
+    compile.pattern_enc = ONIG_ENCODING_UTF8;
+    compile.target_enc = ONIG_ENCODING_UTF8;
+    compile.syntax = ONIG_SYNTAX_ONIGURUMA;
+    compile.option = options;
+    compile.case_fold_flag = case_fold;
+    OnigErrorInfo info;
+    const int code = onig_new_deluxe(&regex_, Bytes(pattern_.data()),
+                                     Bytes(pattern_.data() + pattern_.size()), &compile, &info);
+    if (code != ONIG_NORMAL) Fail(Describe(code, &info));
   }
-  return options;
+  ~Program() { onig_free(regex_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  OnigRegex regex() const { return regex_; }
+  [[noreturn]] void Fail(const std::string& why) const {
+    throw Error(ErrorKind::kInput, fmt::format("regular expression '{}': {}", shown_, why));
+  }
+  std::unique_ptr<Program> NotEmpty() const {
+    return std::make_unique<Program>(shown_, pattern_, options_ | ONIG_OPTION_FIND_NOT_EMPTY,
+                                     case_fold_);
+  }
+
+ private:
+  std::string shown_;
+  std::string pattern_;
+  OnigOptionType options_;
+  OnigCaseFoldType case_fold_;
+  OnigRegex regex_ = nullptr;
+};
+
+std::unique_ptr<Program> Compile(const std::string& pattern, RegexDialect dialect,
+                                 RegexFlags flags) {
+  OnigOptionType options = ONIG_OPTION_CAPTURE_GROUP;
+  if (dialect == RegexDialect::kOniguruma) {
+    if (flags.dot_all) options |= ONIG_OPTION_MULTILINE;  // its name for "dot matches newline"
+    if (flags.ignore_case) options |= ONIG_OPTION_IGNORECASE;
+    return std::make_unique<Program>(pattern, pattern, options, ONIGENC_CASE_FOLD_DEFAULT);
+  }
+  const PythonPattern python =
+      TranslatePythonPattern(pattern, flags.ignore_case, flags.dot_all, flags.multiline);
+  if (python.dot_all) options |= ONIG_OPTION_MULTILINE;
+  if (python.ignore_case) options |= ONIG_OPTION_IGNORECASE;
+  // Python folds one character into one; "ss" does not match a sharp s.
+  const OnigCaseFoldType one_to_one = 0;
+  return std::make_unique<Program>(pattern, python.pattern, options, one_to_one);
+}
+
+using Region = std::unique_ptr<OnigRegion, void (*)(OnigRegion*)>;
+
+Region MakeRegion() {
+  return {onig_region_new(), [](OnigRegion* region) { onig_region_free(region, 1); }};
 }
 
 }  // namespace
 
 struct Regex::Compiled {
-  OnigRegex regex = nullptr;
-  std::string pattern;
-  ~Compiled() {
-    if (regex != nullptr) onig_free(regex);
-  }
+  std::unique_ptr<Program> program;
+  mutable std::once_flag not_empty_once;
+  mutable std::unique_ptr<Program> not_empty;  // the same pattern, refusing empty matches
 };
+
+namespace {
+
+void CopySpans(const OnigRegion& region, Regex::Match* match) {
+  match->assign(static_cast<size_t>(region.num_regs), Regex::Span{});
+  for (int i = 0; i < region.num_regs; ++i) {
+    if (region.beg[i] == ONIG_REGION_NOTPOS) continue;
+    (*match)[static_cast<size_t>(i)] = {static_cast<size_t>(region.beg[i]),
+                                        static_cast<size_t>(region.end[i])};
+  }
+}
+
+bool SearchWith(const Program& program, std::string_view text, size_t start, OnigRegion* region,
+                Regex::Match* match) {
+  if (start > text.size()) return false;
+  const OnigUChar* begin = Bytes(text.data());
+  const OnigUChar* end = begin + text.size();
+  const int code =
+      onig_search(program.regex(), begin, end, begin + start, end, region, ONIG_OPTION_NONE);
+  if (code == ONIG_MISMATCH) return false;
+  if (code < 0) program.Fail(Describe(code, nullptr));
+  CopySpans(*region, match);
+  return true;
+}
+
+}  // namespace
 
 Regex::Regex(const std::string& pattern, RegexDialect dialect, RegexFlags flags)
     : compiled_(std::make_unique<Compiled>()) {
   InitialiseOnce();
-  compiled_->pattern = pattern;
-  OnigSyntaxType* syntax =
-      dialect == RegexDialect::kPython ? &OnigSyntaxPython : &OnigSyntaxOniguruma;
-  OnigErrorInfo info;
-  const int code = onig_new(&compiled_->regex, Bytes(pattern.data()),
-                            Bytes(pattern.data() + pattern.size()), Options(dialect, flags),
-                            ONIG_ENCODING_UTF8, syntax, &info);
-  if (code != ONIG_NORMAL) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("regular expression '{}': {}", pattern, Describe(code, &info)));
-  }
+  compiled_->program = Compile(pattern, dialect, flags);
 }
 
 Regex::~Regex() = default;
@@ -74,55 +143,67 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
 bool Regex::Search(std::string_view text, size_t start, Match* match) const {
-  if (start > text.size()) return false;
-  std::unique_ptr<OnigRegion, void (*)(OnigRegion*)> region(
-      onig_region_new(), [](OnigRegion* r) { onig_region_free(r, 1); });
+  const Region region = MakeRegion();
+  return SearchWith(*compiled_->program, text, start, region.get(), match);
+}
+
+bool Regex::MatchNotEmptyAt(std::string_view text, size_t at, Match* match) const {
+  std::call_once(compiled_->not_empty_once,
+                 [this] { compiled_->not_empty = compiled_->program->NotEmpty(); });
+  const Region region = MakeRegion();
   const OnigUChar* begin = Bytes(text.data());
-  const OnigUChar* end = begin + text.size();
-  const int code = onig_search(compiled_->regex, begin, end, begin + start, end, region.get(),
-                               ONIG_OPTION_NONE);
+  const int code = onig_match(compiled_->not_empty->regex(), begin, begin + text.size(), begin + at,
+                              region.get(), ONIG_OPTION_NONE);
   if (code == ONIG_MISMATCH) return false;
-  if (code < 0) {
-    throw Error(ErrorKind::kInput, fmt::format("regular expression '{}': {}", compiled_->pattern,
-                                               Describe(code, nullptr)));
-  }
-  match->assign(static_cast<size_t>(region->num_regs), Span{});
-  for (int i = 0; i < region->num_regs; ++i) {
-    if (region->beg[i] == ONIG_REGION_NOTPOS) continue;
-    (*match)[static_cast<size_t>(i)] = {static_cast<size_t>(region->beg[i]),
-                                        static_cast<size_t>(region->end[i])};
-  }
+  if (code < 0) compiled_->program->Fail(Describe(code, nullptr));
+  CopySpans(*region, match);
   return true;
+}
+
+void Regex::ForEachMatch(std::string_view text,
+                         const std::function<bool(const Match&)>& visit) const {
+  const Region region = MakeRegion();
+  Match match;
+  size_t start = 0;
+  while (SearchWith(*compiled_->program, text, start, region.get(), &match)) {
+    if (!visit(match)) return;
+    start = match[0].end;
+    if (match[0].begin != match[0].end || start >= text.size()) {
+      if (match[0].begin == match[0].end) return;
+      continue;
+    }
+    if (MatchNotEmptyAt(text, start, &match)) {
+      if (!visit(match)) return;
+      start = match[0].end;
+      continue;
+    }
+    ++start;
+    while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) ++start;
+  }
 }
 
 std::vector<Regex::Match> Regex::FindAll(std::string_view text) const {
   std::vector<Match> matches;
-  Match match;
-  size_t start = 0;
-  while (Search(text, start, &match)) {
+  ForEachMatch(text, [&](const Match& match) {
     matches.push_back(match);
-    start = match[0].end;
-    if (match[0].begin == match[0].end) {
-      // An empty match: go on behind the next code point, as Python does.
-      ++start;
-      while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) ++start;
-    }
-  }
+    return true;
+  });
   return matches;
 }
 
 std::string Regex::ReplaceAll(std::string_view text, std::string_view replacement) const {
   std::string out;
   size_t copied = 0;
-  for (const Match& match : FindAll(text)) {
+  ForEachMatch(text, [&](const Match& match) {
     out.append(text.substr(copied, match[0].begin - copied));
     out.append(replacement);
     copied = match[0].end;
-  }
+    return true;
+  });
   out.append(text.substr(copied));
   return out;
 }
 
-int Regex::groups() const { return onig_number_of_captures(compiled_->regex); }
+int Regex::groups() const { return onig_number_of_captures(compiled_->program->regex()); }
 
 }  // namespace evald

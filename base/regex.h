@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@ namespace evald {
 
 /// The dialect in which a pattern is written.
 enum class RegexDialect {
-  kPython,     ///< Python's `re`, for filters and metrics
+  kPython,     ///< Python's `re`, for filters and metrics (see base/python_pattern.h)
   kOniguruma,  ///< what the Hugging Face tokenizers library takes (Oniguruma's Ruby syntax)
 };
 
@@ -22,7 +23,7 @@ struct RegexFlags {
 
 /// A compiled pattern over UTF-8 (Oniguruma). Matching may be done from several threads at once.
 /// A search gives up with Error(kInput) after a bounded number of steps, so that a pattern that
-/// backtracks without end cannot hang the process.
+/// backtracks without end cannot hang the process, or needs a stack of more than 16 Mi entries.
 class Regex {
  public:
   /// Throws Error(kInput) that quotes the pattern and says what is wrong with it.
@@ -44,7 +45,12 @@ class Regex {
   /// The first match at or after byte `start`; false when there is none.
   bool Search(std::string_view text, size_t start, Match* match) const;
 
-  /// All matches from left to right that do not overlap, as Python's re.finditer gives them.
+  /// Visits the matches from left to right that do not overlap, as Python's re.finditer gives them
+  /// (after an empty match it looks for one that is not empty at the same place), until `visit`
+  /// returns false. Needs no memory that grows with the text.
+  void ForEachMatch(std::string_view text, const std::function<bool(const Match&)>& visit) const;
+
+  /// All of them.
   std::vector<Match> FindAll(std::string_view text) const;
 
   /// re.sub with a literal replacement.
@@ -55,6 +61,8 @@ class Regex {
 
  private:
   struct Compiled;
+  bool MatchNotEmptyAt(std::string_view text, size_t at, Match* match) const;
+
   std::unique_ptr<Compiled> compiled_;
 };
 

@@ -1,0 +1,81 @@
+// Regex in the Python dialect against CPython's `re` (tests/oracle/python_regex.py).
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "base/regex.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+Json Golden() {
+  const std::string path = EVALD_SOURCE_DIR "/tests/golden/metrics/python_regex.json";
+  return ParseJson(ReadFile(path), path);
+}
+
+int CodePointOffset(std::string_view text, size_t byte) {
+  return byte == std::string_view::npos ? -1 : static_cast<int>(CodePoints(text.substr(0, byte)));
+}
+
+Json Found(const Regex& regex, const std::string& text) {
+  Json matches = Json::array();
+  for (const Regex::Match& match : regex.FindAll(text)) {
+    Json spans = Json::array();
+    for (const Regex::Span& span : match) {
+      spans.push_back(CodePointOffset(text, span.begin));
+      spans.push_back(span.matched() ? CodePointOffset(text, span.end) : -1);
+    }
+    matches.push_back(std::move(spans));
+  }
+  return matches;
+}
+
+TEST(PythonRegex, FindsWhatPythonFinds) {
+  const Json golden = Golden();
+  ASSERT_GT(golden["found"].size(), 100U);
+  for (const Json& entry : golden["found"]) {
+    const Regex regex(entry[0].get<std::string>());
+    std::map<size_t, Json> expected;
+    for (const Json& row : entry[1]) expected[row[0].get<size_t>()] = row[1];
+    for (size_t i = 0; i < golden["texts"].size(); ++i) {
+      const auto found = expected.find(i);
+      const Json want = found == expected.end() ? Json::array() : found->second;
+      EXPECT_EQ(Found(regex, golden["texts"][i].get<std::string>()), want)
+          << "pattern " << entry[0] << " text " << golden["texts"][i];
+    }
+  }
+}
+
+TEST(PythonRegex, RefusesWhatPythonRefuses) {
+  for (const Json& pattern : Golden()["refused"]) {
+    try {
+      Regex regex(pattern.get<std::string>());
+      FAIL() << "accepted " << pattern;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInput);
+      EXPECT_NE(std::string(e.what()).find(pattern.get<std::string>()), std::string::npos);
+    }
+  }
+}
+
+TEST(PythonRegex, AnswersInBoundedTimeOnLongText) {
+  const std::string digits(10 << 20, '1');
+  size_t matches = 0;
+  Regex("(-?[$0-9.,]{2,})|(-?[0-9]+)").ForEachMatch(digits, [&](const Regex::Match&) {
+    ++matches;
+    return true;
+  });
+  EXPECT_EQ(matches, 1U);
+  EXPECT_EQ(Regex("(?s).*#### ").ReplaceAll(digits, ""), digits);
+  EXPECT_EQ(Regex(",").ReplaceAll(std::string(1 << 20, ','), ""), "");
+  EXPECT_EQ(Regex("\\.$").ReplaceAll(digits + ".", ""), digits);
+}
+
+TEST(PythonRegex, GivesUpOnEndlessBacktracking) {
+  EXPECT_THROW(Regex("(a+a+)+b").FindAll(std::string(5000, 'a')), Error);
+}
+
+}  // namespace
+}  // namespace evald
