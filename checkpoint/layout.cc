@@ -131,13 +131,12 @@ bool IsSideFile(const std::string& name) {
                                             [&](const auto& end) { return name.ends_with(end); });
 }
 
-std::set<std::string> ChosenNames(const CheckpointLayout& layout,
-                                  const std::vector<std::string>& entries) {
-  std::set<std::string> chosen(layout.shards.begin(), layout.shards.end());
+std::set<std::string> SideFiles(const fs::path& root, const std::vector<std::string>& entries) {
+  std::set<std::string> chosen;
   for (const std::string& name : entries) {
-    if (IsSideFile(name) && IsRegular(layout.root / name)) chosen.insert(name);
+    if (IsSideFile(name) && IsRegular(root / name)) chosen.insert(name);
   }
-  const fs::path templates = layout.root / kTemplatesFolder;
+  const fs::path templates = root / kTemplatesFolder;
   if (IsFolder(templates)) {
     for (const std::string& name : EntriesOf(templates)) {
       if (name.ends_with(".jinja") && IsRegular(templates / name)) {
@@ -176,7 +175,8 @@ CheckpointLayout ReadCheckpointLayout(const fs::path& root) {
   }
   CheckConfigAndTokenizer(root);
   layout.shards = FindShards(root, entries);
-  const std::set<std::string> chosen = ChosenNames(layout, entries);
+  std::set<std::string> chosen = SideFiles(root, entries);
+  chosen.insert(layout.shards.begin(), layout.shards.end());
   for (const std::string& name : chosen) {
     std::error_code error;
     const uintmax_t bytes = fs::file_size(root / name, error);
@@ -188,6 +188,16 @@ CheckpointLayout ReadCheckpointLayout(const fs::path& root) {
   }
   FindSkipped(&layout, entries, chosen);
   return layout;
+}
+
+std::vector<std::string> CandidateNames(const fs::path& root) {
+  CheckFolder(root);
+  const std::vector<std::string> entries = EntriesOf(root);
+  std::set<std::string> names = SideFiles(root, entries);
+  for (const std::string& name : entries) {
+    if (name.ends_with(".safetensors") && IsRegular(root / name)) names.insert(name);
+  }
+  return {names.begin(), names.end()};
 }
 
 void CheckShards(const CheckpointLayout& layout) {

@@ -35,6 +35,11 @@ struct CheckpointLayout {
 /// index naming a file that is not there. Names that leave the folder ("../x") are refused.
 CheckpointLayout ReadCheckpointLayout(const std::filesystem::path& root);
 
+/// Names of the files of a checkpoint folder that may be staged, sorted, found without opening any:
+/// all that ReadCheckpointLayout may choose but for shards in subfolders, which only the index
+/// names. Throws Error(kInput) when the folder is missing or cannot be listed.
+std::vector<std::string> CandidateNames(const std::filesystem::path& root);
+
 /// Reads every shard's header and checks that each is as long as its header says and that it holds
 /// the tensors that the index maps to it. Tensors that the index does not name are left alone.
 /// Throws Error(kInput).

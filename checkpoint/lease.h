@@ -18,6 +18,9 @@ class StagedLease {
   explicit StagedLease(const std::filesystem::path& staged_directory);
   StagedLease() = default;
 
+  /// False for a default one, and for one on a folder that is not a staged one.
+  bool held() const { return static_cast<bool>(fd_); }
+
  private:
   UniqueFd fd_;
 };

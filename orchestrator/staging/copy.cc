@@ -1,0 +1,247 @@
+#include "orchestrator/staging/copy.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/hash.h"
+#include "evald/error.h"
+#include "orchestrator/staging/chunk_reader.h"
+#include "orchestrator/staging/fingerprint.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t kBlockBytes = 1024 * 1024;
+constexpr auto kTick = std::chrono::milliseconds(100);
+
+void WriteAt(int fd, const char* data, uint64_t bytes, uint64_t offset, const fs::path& path) {
+  while (bytes > 0) {
+    const ssize_t put = ::pwrite(fd, data, bytes, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) ThrowErrno(path, "write", errno);
+    data += put;
+    bytes -= static_cast<uint64_t>(put);
+    offset += static_cast<uint64_t>(put);
+  }
+}
+
+class Copier {
+ public:
+  Copier(const fs::path& source, const std::vector<FileStamp>& files, const fs::path& target,
+         const CopyOptions& options, const CopyHooks& hooks);
+  ~Copier() { StopAndJoin(); }
+
+  CopyResult Run();
+
+ private:
+  // The files that a thread has open: those of the chunk it works on.
+  struct Open {
+    size_t file = SIZE_MAX;
+    std::unique_ptr<ChunkReader> reader;
+    UniqueFd target;
+  };
+
+  void MakeTargets() const;
+  void Work();
+  void CopyChunk(uint64_t number, Open* open, AlignedBuffer* buffer);
+  void OpenFile(size_t file, Open* open) const;
+  void Landed(size_t file, uint64_t begin, uint64_t end);
+  void Watch();
+  void Tell(std::vector<LandedRange> ranges, bool progress) const;
+  void StopAndJoin();
+
+  const fs::path& source_;
+  const std::vector<FileStamp>& files_;
+  const fs::path& target_;
+  const CopyHooks& hooks_;
+  const bool direct_;
+  const uint64_t block_bytes_;
+  const int threads_wanted_;
+
+  std::vector<HashedFile> hashed_;     // each chunk's slot is written by the one thread that has it
+  std::vector<uint64_t> first_chunk_;  // number of a file's first chunk; one more at the end
+  uint64_t bytes_total_ = 0;
+  std::atomic<uint64_t> next_chunk_{0};
+  std::atomic<uint64_t> bytes_done_{0};
+  std::atomic<uint64_t> bytes_direct_{0};
+  std::atomic<bool> stop_{false};
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<LandedRange> landed_;
+  std::exception_ptr failure_;
+  int running_ = 0;
+
+  std::vector<std::thread> threads_;
+};
+
+Copier::Copier(const fs::path& source, const std::vector<FileStamp>& files, const fs::path& target,
+               const CopyOptions& options, const CopyHooks& hooks)
+    : source_(source),
+      files_(files),
+      target_(target),
+      hooks_(hooks),
+      direct_(options.direct),
+      block_bytes_(options.block_bytes == 0 ? kBlockBytes : options.block_bytes),
+      threads_wanted_(options.threads == 0 ? DefaultCopyThreads() : options.threads) {
+  if (kHashChunkBytes % block_bytes_ != 0 || threads_wanted_ < 1) {
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("found blocks of {} bytes and {} threads, expected a divisor of {} and at "
+                    "least 1",
+                    block_bytes_, threads_wanted_, kHashChunkBytes));
+  }
+  first_chunk_.push_back(0);
+  for (const FileStamp& file : files_) {
+    const uint64_t chunks = HashChunksOf(file.bytes);
+    hashed_.push_back({file.name, file.bytes, std::vector<std::string>(chunks)});
+    first_chunk_.push_back(first_chunk_.back() + chunks);
+    bytes_total_ += file.bytes;
+  }
+}
+
+void Copier::MakeTargets() const {
+  for (const FileStamp& file : files_) {
+    const fs::path path = target_ / file.name;
+    MakeDirectories(path.parent_path());
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd) ThrowErrno(path, "create", errno);
+    if (::ftruncate(fd.get(), static_cast<off_t>(file.bytes)) != 0) {
+      ThrowErrno(path, "set the length", errno);
+    }
+  }
+}
+
+void Copier::OpenFile(size_t file, Open* open) const {
+  if (open->file == file) return;
+  open->reader = std::make_unique<ChunkReader>(source_, files_[file], direct_);
+  if (!target_.empty()) {
+    const fs::path path = target_ / files_[file].name;
+    open->target.reset(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!open->target) ThrowErrno(path, "open for writing", errno);
+  }
+  open->file = file;
+}
+
+void Copier::CopyChunk(uint64_t number, Open* open, AlignedBuffer* buffer) {
+  const auto after = std::upper_bound(first_chunk_.begin(), first_chunk_.end(), number);
+  const auto file = static_cast<size_t>(after - first_chunk_.begin() - 1);
+  OpenFile(file, open);
+  const uint64_t chunk = number - first_chunk_[file];
+  const uint64_t begin = chunk * kHashChunkBytes;
+  const uint64_t end = std::min(begin + kHashChunkBytes, files_[file].bytes);
+  Hasher hasher;
+  for (uint64_t offset = begin; offset < end && !stop_; offset += block_bytes_) {
+    const uint64_t bytes = std::min(block_bytes_, end - offset);
+    bytes_direct_ += open->reader->Read(buffer, offset, bytes);
+    hasher.Update(buffer->data(), bytes);
+    if (open->target) {
+      WriteAt(open->target.get(), buffer->data(), bytes, offset, target_ / files_[file].name);
+    }
+    bytes_done_ += bytes;
+  }
+  if (stop_) return;
+  hashed_[file].chunks[chunk] = hasher.Hex();
+  Landed(file, begin, end);
+}
+
+void Copier::Landed(size_t file, uint64_t begin, uint64_t end) {
+  if (!hooks_.landed || target_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  landed_.push_back({target_, files_[file].name, begin, end});
+  changed_.notify_one();
+}
+
+void Copier::Work() {
+  std::exception_ptr failure;
+  try {
+    AlignedBuffer buffer(block_bytes_);
+    Open open;
+    for (uint64_t number = next_chunk_++; number < first_chunk_.back() && !stop_;
+         number = next_chunk_++) {
+      CopyChunk(number, &open, &buffer);
+    }
+  } catch (...) {
+    failure = std::current_exception();
+    stop_ = true;
+  }
+  const std::lock_guard lock(mutex_);
+  if (failure && !failure_) failure_ = failure;
+  --running_;
+  changed_.notify_one();
+}
+
+void Copier::Tell(std::vector<LandedRange> ranges, bool progress) const {
+  for (const LandedRange& range : ranges) hooks_.landed(range);
+  if (progress && hooks_.progress) hooks_.progress(bytes_done_, bytes_total_);
+}
+
+// Until all threads have ended.
+void Copier::Watch() {
+  auto next_tick = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (running_ > 0) {
+    changed_.wait_for(lock, kTick, [&] { return running_ == 0 || !landed_.empty(); });
+    std::vector<LandedRange> ranges;
+    ranges.swap(landed_);
+    lock.unlock();
+    ThrowIfCancelled(hooks_);
+    const auto now = std::chrono::steady_clock::now();
+    Tell(std::move(ranges), now >= next_tick);
+    if (now >= next_tick) next_tick = now + kTick;
+    lock.lock();
+  }
+}
+
+void Copier::StopAndJoin() {
+  stop_ = true;
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+CopyResult Copier::Run() {
+  if (!target_.empty()) MakeTargets();
+  const auto useful = static_cast<int>(std::clamp<uint64_t>(first_chunk_.back(), 1, 1024));
+  const int count = std::min(threads_wanted_, useful);
+  running_ = count;
+  for (int i = 0; i < count; ++i) threads_.emplace_back([this] { Work(); });
+  Watch();
+  StopAndJoin();
+  if (failure_) std::rethrow_exception(failure_);
+  ThrowIfCancelled(hooks_);
+  Tell(std::move(landed_), true);
+  for (const FileStamp& file : files_) {
+    if (StampFile(source_, file.name) != file) ThrowChanged(source_ / file.name);
+  }
+  return {TreeFingerprint(std::move(hashed_)), bytes_done_, bytes_direct_, count};
+}
+
+}  // namespace
+
+int DefaultCopyThreads() {
+  return std::clamp(2 * static_cast<int>(std::thread::hardware_concurrency()), 4, 16);
+}
+
+void ThrowIfCancelled(const CopyHooks& hooks) {
+  if (hooks.cancel != nullptr && *hooks.cancel) {
+    throw Error(ErrorKind::kInfrastructure, "staging was cancelled");
+  }
+}
+
+CopyResult CopyTree(const fs::path& source, const std::vector<FileStamp>& files,
+                    const fs::path& target, const CopyOptions& options, const CopyHooks& hooks) {
+  return Copier(source, files, target, options, hooks).Run();
+}
+
+}  // namespace evald

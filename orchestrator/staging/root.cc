@@ -1,0 +1,307 @@
+#include "orchestrator/staging/root.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/jsonl.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "orchestrator/staging/fingerprint.h"
+#include "orchestrator/staging/room.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kRecordFile = ".evald-staged.json";
+constexpr const char* kStagingPrefix = ".staging-";
+constexpr const char* kDroppedPrefix = ".dropped-";
+constexpr const char* kKeptPrefix = ".kept-";
+constexpr const char* kLockSuffix = ".lock";
+
+std::vector<std::string> EntriesOf(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+[[noreturn]] void RefuseRoot(const fs::path& path, const std::string& what, const char* remedy) {
+  throw Error(ErrorKind::kUsage, fmt::format("{}: {}", path.string(), what), remedy);
+}
+
+void CheckRoot(const fs::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) ThrowErrno(path, "stat", errno);
+  if (!S_ISDIR(info.st_mode)) {
+    RefuseRoot(path, "is not a folder", "remove it, or set staging.root to another folder");
+  }
+  if (info.st_uid != ::geteuid()) {
+    RefuseRoot(path, fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid()),
+               "set staging.root to a folder of your own");
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    RefuseRoot(path, fmt::format("may be written by others (mode {:o})", info.st_mode & 07777),
+               "chmod 700 it, or set staging.root to another folder");
+  }
+  if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0) {
+    RefuseRoot(path, fmt::format("cannot be written: {}", std::strerror(errno)),
+               "set staging.root to a folder that you may write to");
+  }
+}
+
+// Modes of a published folder. Where the root is no tmpfs, the content also has to reach the disk
+// before its final name does.
+void Seal(const fs::path& folder, bool sync) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const bool is_folder = entry.is_directory();
+    const UniqueFd fd(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) ThrowErrno(entry.path(), "open", errno);
+    if (sync && ::fsync(fd.get()) != 0) ThrowErrno(entry.path(), "fsync", errno);
+    if (::fchmod(fd.get(), is_folder ? 0555 : 0444) != 0) ThrowErrno(entry.path(), "chmod", errno);
+  }
+  if (::chmod(folder.c_str(), 0555) != 0) ThrowErrno(folder, "chmod", errno);
+  if (sync) FsyncDirectory(folder);
+}
+
+void PutFile(const fs::path& path, std::string_view content) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd) ThrowErrno(path, "create", errno);
+  if (::write(fd.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size())) {
+    ThrowErrno(path, "write", errno);
+  }
+}
+
+// Shared flocks on the inode, by lines such as
+// "12: FLOCK  ADVISORY  READ 4711 00:1b:42 0 EOF" (proc(5), /proc/locks).
+int LeasesOn(const struct stat& info) {
+  const std::string inode = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev),
+                                        static_cast<uint64_t>(info.st_ino));
+  int count = 0;
+  try {
+    for (const std::string& line : Split(ReadFile("/proc/locks"), '\n')) {
+      if (line.find(" FLOCK ") != std::string::npos && line.find(" READ ") != std::string::npos &&
+          line.find(" " + inode + " ") != std::string::npos) {
+        ++count;
+      }
+    }
+  } catch (const Error&) {
+  }
+  return count;
+}
+
+bool TryLockExclusive(int fd) {
+  // A look at the lease by another process (List, Reap) takes the lock for an instant.
+  constexpr int kAttempts = 3;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (attempt + 1 < kAttempts) ::usleep(3'000);
+  }
+  return false;
+}
+
+}  // namespace
+
+fs::path DefaultStagingRoot() { return fmt::format("/dev/shm/evald-{}", ::geteuid()); }
+
+Json ToJson(const StagedInfo& info) {
+  return {{"fingerprint", info.fingerprint}, {"source", info.source}, {"bytes", info.bytes},
+          {"last_used", info.last_used},     {"leases", info.leases}, {"kept", info.kept}};
+}
+
+void RemoveTree(const fs::path& path) {
+  std::error_code error;
+  ::chmod(path.c_str(), 0700);
+  for (auto it = fs::recursive_directory_iterator(path, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_directory(ignored) && !it->is_symlink(ignored)) ::chmod(it->path().c_str(), 0700);
+  }
+  error.clear();
+  fs::remove_all(path, error);
+  if (error && fs::exists(fs::symlink_status(path))) {
+    spdlog::warn("{}: could not be removed: {}", path.string(), error.message());
+  }
+}
+
+StagingRoot::StagingRoot(fs::path path) : path_(std::move(path)) {
+  if (!path_.has_filename()) path_ = path_.parent_path();
+  if (path_.has_parent_path()) MakeDirectories(path_.parent_path());
+  if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
+    RefuseRoot(path_, fmt::format("cannot be made: {}", std::strerror(errno)),
+               "set staging.root to a folder that you may write to");
+  }
+  CheckRoot(path_);
+}
+
+fs::path StagingRoot::StagingFolderOf(const std::string& source_id) const {
+  return path_ / (kStagingPrefix + source_id);
+}
+
+fs::path StagingRoot::KeptFileOf(const std::string& fingerprint) const {
+  return path_ / (kKeptPrefix + fingerprint);
+}
+
+std::optional<OwnerLock> StagingRoot::TryOwn(const std::string& source_id) const {
+  const fs::path staging = StagingFolderOf(source_id);
+  std::optional<OwnerLock> lock = OwnerLock::Try(staging.string() + kLockSuffix);
+  if (lock && fs::exists(fs::symlink_status(staging))) RemoveTree(staging);
+  return lock;
+}
+
+StagedLease StagingRoot::Publish(const fs::path& staging, const StagedRecord& record) const {
+  PutFile(staging / kRecordFile, ToLine(ToJson(record)) + "\n");
+  PutFile(staging / kLeaseFile, "");
+  Seal(staging, !IsTmpfs(path_));
+  // Leased before it has a name under which anyone would drop it.
+  StagedLease lease(staging);
+  const fs::path folder = FolderOf(record.fingerprint);
+  while (true) {
+    if (!fs::exists(folder)) ::unlink(KeptFileOf(record.fingerprint).c_str());
+    if (::rename(staging.c_str(), folder.c_str()) == 0) break;
+    if (errno != EEXIST && errno != ENOTEMPTY) ThrowErrno(folder, "rename", errno);
+    if (std::optional<StagedLease> other = Lease(record.fingerprint)) {
+      RemoveTree(staging);
+      return std::move(*other);
+    }
+    // Either it is just being dropped, or it is debris that nobody can lease.
+    if (!fs::exists(folder / kLeaseFile)) RemoveTree(folder);
+    ::usleep(2'000);
+  }
+  if (!IsTmpfs(path_)) FsyncDirectory(path_);
+  return lease;
+}
+
+std::optional<StagedLease> StagingRoot::Lease(const std::string& fingerprint) const {
+  const fs::path folder = FolderOf(fingerprint);
+  if (!fs::is_directory(folder)) return std::nullopt;
+  try {
+    StagedLease lease(folder);
+    if (lease.held()) return lease;
+  } catch (const Error& error) {
+    spdlog::debug("not leased: {}", error.what());
+  }
+  return std::nullopt;
+}
+
+std::optional<StagedRecord> StagingRoot::RecordOf(const std::string& fingerprint) const {
+  const fs::path path = FolderOf(fingerprint) / kRecordFile;
+  try {
+    return RecordFromJson(ParseJson(ReadFile(path), path.string()), path.string());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> StagingRoot::Fingerprints() const {
+  std::vector<std::string> names = EntriesOf(path_);
+  std::erase_if(names, [](const std::string& name) { return !IsFingerprint(name); });
+  return names;
+}
+
+std::optional<StagedRecord> StagingRoot::FindSource(const std::string& source_id) const {
+  for (const std::string& fingerprint : Fingerprints()) {
+    std::optional<StagedRecord> record = RecordOf(fingerprint);
+    if (record && record->source_id == source_id) return record;
+  }
+  return std::nullopt;
+}
+
+std::vector<StagedInfo> StagingRoot::List() const {
+  std::vector<StagedInfo> all;
+  for (const std::string& fingerprint : Fingerprints()) {
+    struct stat info {};
+    if (::stat((FolderOf(fingerprint) / kLeaseFile).c_str(), &info) != 0) continue;
+    const StagedRecord record = RecordOf(fingerprint).value_or(StagedRecord{});
+    all.push_back({fingerprint, record.source, record.bytes,
+                   static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * info.st_mtim.tv_nsec,
+                   LeasesOn(info), IsKept(fingerprint)});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const StagedInfo& a, const StagedInfo& b) {
+    return a.last_used < b.last_used;
+  });
+  return all;
+}
+
+bool StagingRoot::Drop(const std::string& fingerprint) const {
+  if (!IsFingerprint(fingerprint)) return false;
+  const fs::path folder = FolderOf(fingerprint);
+  UniqueFd fd(::open((folder / kLeaseFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd || !TryLockExclusive(fd.get())) return false;
+  if (!StillNamed(fd.get(), folder / kLeaseFile)) return false;
+  static std::atomic<int> counter{0};
+  const fs::path away =
+      path_ / fmt::format("{}{}-{}-{}", kDroppedPrefix, fingerprint, ::getpid(), counter++);
+  if (::rename(folder.c_str(), away.c_str()) != 0) ThrowErrno(folder, "rename", errno);
+  ::unlink(KeptFileOf(fingerprint).c_str());
+  fd.reset();
+  RemoveTree(away);
+  return true;
+}
+
+void StagingRoot::MarkUsed(const std::string& fingerprint) const {
+  ::utimensat(AT_FDCWD, (FolderOf(fingerprint) / kLeaseFile).c_str(), nullptr, 0);
+}
+
+void StagingRoot::Keep(const std::string& fingerprint) const {
+  PutFile(KeptFileOf(fingerprint), "");
+  MarkUsed(fingerprint);
+}
+
+bool StagingRoot::IsKept(const std::string& fingerprint) const {
+  return fs::exists(KeptFileOf(fingerprint));
+}
+
+void StagingRoot::ShrinkKept(uint64_t budget) const {
+  std::vector<StagedInfo> kept = List();
+  std::erase_if(kept, [](const StagedInfo& info) { return !info.kept || info.leases > 0; });
+  uint64_t held = 0;
+  for (const StagedInfo& info : kept) held += info.bytes;
+  for (const StagedInfo& info : kept) {
+    if (held <= budget) return;
+    if (Drop(info.fingerprint)) held -= info.bytes;
+  }
+}
+
+bool StagingRoot::DropLeastRecentlyUsed() const {
+  for (const StagedInfo& info : List()) {
+    if (info.leases == 0 && Drop(info.fingerprint)) return true;
+  }
+  return false;
+}
+
+void StagingRoot::Reap() const {
+  for (const std::string& name : EntriesOf(path_)) {
+    if (name.starts_with(kDroppedPrefix)) {
+      RemoveTree(path_ / name);
+    } else if (name.starts_with(kStagingPrefix)) {
+      std::string source_id = name.substr(std::strlen(kStagingPrefix));
+      if (source_id.ends_with(kLockSuffix)) {
+        source_id.resize(source_id.size() - std::strlen(kLockSuffix));
+      }
+      TryOwn(source_id);
+    } else if (name.starts_with(kKeptPrefix)) {
+      if (!fs::exists(path_ / name.substr(std::strlen(kKeptPrefix))))
+        ::unlink((path_ / name).c_str());
+    } else if (IsFingerprint(name) && !fs::exists(path_ / name / kLeaseFile)) {
+      RemoveTree(path_ / name);
+    } else if (IsFingerprint(name) && !IsKept(name)) {
+      Drop(name);
+    }
+  }
+}
+
+}  // namespace evald

@@ -1,0 +1,310 @@
+#include "orchestrator/staging/stager.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "orchestrator/staging/chunk_reader.h"
+#include "orchestrator/staging/fingerprint.h"
+#include "orchestrator/staging/room.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr useconds_t kPollMicros = 20'000;
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kOwnFilesBytes = 64 * 1024;  // folders, lease and record
+
+// Removes a half-staged folder unless it was published.
+class StagingGuard {
+ public:
+  explicit StagingGuard(fs::path folder) : folder_(std::move(folder)) {}
+  ~StagingGuard() {
+    if (!folder_.empty()) RemoveTree(folder_);
+  }
+  StagingGuard(const StagingGuard&) = delete;
+  StagingGuard& operator=(const StagingGuard&) = delete;
+  void Published() { folder_.clear(); }
+
+ private:
+  fs::path folder_;
+};
+
+uint64_t RoomNeeded(const CheckpointLayout& layout) {
+  uint64_t bytes = kOwnFilesBytes;
+  for (const CheckpointFile& file : layout.files) {
+    bytes += (file.bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  }
+  return bytes;
+}
+
+std::vector<FileStamp> StampsOf(const CheckpointLayout& layout) {
+  std::vector<FileStamp> stamps;
+  for (const CheckpointFile& file : layout.files) {
+    stamps.push_back(StampFile(layout.root, file.name));
+  }
+  return stamps;
+}
+
+// What was written is a whole checkpoint and the one that was read.
+void CheckCopy(const fs::path& folder, const CheckpointLayout& source) {
+  const CheckpointLayout written = ReadCheckpointLayout(folder);
+  const bool same =
+      std::equal(written.files.begin(), written.files.end(), source.files.begin(),
+                 source.files.end(), [](const CheckpointFile& a, const CheckpointFile& b) {
+                   return a.name == b.name && a.bytes == b.bytes;
+                 });
+  if (!same) ThrowChanged(source.root);
+  CheckShards(written);
+}
+
+std::string FingerprintOf(const fs::path& folder, const CopyOptions& options,
+                          const CopyHooks& hooks) {
+  return CopyTree(folder, StampsOf(ReadCheckpointLayout(folder)), {}, options, hooks).fingerprint;
+}
+
+}  // namespace
+
+Json ToJson(const StageReport& report) {
+  return {{"bytes", report.bytes},
+          {"bytes_read", report.bytes_read},
+          {"bytes_direct", report.bytes_direct},
+          {"reused", report.reused},
+          {"waited", report.waited},
+          {"verified", report.verified},
+          {"threads", report.threads},
+          {"seconds", report.seconds},
+          {"skipped", report.skipped}};
+}
+
+StagedCheckpoint::StagedCheckpoint(StagingRoot root, std::string fingerprint, StagedLease lease,
+                                   uint64_t keep_bytes, StageReport report)
+    : root_(std::move(root)),
+      fingerprint_(std::move(fingerprint)),
+      directory_(root_.FolderOf(fingerprint_)),
+      lease_(std::move(lease)),
+      keep_bytes_(keep_bytes),
+      report_(std::move(report)) {}
+
+StagedCheckpoint::StagedCheckpoint(StagedCheckpoint&& other) noexcept
+    : root_(std::move(other.root_)),
+      fingerprint_(std::move(other.fingerprint_)),
+      directory_(std::move(other.directory_)),
+      lease_(std::move(other.lease_)),
+      keep_bytes_(other.keep_bytes_),
+      report_(std::move(other.report_)),
+      held_(other.held_) {
+  other.held_ = false;
+}
+
+StagedCheckpoint::~StagedCheckpoint() {
+  try {
+    Release();
+  } catch (const std::exception& error) {
+    spdlog::warn("staged checkpoint not released: {}", error.what());
+  }
+}
+
+bool StagedCheckpoint::Release() {
+  if (!held_) return false;
+  held_ = false;
+  const bool fits = keep_bytes_ > 0 && report_.bytes <= keep_bytes_;
+  if (fits) root_.Keep(fingerprint_);
+  lease_ = StagedLease();
+  if (fits) {
+    root_.ShrinkKept(keep_bytes_);
+    return false;
+  }
+  if (keep_bytes_ == 0 && root_.IsKept(fingerprint_)) return false;
+  return root_.Drop(fingerprint_);
+}
+
+struct Stager::Attempt {
+  fs::path source;
+  const CopyHooks& hooks;
+  SourceIdentity identity;
+  int64_t begin = MonotonicMicros();
+  bool waited = false;
+
+  double Seconds() const { return 1e-6 * static_cast<double>(MonotonicMicros() - begin); }
+};
+
+Stager::Stager(StagerOptions options)
+    : options_(std::move(options)),
+      root_(options_.root.empty() ? DefaultStagingRoot() : options_.root),
+      memo_(options_.state.empty() ? fs::path() : options_.state / "staging") {}
+
+StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) const {
+  Attempt attempt{source, hooks, {}};
+  bool reaped = false;
+  while (true) {
+    ThrowIfCancelled(hooks);
+    attempt.identity = IdentifySource(source);
+    std::optional<StagedCheckpoint> staged = Reuse(attempt);
+    if (!reaped) root_.Reap();
+    reaped = true;
+    if (staged) return std::move(*staged);
+    if (const std::optional<OwnerLock> lock = root_.TryOwn(attempt.identity.id)) {
+      // Whoever had the lock before may have published between the look above and here.
+      if (std::optional<StagedCheckpoint> other = Reuse(attempt)) return std::move(*other);
+      return CopyAndPublish(attempt);
+    }
+    attempt.waited = true;
+    ShowOther(attempt);
+    ::usleep(kPollMicros);
+  }
+}
+
+std::optional<StagedCheckpoint> Stager::Reuse(const Attempt& attempt) const {
+  const std::string& id = attempt.identity.id;
+  std::optional<StagedRecord> record = memo_.Find(id);
+  if (!record) record = root_.FindSource(id);
+  if (!record || !NestedUnchanged(*record, attempt.source)) return std::nullopt;
+  std::optional<StagedLease> lease = root_.Lease(record->fingerprint);
+  if (!lease) return std::nullopt;
+  StageReport report;
+  report.bytes = record->bytes;
+  if (options_.verify) {
+    const fs::path folder = root_.FolderOf(record->fingerprint);
+    if (FingerprintOf(attempt.source, options_.copy, attempt.hooks) != record->fingerprint) {
+      spdlog::warn("{}: its content changed though its files' stamps did not",
+                   attempt.source.string());
+      memo_.Forget(id);
+      return std::nullopt;
+    }
+    if (FingerprintOf(folder, options_.copy, attempt.hooks) != record->fingerprint) {
+      *lease = StagedLease();
+      if (root_.Drop(record->fingerprint)) return std::nullopt;
+      throw Error(ErrorKind::kInfrastructure,
+                  folder.string() + ": the staged files are not what was staged, and are in use",
+                  "end the runs that use them, then stage again");
+    }
+    report.verified = true;
+    report.bytes_read = record->bytes;
+  }
+  root_.MarkUsed(record->fingerprint);
+  report.reused = true;
+  report.waited = attempt.waited;
+  report.seconds = attempt.Seconds();
+  return StagedCheckpoint(root_, record->fingerprint, std::move(*lease), options_.keep_bytes,
+                          std::move(report));
+}
+
+// Kept checkpoints that nobody uses give way.
+void Stager::MakeRoom(uint64_t bytes) const {
+  while (const std::optional<RoomLimit> shortage = Shortage(root_.path(), bytes)) {
+    uint64_t droppable = 0;
+    for (const StagedInfo& info : root_.List()) droppable += info.leases == 0 ? info.bytes : 0;
+    if (shortage->free + droppable < bytes || !root_.DropLeastRecentlyUsed()) {
+      ThrowShortage(*shortage, bytes, root_.path());
+    }
+  }
+}
+
+CopyResult Stager::Copy(const Attempt& attempt, const CheckpointLayout& layout) const {
+  const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
+  const CopyResult result =
+      CopyTree(attempt.source, StampsOf(layout), staging, options_.copy, attempt.hooks);
+  // A file that came, went or changed meanwhile, whether it was copied or not.
+  if (IdentifySource(attempt.source).id != attempt.identity.id) ThrowChanged(attempt.source);
+  CheckCopy(staging, layout);
+  if (options_.verify &&
+      FingerprintOf(staging, options_.copy, attempt.hooks) != result.fingerprint) {
+    throw Error(ErrorKind::kInfrastructure,
+                staging.string() + ": what was written reads back as something else",
+                "check this host's memory, or the disk of staging.root");
+  }
+  return result;
+}
+
+StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
+  const CheckpointLayout layout = ReadCheckpointLayout(attempt.source);
+  CheckShards(layout);
+  MakeRoom(RoomNeeded(layout));
+  const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
+  StagingGuard guard(staging);
+  MakeDirectories(staging);
+  const CopyResult result = Copy(attempt, layout);
+
+  StagedRecord record;
+  record.fingerprint = result.fingerprint;
+  record.source = fs::weakly_canonical(attempt.source).string();
+  record.source_id = attempt.identity.id;
+  for (const FileStamp& stamp : StampsOf(layout)) {
+    if (stamp.name.find('/') != std::string::npos) record.nested.push_back(stamp);
+  }
+  record.bytes = layout.total_bytes;
+  record.staged_at = WallSeconds();
+  // Before the name: whoever sees the folder finds the memo too.
+  memo_.Store(record);
+  StagedLease lease = root_.Publish(staging, record);
+  guard.Published();
+
+  StageReport report;
+  report.bytes = layout.total_bytes;
+  report.bytes_read = result.bytes_read;
+  report.bytes_direct = result.bytes_direct;
+  report.waited = attempt.waited;
+  report.verified = options_.verify;
+  report.threads = result.threads;
+  report.seconds = attempt.Seconds();
+  report.skipped = layout.skipped;
+  return StagedCheckpoint(root_, record.fingerprint, std::move(lease), options_.keep_bytes,
+                          std::move(report));
+}
+
+// The files have their final lengths from the start and get their blocks as they are written.
+void Stager::ShowOther(const Attempt& attempt) const {
+  if (!attempt.hooks.progress) return;
+  uint64_t done = 0, total = 0;
+  std::error_code error;
+  const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
+  for (auto it = fs::recursive_directory_iterator(staging, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    struct stat info {};
+    if (::lstat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const auto bytes = static_cast<uint64_t>(info.st_size);
+    total += bytes;
+    done += std::min(bytes, static_cast<uint64_t>(info.st_blocks) * 512);
+  }
+  if (total > 0) attempt.hooks.progress(done, total);
+}
+
+std::vector<StagedInfo> ListStaged(const fs::path& root) {
+  const fs::path path = root.empty() ? DefaultStagingRoot() : root;
+  if (!fs::exists(path)) return {};
+  return StagingRoot(path).List();
+}
+
+DropResult DropStaged(const fs::path& root, const std::string& which) {
+  DropResult result;
+  const fs::path path = root.empty() ? DefaultStagingRoot() : root;
+  std::vector<std::string> chosen;
+  for (const StagedInfo& info : ListStaged(path)) {
+    const bool named = !which.empty() && info.fingerprint.starts_with(which);
+    if (which == "all" || named) chosen.push_back(info.fingerprint);
+  }
+  if (which != "all" && chosen.size() != 1) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: found {} staged checkpoints whose fingerprint begins with '{}', "
+                            "expected one",
+                            path.string(), chosen.size(), which),
+                "see evald stage --list");
+  }
+  if (!fs::exists(path)) return result;
+  const StagingRoot staging_root(path);
+  for (const std::string& fingerprint : chosen) {
+    (staging_root.Drop(fingerprint) ? result.dropped : result.leased).push_back(fingerprint);
+  }
+  if (which == "all") staging_root.Reap();
+  return result;
+}
+
+}  // namespace evald
