@@ -166,4 +166,18 @@ std::vector<int64_t> RunStore::Commit(const std::string& run, FileKind kind,
   return won;
 }
 
+void RunStore::Forget(const std::string& run, FileKind kind, const std::string& path) {
+  const int64_t kind_number = kind == FileKind::kGenerations ? 0 : 1;
+  const char* const kFiles = "SELECT file FROM files WHERE run = ? AND kind = ? AND path = ?";
+  if (kind == FileKind::kGenerations) {  // scores of lost generations do not count either
+    database_.Prepare(fmt::format("DELETE FROM documents WHERE kind = 1 AND (run, task, document) IN "
+                                  "(SELECT run, task, document FROM documents WHERE file IN ({}))", kFiles))
+        .Bind(run).Bind(kind_number).Bind(path).Run();
+  }
+  database_.Prepare(fmt::format("DELETE FROM documents WHERE file IN ({})", kFiles))
+      .Bind(run).Bind(kind_number).Bind(path).Run();
+  database_.Prepare("DELETE FROM files WHERE run = ? AND kind = ? AND path = ?")
+      .Bind(run).Bind(kind_number).Bind(path).Run();
+}
+
 }  // namespace evald

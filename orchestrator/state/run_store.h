@@ -59,6 +59,9 @@ class RunStore {
   std::vector<int64_t> Commit(const std::string& run, FileKind kind, const CommittedFile& file,
                               const std::vector<int64_t>& documents);
 
+  /// Takes back what a file counted for: it is lost or damaged.
+  void Forget(const std::string& run, FileKind kind, const std::string& path);
+
   Database& database() { return database_; }
 
  private:

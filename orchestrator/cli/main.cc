@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "base/jsonl.h"
+#include "base/log.h"
+#include "orchestrator/cli/cli.h"
+
+namespace evald::cli {
+namespace {
+
+constexpr const char* kVersion = "0.1.0";
+
+constexpr const char* kFooter = R"(
+Examples:
+  evald run eval.yaml                         evaluate a checkpoint
+  evald run eval.yaml --set workers.count=4   with one value changed
+  evald run eval.yaml --resume                finish a run that was interrupted
+  evald score --task gsm8k --generations answers.jsonl --data-dir data
+  evald doctor                                what this machine can do
+
+Exit status: 0 done and every gate met; 1 a gate failed; 2 usage, configuration or input;
+3 incomplete, for a cause outside the model; 4 inconclusive.)";
+
+void PrintError(const Common& common, const std::string& text, ExitStatus status) {
+  if (common.json) PrintJson({{"error", text}, {"exit_status", static_cast<int>(status)}});
+  fmt::print(stderr, "evald: error: {}\n", text);
+}
+
+ExitStatus Invoke(const Common& common, const Action& action) {
+  try {
+    return action();
+  } catch (const Error& e) {
+    const ExitStatus status = ExitStatusFor(e.kind());
+    PrintError(common, e.what(), status);
+    return status;
+  } catch (const std::exception& e) {
+    PrintError(common, fmt::format("internal: {}", e.what()), ExitStatus::kIncomplete);
+    return ExitStatus::kIncomplete;
+  }
+}
+
+}  // namespace
+
+void PrintJson(const Json& value) {
+  const std::string line = ToLine(value) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+void AddOverrides(CLI::App* command, EvalOverrides* overrides) {
+  command->add_option("--set", overrides->set, "Override a value of eval.yaml, for example workers.count=2")
+      ->type_name("KEY.PATH=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--data-dir", overrides->data_dir, "Where datasets lie (data_dir)")->type_name("DIR");
+}
+
+int Main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{"evald evaluates large-language-model checkpoints.", "evald"};
+  app.set_version_flag("--version", std::string("evald ") + kVersion);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  app.fallthrough();
+  Common common;
+  common.binaries = std::filesystem::canonical("/proc/self/exe").parent_path();
+  app.add_flag("--json", common.json, "Print one JSON document on standard output and nothing else there");
+  app.add_flag("-q,--quiet", common.quiet, "No progress");
+  app.add_option("--log-level", common.log_level, "trace, debug, info, warn, error or off")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  Action action;
+  for (const auto add : {AddRun, AddValidate, AddScore, AddStage, AddTasks, AddDoctor, AddCompletion}) {
+    add(&app, &common, &action);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int status = app.exit(e);
+    return status == 0 ? 0 : static_cast<int>(ExitStatus::kUsage);
+  }
+  SetUpLog("evald", common.log_level);
+  return static_cast<int>(Invoke(common, action));
+}
+
+}  // namespace evald::cli
+
+int main(int argc, char** argv) { return evald::cli::Main(argc, argv); }

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/text.h"
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/report/run_results.h"
+#include "orchestrator/run/coordinator.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string file;
+  EvalOverrides overrides;
+  std::string resume;
+  CLI::Option* resume_option = nullptr;
+};
+
+ExitStatus Run(const Common& common, const Flags& flags) {
+  RunOptions options;
+  options.config = ReadEvalConfig(flags.file, flags.overrides);
+  options.binaries = common.binaries;
+  options.resume = flags.resume_option->count() > 0;
+  options.resume_run = flags.resume;
+  options.quiet = common.quiet;
+  options.log_level = common.log_level;
+  const RunOutcome outcome = RunEvaluation(options);
+  PrintOutcome(outcome, options.config, common.json);
+  return outcome.status;
+}
+
+}  // namespace
+
+void AddRun(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("run", "Evaluate one checkpoint and show its scores");
+  command->add_option("eval.yaml", flags->file, "What to evaluate, and how (docs/eval-yaml.md)")
+      ->required()
+      ->check(CLI::ExistingFile);
+  AddOverrides(command, &flags->overrides);
+  flags->resume_option =
+      command->add_option("--resume", flags->resume, "Finish an interrupted run: the newest, or the one named")
+          ->expected(0, 1)
+          ->type_name("[RUN]");
+  command->footer(
+      "\nExamples:\n  evald run examples/quickstart/eval.yaml\n  evald run eval.yaml --json | jq .results\n"
+      "  evald run eval.yaml --resume\n\nCtrl-C once finishes what is under way and stops; twice stops at "
+      "once. Both leave a run\nthat --resume finishes.");
+  command->callback([=] { *action = [=] { return Run(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

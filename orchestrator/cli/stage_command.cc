@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/staging/stager.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string checkpoint;
+  bool list = false;
+  std::string drop;
+  std::string root;
+  std::string keep = "1TiB";
+  bool verify = false;
+};
+
+std::filesystem::path RootOf(const Flags& flags) {
+  return flags.root.empty() ? std::filesystem::path(fmt::format("/dev/shm/evald-{}", ::getuid()))
+                            : std::filesystem::absolute(flags.root);
+}
+
+ExitStatus List(const Common& common, const Flags& flags) {
+  const std::vector<StagedInfo> staged = ListStaged(RootOf(flags));
+  if (common.json) {
+    Json list = Json::array();
+    for (const StagedInfo& info : staged) list.push_back(ToJson(info));
+    PrintJson(list);
+    return ExitStatus::kDone;
+  }
+  if (staged.empty()) fmt::print("Nothing is staged in {}.\n", RootOf(flags).string());
+  for (const StagedInfo& info : staged) {
+    fmt::print("{}  {:>10}  {:<7} {}  {}\n", info.fingerprint, HumanBytes(info.bytes),
+               info.leased ? "in use" : "kept", HumanSeconds(WallSeconds() - info.last_used) + " ago",
+               info.source);
+  }
+  return ExitStatus::kDone;
+}
+
+ExitStatus Drop(const Common& common, const Flags& flags) {
+  const DropResult result = DropStaged(RootOf(flags), flags.drop);
+  if (common.json) {
+    PrintJson({{"dropped", result.dropped}, {"in_use", result.leased}});
+  } else {
+    for (const std::string& fingerprint : result.dropped) fmt::print("dropped {}\n", fingerprint);
+    for (const std::string& fingerprint : result.leased) fmt::print("in use, left alone: {}\n", fingerprint);
+  }
+  return result.leased.empty() ? ExitStatus::kDone : ExitStatus::kIncomplete;
+}
+
+ExitStatus Stage(const Common& common, const Flags& flags) {
+  StagerOptions options;
+  options.root = RootOf(flags);
+  options.state = DefaultStateDir();
+  options.keep_bytes = ParseBytes(flags.keep);
+  options.verify = flags.verify;
+  CopyHooks hooks;
+  const bool show = !common.quiet && ::isatty(STDERR_FILENO) == 1;
+  if (show) {
+    hooks.progress = [](uint64_t done, uint64_t total) {
+      fmt::print(stderr, "\r\x1b[2K  staging {} of {}", HumanBytes(done), HumanBytes(total));
+      std::fflush(stderr);
+    };
+  }
+  StagedCheckpoint staged = Stager(options).Stage(flags.checkpoint, hooks);
+  if (show) fmt::print(stderr, "\r\x1b[2K");
+  const StageReport& report = staged.report();
+  if (common.json) {
+    PrintJson({{"fingerprint", staged.fingerprint()}, {"directory", staged.directory().string()},
+               {"report", ToJson(report)}});
+  } else {
+    fmt::print("{}\n  {}; {} read from storage in {} ({:.2f} GB/s)\n", staged.directory().string(),
+               HumanBytes(report.bytes), HumanBytes(report.bytes_read), HumanSeconds(report.seconds),
+               report.seconds > 0 ? static_cast<double>(report.bytes_read) / report.seconds / 1e9 : 0.0);
+  }
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddStage(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("stage", "Copy a checkpoint into shared memory, list or drop what is staged");
+  command->add_option("checkpoint", flags->checkpoint, "A checkpoint's folder in Hugging Face layout");
+  command->add_flag("--list", flags->list, "List what is staged on this host");
+  command->add_option("--drop", flags->drop, "Drop a staged checkpoint, by the beginning of its fingerprint, or all")
+      ->type_name("FINGERPRINT|all");
+  command->add_option("--root", flags->root, "Where checkpoints are staged; /dev/shm/evald-<uid> by default");
+  command->add_option("--keep", flags->keep, "How much may stay staged without being used")->type_name("SIZE");
+  command->add_flag("--verify", flags->verify, "Read the checkpoint again although its fingerprint is known");
+  command->footer("\nExamples:\n  evald stage checkpoints/step-3000\n  evald stage --list\n  evald stage --drop all");
+  command->callback([=] {
+    const int asked = (flags->list ? 1 : 0) + (flags->drop.empty() ? 0 : 1) + (flags->checkpoint.empty() ? 0 : 1);
+    if (asked != 1) {
+      throw CLI::ValidationError("stage", "give either a checkpoint's folder, --list or --drop");
+    }
+    *action = [=] {
+      if (flags->list) return List(*common, *flags);
+      return flags->drop.empty() ? Stage(*common, *flags) : Drop(*common, *flags);
+    };
+  });
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,155 @@
+#include "orchestrator/report/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace evald {
+namespace {
+
+constexpr int kBarCells = 24;
+constexpr double kLineEverySeconds = 5;
+
+std::string Bar(double share) {
+  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kBarCells);
+  std::string bar;
+  for (int i = 0; i < kBarCells; ++i) bar += i < filled ? "━" : "╌";
+  return bar;
+}
+
+std::string Count(const PhaseProgress& phase) {
+  if (phase.total == 0) return "waiting";
+  if (phase.bytes) {
+    return fmt::format("{} of {}", HumanBytes(static_cast<uint64_t>(phase.done)),
+                       HumanBytes(static_cast<uint64_t>(phase.total)));
+  }
+  return fmt::format("{} of {}", phase.done, phase.total);
+}
+
+double ShareOf(const PhaseProgress& phase) {
+  return phase.total == 0 ? 0 : static_cast<double>(phase.done) / static_cast<double>(phase.total);
+}
+
+// Cuts to `columns` code points.
+std::string Fit(const std::string& line, int columns) {
+  if (static_cast<int>(CodePoints(line)) <= columns) return line;
+  std::string cut;
+  int cells = 0;
+  for (size_t i = 0; i < line.size();) {
+    size_t next = i + 1;
+    while (next < line.size() && (static_cast<unsigned char>(line[next]) & 0xC0) == 0x80) ++next;
+    if (++cells >= columns) break;
+    cut += line.substr(i, next - i);
+    i = next;
+  }
+  return cut + "…";
+}
+
+std::string TaskLine(const TaskProgress& task) {
+  const double share = task.documents == 0 ? 0
+                                           : static_cast<double>(task.generated + task.scored) /
+                                                 static_cast<double>(2 * task.documents);
+  return fmt::format("    {:<26} {} {:>6} generated {:>6} scored of {}  {}", task.name.substr(0, 26),
+                     Bar(share), task.generated, task.scored, task.documents, task.headline);
+}
+
+}  // namespace
+
+std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int columns, int rows) {
+  std::vector<std::string> lines;
+  for (const PhaseProgress& phase : snapshot.phases) {
+    lines.push_back(Fit(fmt::format("  {:<10} {} {:>20}  {}", phase.name, Bar(ShareOf(phase)),
+                                    Count(phase), phase.note),
+                        columns));
+  }
+  // Tasks under way are worth a line each; those done or waiting only a count.
+  size_t done = 0, waiting = 0;
+  std::vector<const TaskProgress*> active;
+  for (const TaskProgress& task : snapshot.tasks) {
+    if (task.scored == task.documents) {
+      ++done;
+    } else if (task.generated == 0 && task.scored == 0) {
+      ++waiting;
+    } else {
+      active.push_back(&task);
+    }
+  }
+  const size_t room = static_cast<size_t>(std::max(0, rows - static_cast<int>(lines.size()) - 2));
+  for (size_t i = 0; i < std::min(room, active.size()); ++i) {
+    lines.push_back(Fit(TaskLine(*active[i]), columns));
+  }
+  std::string last = fmt::format("  {} elapsed", HumanSeconds(snapshot.elapsed_s));
+  if (snapshot.remaining_s >= 0) last += fmt::format(", about {} left", HumanSeconds(snapshot.remaining_s));
+  if (!snapshot.tasks.empty()) {
+    last += fmt::format("; tasks: {} done, {} under way, {} waiting", done, active.size(), waiting);
+  }
+  lines.push_back(Fit(last, columns));
+  return lines;
+}
+
+ProgressDisplay::ProgressDisplay(bool quiet) : quiet_(quiet) {
+  const char* term = std::getenv("TERM");
+  terminal_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::strcmp(term, "dumb") != 0;
+}
+
+ProgressDisplay::~ProgressDisplay() = default;
+
+void ProgressDisplay::Show(const ProgressSnapshot& snapshot) {
+  if (quiet_) return;
+  if (terminal_) {
+    Redraw(snapshot);
+  } else {
+    PrintLine(snapshot, false);
+  }
+}
+
+void ProgressDisplay::Finish(const ProgressSnapshot& snapshot) {
+  if (quiet_) return;
+  if (terminal_) {
+    Redraw(snapshot);
+    lines_drawn_ = 0;
+  } else {
+    PrintLine(snapshot, true);
+  }
+}
+
+void ProgressDisplay::Redraw(const ProgressSnapshot& snapshot) {
+  struct winsize size {};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size = {24, 80, 0, 0};
+  const auto lines = RenderProgress(snapshot, size.ws_col, std::min<int>(size.ws_row - 1, 16));
+  std::string out;
+  if (lines_drawn_ > 0) out += fmt::format("\x1b[{}A", lines_drawn_);
+  for (const std::string& line : lines) out += "\r\x1b[2K" + line + "\n";
+  out += "\x1b[J";
+  lines_drawn_ = static_cast<int>(lines.size());
+  std::fwrite(out.data(), 1, out.size(), stderr);
+  std::fflush(stderr);
+}
+
+void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
+  for (const TaskProgress& task : snapshot.tasks) {
+    if (task.headline.empty() ||
+        std::find(announced_.begin(), announced_.end(), task.name) != announced_.end()) {
+      continue;
+    }
+    announced_.push_back(task.name);
+    fmt::print(stderr, "evald: {:>8}  {}: {} documents, {}\n", HumanSeconds(snapshot.elapsed_s),
+               task.name, task.documents, task.headline);
+  }
+  if (!last && snapshot.elapsed_s < next_line_at_s_) return;
+  next_line_at_s_ = snapshot.elapsed_s + kLineEverySeconds;
+  std::vector<std::string> parts;
+  for (const PhaseProgress& phase : snapshot.phases) {
+    if (phase.total > 0) parts.push_back(fmt::format("{} {}", phase.name, Count(phase)));
+  }
+  fmt::print(stderr, "evald: {:>8}  {}\n", HumanSeconds(snapshot.elapsed_s), Join(parts, ", "));
+}
+
+}  // namespace evald

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace evald {
+
+/// How far one phase of a run is.
+struct PhaseProgress {
+  std::string name;  ///< stage, prepare, generate, score
+  int64_t done = 0;
+  int64_t total = 0;  ///< 0: not known yet
+  bool bytes = false;  ///< counts bytes rather than things
+  std::string note;   ///< "18 requests/s", "kept from an earlier run"
+};
+
+struct TaskProgress {
+  std::string name;
+  int64_t documents = 0;
+  int64_t generated = 0;
+  int64_t scored = 0;
+  std::string headline;  ///< "exact_match 0.4150" when the task is done
+};
+
+struct ProgressSnapshot {
+  double elapsed_s = 0;
+  double remaining_s = -1;  ///< -1: not known yet
+  std::vector<PhaseProgress> phases;
+  std::vector<TaskProgress> tasks;
+};
+
+/// Shows progress on standard error: a block of bars that is redrawn in place on a terminal, a line
+/// every few seconds and at each task's end elsewhere. Loop thread only.
+class ProgressDisplay {
+ public:
+  /// `quiet` shows nothing.
+  explicit ProgressDisplay(bool quiet);
+  /// Leaves the last block standing.
+  ~ProgressDisplay();
+
+  void Show(const ProgressSnapshot& snapshot);
+  /// Redraws once more with the last state.
+  void Finish(const ProgressSnapshot& snapshot);
+
+ private:
+  void Redraw(const ProgressSnapshot& snapshot);
+  void PrintLine(const ProgressSnapshot& snapshot, bool last);
+
+  bool quiet_;
+  bool terminal_;
+  int lines_drawn_ = 0;
+  double next_line_at_s_ = 0;
+  std::vector<std::string> announced_;
+};
+
+/// The lines of the block, at most `columns` wide and `rows` many. Apart from I/O for tests.
+std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int columns, int rows);
+
+}  // namespace evald

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+
+namespace evald {
+
+/// A stretch of time on one row of a run's timeline, in microseconds of CLOCK_MONOTONIC.
+struct TimelineSpan {
+  std::string name;  ///< stage, prepare, pull, generate, score
+  int64_t begin = 0;
+  int64_t end = 0;
+  Json args = Json::object();
+};
+
+/// What every worker and metric slot of a run did, and when. Loop thread only.
+class Timeline {
+ public:
+  /// Time zero of the picture.
+  explicit Timeline(int64_t begin_us) : begin_us_(begin_us) {}
+
+  /// Rows appear in the order in which they are first named. A row that stands for a device gets
+  /// `idle` spans where it did nothing.
+  void AddRow(const std::string& row, const std::string& title, bool is_device);
+  void Add(const std::string& row, TimelineSpan span);
+
+  /// Share of [first, end) in which each device row was in a span called `name`, by row.
+  std::map<std::string, double> Share(const std::string& name, int64_t end_us) const;
+
+  /// Writes the Trace Event Format, JSON object form, which Perfetto and chrome://tracing open
+  /// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+  void Write(const std::filesystem::path& path, int64_t end_us) const;
+
+ private:
+  struct Row {
+    std::string id;
+    std::string title;
+    bool is_device = false;
+    std::vector<TimelineSpan> spans;
+  };
+  Row* Find(const std::string& id);
+  std::vector<TimelineSpan> WithIdle(const Row& row, int64_t end_us) const;
+
+  int64_t begin_us_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace evald

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "evald/task.h"
+#include "orchestrator/config/eval_config.h"
+#include "tokenizer/tokenizer.h"
+
+namespace evald {
+
+/// A leaf task of a run, prepared on disk.
+struct SuiteTask {
+  TaskDefinition definition;
+  std::filesystem::path prepared;  ///< the prepared task's folder
+  std::string tokenizer_key;       ///< names its tokens file; "" for none
+  int64_t documents = 0;
+  int64_t requests = 0;            ///< times repeats
+  double cost_per_document = 1;    ///< tokens in and at most out
+};
+
+/// All tasks of a run in the harness's order, and the groups over them.
+struct Suite {
+  std::vector<SuiteTask> tasks;
+  std::vector<GroupDefinition> groups;
+};
+
+/// Finds the configured tasks and prepares them: documents read, prompts rendered, and, when
+/// `tokenizer` is given, tokens made. What is in the cache is used as it is. `progress(done, total)`
+/// is called from this thread after each task; `cancel` ends it with Error(kInfrastructure).
+/// Throws Error(kUsage or kInput) for an unknown task or bad data.
+Suite PrepareSuite(const EvalConfig& config, const Tokenizer* tokenizer, int threads,
+                   const std::function<void(size_t done, size_t total)>& progress,
+                   const std::atomic<bool>& cancel);
+
+}  // namespace evald

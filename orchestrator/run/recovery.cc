@@ -1,0 +1,225 @@
+#include "orchestrator/run/recovery.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "evald/error.h"
+#include "evald/generation.h"
+#include "evald/score.h"
+#include "prepared/prepared_task.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+struct FileName {
+  int64_t trial = 0;
+  int attempt = 0;
+};
+
+// "<trial>.<attempt>.jsonl", "<trial>.<attempt>-<first>.jsonl", each also with ".part".
+bool ParseFileName(const std::string& name, FileName* parsed) {
+  const char* end = name.data() + name.size();
+  auto number = std::from_chars(name.data(), end, parsed->trial);
+  if (number.ec != std::errc() || number.ptr == end || *number.ptr != '.') return false;
+  number = std::from_chars(number.ptr + 1, end, parsed->attempt);
+  return number.ec == std::errc();
+}
+
+// The files of one task and kind in a run's folder, sorted by trial and attempt.
+std::vector<std::pair<FileName, std::string>> FilesIn(const fs::path& run, const std::string& kind,
+                                                      const std::string& task) {
+  std::vector<std::pair<FileName, std::string>> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run / kind / task, error)) {
+    FileName name;
+    const std::string file = entry.path().filename().string();
+    if (ParseFileName(file, &name)) files.emplace_back(name, kind + "/" + task + "/" + file);
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first.trial, a.first.attempt, a.second) < std::tie(b.first.trial, b.first.attempt, b.second);
+  });
+  return files;
+}
+
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Requests per document of a prepared task, repeats included.
+std::vector<int64_t> RequestsPerDocument(const PreparedTask& task) {
+  std::vector<int64_t> counts(static_cast<size_t>(task.document_count()), 0);
+  for (int64_t d = 0; d < task.document_count(); ++d) {
+    counts[d] = static_cast<int64_t>(task.Requests(d, d + 1).size()) * task.repeats();
+  }
+  return counts;
+}
+
+// Documents whose generations stand whole in a complete file.
+std::vector<int64_t> WholeGenerations(const fs::path& path, const std::vector<int64_t>& expected,
+                                      CommittedFile* file) {
+  std::map<int64_t, std::set<std::pair<int, int>>> seen;
+  ForEachJsonLine(path, [&](size_t line, Json&& value) {
+    const Generation generation =
+        GenerationFromJson(value, fmt::format("{}:{}", path.string(), line));
+    seen[generation.doc_id].insert({generation.idx, generation.repeat});
+    ++file->requests;
+    file->truncated += generation.truncated > 0 ? 1 : 0;
+    file->tokens_in += generation.tokens_in;
+    file->tokens_out += generation.tokens_out;
+  });
+  std::vector<int64_t> whole;
+  for (const auto& [document, requests] : seen) {
+    if (document >= 0 && document < static_cast<int64_t>(expected.size()) &&
+        static_cast<int64_t>(requests.size()) == expected[document]) {
+      whole.push_back(document);
+    }
+  }
+  return whole;
+}
+
+std::vector<int64_t> WholeScores(const fs::path& path) {
+  std::vector<int64_t> documents;
+  ForEachJsonLine(path, [&](size_t line, Json&& value) {
+    documents.push_back(ScoreFromJson(value, fmt::format("{}:{}", path.string(), line)).doc_id);
+  });
+  return documents;
+}
+
+class Recoverer {
+ public:
+  Recoverer(RunStore* store, std::string run, fs::path directory, const Suite& suite)
+      : store_(store), run_(std::move(run)), directory_(std::move(directory)), suite_(suite) {}
+
+  Recovery Recover() {
+    store_->database().Transaction([&] {
+      DropDamaged();
+      result_.record = store_->Load(run_);
+      for (const auto& [trial, attempt] : result_.record.attempts) SeenTrial(trial);
+      for (const SuiteTask& task : suite_.tasks) RecoverTask(task);
+      result_.record = store_->Load(run_);
+    });
+    return std::move(result_);
+  }
+
+ private:
+  void SeenTrial(int64_t trial) { result_.first_trial = std::max(result_.first_trial, trial + 1); }
+
+  void DropDamaged() {
+    const RunRecord record = store_->Load(run_);
+    for (const FileKind kind : {FileKind::kGenerations, FileKind::kScores}) {
+      for (const CommittedFile& file : kind == FileKind::kGenerations ? record.generations : record.scores) {
+        const fs::path path = directory_ / file.path;
+        const bool whole = fs::is_regular_file(path) && HashHex(ReadFile(path)) == file.hash;
+        if (whole) continue;
+        store_->Forget(run_, kind, file.path);
+        SetAside(path, "lost or damaged");
+      }
+    }
+  }
+
+  void SetAside(const fs::path& path, const std::string& why) {
+    spdlog::warn("{}: {}; its documents are done again", path.string(), why);
+    if (fs::exists(path)) fs::rename(path, path.string() + ".damaged");
+    ++result_.dropped_files;
+  }
+
+  void RecoverTask(const SuiteTask& task) {
+    RecoveredTask recovered;
+    const std::string& name = task.definition.name;
+    const PreparedTask prepared(task.prepared);
+    std::vector<int64_t> expected;  // made only when a file needs it
+    for (const auto& [file, path] : FilesIn(directory_, "generations", name)) {
+      SeenTrial(file.trial);
+      if (EndsWith(path, ".part")) {
+        recovered.salvage.push_back(path);
+      } else if (!Known(result_.record.generations, path) && EndsWith(path, ".jsonl")) {
+        if (expected.empty()) expected = RequestsPerDocument(prepared);
+        AdoptGenerations(name, file, path, expected);
+      }
+    }
+    result_.record = store_->Load(run_);
+    for (const auto& [file, path] : FilesIn(directory_, "scores", name)) {
+      if (EndsWith(path, ".jsonl") && !Known(result_.record.scores, path)) AdoptScores(name, file, path);
+    }
+    result_.tasks.push_back(std::move(recovered));
+  }
+
+  static bool Known(const std::vector<CommittedFile>& files, const std::string& path) {
+    return std::any_of(files.begin(), files.end(), [&](const CommittedFile& f) { return f.path == path; });
+  }
+
+  CommittedFile Describe(const std::string& task, const FileName& name, const std::string& path) const {
+    const std::string content = ReadFile(directory_ / path);
+    CommittedFile file;
+    file.task = task;
+    file.trial = name.trial;
+    file.attempt = name.attempt;
+    file.path = path;
+    file.hash = HashHex(content);
+    file.bytes = content.size();
+    return file;
+  }
+
+  void AdoptGenerations(const std::string& task, const FileName& name, const std::string& path,
+                        const std::vector<int64_t>& expected) {
+    CommittedFile file = Describe(task, name, path);
+    try {
+      const std::vector<int64_t> whole = WholeGenerations(directory_ / path, expected, &file);
+      Adopt(FileKind::kGenerations, &file, whole);
+    } catch (const Error& e) {
+      SetAside(directory_ / path, e.what());
+    }
+  }
+
+  // Scores count only when they were made from the generations that count: both files then bear the
+  // same trial and attempt.
+  void AdoptScores(const std::string& task, const FileName& name, const std::string& path) {
+    CommittedFile file = Describe(task, name, path);
+    const auto& generated = result_.record.generated[task];
+    std::vector<int64_t> whole, documents;
+    try {
+      whole = WholeScores(directory_ / path);
+    } catch (const Error& e) {
+      return SetAside(directory_ / path, e.what());
+    }
+    for (const int64_t document : whole) {
+      const auto found = generated.find(document);
+      if (found == generated.end()) continue;
+      const CommittedFile& source = result_.record.generations[found->second];
+      if (source.trial == name.trial && source.attempt == name.attempt) documents.push_back(document);
+    }
+    Adopt(FileKind::kScores, &file, documents);
+  }
+
+  void Adopt(FileKind kind, CommittedFile* file, const std::vector<int64_t>& documents) {
+    if (documents.empty()) return;
+    file->first = *std::min_element(documents.begin(), documents.end());
+    file->end = *std::max_element(documents.begin(), documents.end()) + 1;
+    store_->Commit(run_, kind, *file, documents);
+    ++result_.adopted_files;
+  }
+
+  RunStore* store_;
+  std::string run_;
+  fs::path directory_;
+  const Suite& suite_;
+  Recovery result_;
+};
+
+}  // namespace
+
+Recovery RecoverRun(RunStore* store, const std::string& run, const fs::path& directory,
+                    const Suite& suite) {
+  return Recoverer(store, run, directory, suite).Recover();
+}
+
+}  // namespace evald

@@ -1,0 +1,158 @@
+#include "orchestrator/run/run_directory.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/clock.h"
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kVersion = "0.1.0";
+
+// A folder name from a model's name: what is awkward in paths becomes '_'.
+std::string Slug(const std::string& name) {
+  std::string slug;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
+    slug += plain ? c : '_';
+  }
+  if (slug.empty() || slug[0] == '.') slug = "run" + slug;
+  return slug.substr(0, 80);
+}
+
+std::string Timestamp() {
+  const std::time_t now = static_cast<std::time_t>(WallSeconds());
+  return fmt::format("{:%Y%m%d-%H%M%S}", fmt::gmtime(now));
+}
+
+std::string RandomId() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+bool IsFinished(const Json& record) { return record.value("state", "") == "done"; }
+
+std::optional<Json> ReadRecord(const fs::path& directory) {
+  const fs::path file = directory / "run.json";
+  if (!fs::is_regular_file(file)) return std::nullopt;
+  return ParseJson(ReadFile(file), file.string());
+}
+
+// The newest unfinished run below `output` with this deciding configuration.
+fs::path FindUnfinished(const fs::path& output, const Json& deciding) {
+  fs::path best;
+  double best_created = -1;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(output, error)) {
+    const auto record = ReadRecord(entry.path());
+    if (!record || IsFinished(*record) || record->value("deciding", Json()) != deciding) continue;
+    const double created = record->value("created", 0.0);
+    if (created > best_created) {
+      best_created = created;
+      best = entry.path();
+    }
+  }
+  if (best.empty()) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: no unfinished run of this configuration", output.string()),
+                "start it without --resume, or name the run: --resume RUN");
+  }
+  return best;
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::Create(const EvalConfig& config) {
+  RunDirectory run;
+  MakeDirectories(config.output_dir);
+  const std::string base = config.run_name.empty()
+                               ? fmt::format("{}-{}", Slug(config.name), Timestamp())
+                               : config.run_name;
+  std::string name = base;
+  for (int suffix = 2;; ++suffix) {
+    run.path_ = config.output_dir / name;
+    std::error_code error;
+    if (fs::create_directory(run.path_, error)) break;
+    if (error) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}: cannot create the run's folder: {}",
+                                                 run.path_.string(), error.message()),
+                  "choose an output.dir that you may write to");
+    }
+    if (!config.run_name.empty()) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}: this run exists already", run.path_.string()),
+                  "choose another output.name, finish it with --resume, or delete it");
+    }
+    name = fmt::format("{}-{}", base, suffix);
+  }
+  fs::create_directories(run.path_ / "logs");
+  run.id_ = RandomId();
+  run.Lock();
+  run.Update({{"id", run.id_},
+              {"evald_version", kVersion},
+              {"state", "running"},
+              {"created", WallSeconds()},
+              {"eval_yaml", config.file.string()},
+              {"config", ToJson(config)},
+              {"deciding", ToJson(config, true)}});
+  return run;
+}
+
+RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& name) {
+  RunDirectory run;
+  const Json deciding = ToJson(config, true);
+  if (name.empty()) {
+    run.path_ = FindUnfinished(config.output_dir, deciding);
+  } else {
+    run.path_ = fs::is_directory(config.output_dir / name) ? config.output_dir / name : fs::path(name);
+  }
+  const auto record = ReadRecord(run.path_);
+  if (!record) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: not a run's folder (no run.json)", run.path_.string()));
+  }
+  run.record_ = *record;
+  run.id_ = Field<std::string>(run.record_, "id", (run.path_ / "run.json").string());
+  if (IsFinished(run.record_)) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: this run is finished", run.path_.string()),
+                "start a new one without --resume");
+  }
+  if (run.record_.value("deciding", Json()) != deciding) {
+    std::string differing;
+    for (const auto& [key, value] : deciding.items()) {
+      if (run.record_["deciding"].value(key, Json()) != value) differing += (differing.empty() ? "" : ", ") + key;
+    }
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: the run was begun with another configuration; differing: {}",
+                            run.path_.string(), differing),
+                "resume with the same eval.yaml and --set values, or start a new run");
+  }
+  run.Lock();
+  run.Update({{"state", "running"}});
+  return run;
+}
+
+void RunDirectory::Lock() {
+  const fs::path file = path_ / ".lock";
+  lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock_) ThrowErrno(file, "open", errno);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: another evald is at work on this run", path_.string()),
+                "wait for it, or stop it");
+  }
+}
+
+void RunDirectory::Update(const Json& members) {
+  record_.update(members);
+  WriteFileAtomic(path_ / "run.json", record_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace evald

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "evald/json.h"
+#include "evald/task.h"
+#include "orchestrator/fleet/loop.h"
+
+namespace evald {
+
+/// A task all of whose documents are scored.
+struct FinishedTask {
+  TaskDefinition definition;
+  std::filesystem::path prepared;
+  std::vector<std::filesystem::path> generation_files;
+  std::vector<std::filesystem::path> score_files;
+  std::vector<size_t> generation_of;  ///< document -> index into generation_files
+  std::vector<size_t> score_of;       ///< document -> index into score_files
+  std::filesystem::path samples;      ///< the samples_<task>.jsonl to write
+  int bootstrap_iters = 100000;
+};
+
+/// Reads the scores of a finished task, aggregates them and writes its samples file. Returns the
+/// task's entry in `results`. Throws Error.
+Json AggregateFinished(const FinishedTask& task);
+
+/// A thread that does this, so that a task's score stands as soon as its last document is scored and
+/// the loop never waits for it.
+class TaskFinisher {
+ public:
+  explicit TaskFinisher(Loop* loop);
+  /// Drops what has not begun.
+  ~TaskFinisher();
+
+  /// Calls `done(entry)` or `failed(text)` on the loop.
+  void Submit(FinishedTask task, std::function<void(Json)> done,
+              std::function<void(std::string)> failed);
+
+ private:
+  void Main();
+
+  Loop* loop_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> queue_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace evald
