@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+#include "evald/task.h"
+
+namespace evald {
+
+/// What a run asks of a task, group or tag. Absent values leave what the task's file says.
+struct TaskRequest {
+  std::string name;
+  std::string where;                   ///< "eval.yaml:7", put in front of errors
+  std::optional<int64_t> limit;        ///< first documents of each leaf task
+  std::optional<int64_t> limit_total;  ///< first documents, spread evenly over a group's leaf tasks
+  std::optional<int> num_fewshot;
+  std::optional<int> repeats;
+  Json generation_kwargs;              ///< merged over the task's own; null: nothing
+};
+
+/// One line of `evald tasks`.
+struct TaskListing {
+  std::string name;
+  std::string kind;    ///< task, group or tag
+  std::string source;  ///< "built in", or the file
+  std::string summary;  ///< output type and few-shot count, or a group's members
+};
+
+/// A leaf task with everything resolved, not yet prepared.
+struct LeafTask {
+  std::string name;
+  struct State;
+  std::shared_ptr<const State> state;
+};
+
+struct ResolvedTasks {
+  std::vector<LeafTask> leaves;          ///< in the harness's order, each once
+  std::vector<GroupDefinition> groups;   ///< parents before children
+};
+
+struct PrepareOptions {
+  std::filesystem::path data_dir;   ///< may be empty when the tasks name their files
+  std::filesystem::path cache_dir;  ///< prepared tasks go to cache_dir/prepared/<key>
+  uint64_t fewshot_seed = 1234;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+/// All tasks that are known: the built-in ones and those of further folders.
+class TaskRegistry {
+ public:
+  /// Reads the task files of `task_dirs`; those win over built-in ones of the same name.
+  /// Throws Error(kInput) "file:line: ...".
+  explicit TaskRegistry(const std::vector<std::filesystem::path>& task_dirs);
+  ~TaskRegistry();
+
+  std::vector<TaskListing> List() const;
+  /// Throws Error(kUsage) for a name that is not known, with the nearest.
+  ResolvedTasks Resolve(const std::vector<TaskRequest>& requests) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Reads the task's data and says what it comes to, without rendering prompts.
+TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options);
+
+/// Prepares a task, or finds it prepared; gives the folder. Any number of threads and processes at
+/// once. Throws Error(kInput) for bad data, naming file and line.
+std::filesystem::path PrepareTask(const LeafTask& task, const PrepareOptions& options);
+
+}  // namespace evald
