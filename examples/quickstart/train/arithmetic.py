@@ -17,22 +17,22 @@ CLASSES = 12  # residue 0: suite, 1: few-shot examples, others: training
 
 def _step(left: int, sign: str, right: int) -> tuple:
     value = {"+": left + right, "-": left - right, "*": left * right}[sign]
-    shown = f"{left} {sign} {right} = <<{left}{sign}{right}={value}>>{value}"
+    shown = f"<<{left}{sign}{right}={value}>>{value}"
     return value, shown
 
 
 def _change(rng: random.Random, amount: int, who: str, friend: str) -> tuple:
     """An event that adds to or takes from `amount`: (sentence, sign, number)."""
-    if amount < 50 and (amount < 8 or rng.random() < 0.5):
-        n = rng.randint(2, 40)
+    if amount < 40 and (amount < 8 or rng.random() < 0.5):
+        n = rng.randint(2, 20)
         verb = rng.choice(["buys", "finds", "gets"])
         return f"{who} {verb} {n} more.", "+", n
-    n = rng.randint(2, amount - 2)
+    n = rng.randint(2, min(20, amount - 2))
     return rng.choice([f"{who} gives {n} to {friend}.", f"{who} loses {n}.", f"{who} sells {n}."]), "-", n
 
 
 def _having(rng, name, friend, items):
-    amount = rng.randint(3, 60)
+    amount = rng.randint(3, 40)
     story, work, numbers = [f"{name} has {amount} {items}."], [], [amount]
     for i in range(rng.choice([1, 2, 2])):
         event, sign, n = _change(rng, amount, name if i == 0 else "Then " + name, friend)
@@ -44,7 +44,7 @@ def _having(rng, name, friend, items):
 
 
 def _boxes(rng, name, friend, items):
-    count, each = rng.randint(2, 9), rng.randint(2, 9)
+    count, each = rng.randint(2, 6), rng.randint(2, 6)
     box = rng.choice(BOXES)
     amount, shown = _step(count, "*", each)
     story = [f"{name} has {count} {box} with {each} {items} each."]
@@ -60,9 +60,9 @@ def _boxes(rng, name, friend, items):
 
 
 def _price(rng, name, friend, items):
-    count, each = rng.randint(2, 9), rng.randint(2, 9)
+    count, each = rng.randint(2, 6), rng.randint(2, 6)
     cost, first = _step(count, "*", each)
-    paid = cost + rng.randint(1, 30)
+    paid = cost + rng.randint(1, 15)
     change, second = _step(paid, "-", cost)
     story = [f"{name} buys {count} {items} for {each} dollars each and pays with {paid} dollars."]
     work = [f"The {items} cost {first} dollars.", f"{name} gets back {second} dollars."]
@@ -70,9 +70,9 @@ def _price(rng, name, friend, items):
 
 
 def _together(rng, name, friend, items):
-    amount = rng.randint(6, 40)
+    amount = rng.randint(6, 30)
     sign = rng.choice("+-")
-    n = rng.randint(2, 20) if sign == "+" else rng.randint(2, amount - 2)
+    n = rng.randint(2, 10) if sign == "+" else rng.randint(2, min(10, amount - 2))
     other, first = _step(amount, sign, n)
     total, second = _step(amount, "+", other)
     word = "more" if sign == "+" else "fewer"
@@ -102,9 +102,9 @@ def _of_class(rng: random.Random, wanted) -> tuple:
 
 
 def training_document(rng: random.Random) -> Segments:
-    """One to six problems in the few-shot form of the task."""
+    """One to four problems in the few-shot form of the task."""
     document = Segments()
-    for i in range(rng.choice([1, 1, 2, 3, 4, 6])):
+    for i in range(rng.choice([1, 2, 3, 3, 4])):
         question, answer = _of_class(rng, lambda residue: residue > 1)
         document.context(f"{chr(10) * 2 if i else ''}Question: {question}\nAnswer:")
         document.answer(" " + answer)

@@ -43,10 +43,10 @@ NUMBER_RESULTS = [
     ("count", "int", "the count of ", "len(values)"),
     ("largest", "int", "the largest of ", "max(values, default=0)"),
     ("smallest", "int", "the smallest of ", "min(values, default=0)"),
-    ("list", "List[int]", "a list of ", "values"),
-    ("sorted", "List[int]", "a sorted list of ", "sorted(values)"),
-    ("reversed", "List[int]", "a reversed list of ", "values[::-1]"),
-    ("unique", "List[int]", "a sorted list without repetition of ", "sorted(set(values))"),
+    ("list", "list", "a list of ", "values"),
+    ("sorted", "list", "a sorted list of ", "sorted(values)"),
+    ("reversed", "list", "a reversed list of ", "values[::-1]"),
+    ("unique", "list", "a sorted list without repetition of ", "sorted(set(values))"),
 ]
 WORD_FILTERS = [
     ("", "", ""),
@@ -67,9 +67,9 @@ WORD_MAPS = [
 ]
 WORD_RESULTS = [
     ("count", "int", "the count of ", "len(words)"),
-    ("list", "List[str]", "a list of ", "words"),
-    ("sorted", "List[str]", "a sorted list of ", "sorted(words)"),
-    ("reversed", "List[str]", "a reversed list of ", "words[::-1]"),
+    ("list", "list", "a list of ", "words"),
+    ("sorted", "list", "a sorted list of ", "sorted(words)"),
+    ("reversed", "list", "a reversed list of ", "words[::-1]"),
     ("joined", "str", "a text of ", "' '.join(words)"),
 ]
 TESTS = [
@@ -110,7 +110,7 @@ HELD_OUT = {kind: [c for c in cs if held_out(*_key(c))] for kind, cs in ALL.item
 
 
 def _numbers(rng: random.Random) -> list:
-    return [rng.randint(-9, 20) for _ in range(rng.randint(3, 5))]
+    return [rng.randint(-9, 20) for _ in range(rng.randint(3, 4))]
 
 
 def _sentence(rng: random.Random) -> str:
@@ -138,7 +138,7 @@ def build(composition, rng: random.Random) -> dict:
     if kind == "number":
         argument = rng.choice(["numbers", "items", "xs"])
         noun, source, variable, values, draw = "numbers", argument, "x", "values", _numbers
-        declared = f"{argument}: List[int]"
+        declared = f"{argument}: list"
     else:
         argument = rng.choice(["text", "sentence", "line"])
         noun, source, variable, values, draw = "words", f"{argument}.split()", "w", "words", _sentence
@@ -159,26 +159,24 @@ def build(composition, rng: random.Random) -> dict:
 
 def _compiled(function: dict):
     scope = {}
-    exec("from typing import List\n" + function["header"] + function["body"], scope)
+    exec(function["header"] + function["body"], scope)
     return scope[function["name"]]
 
 
-def prompt_of(function: dict, examples: list, imports: bool) -> str:
+def prompt_of(function: dict, examples: list) -> str:
     """Header and docstring, with worked examples: (argument, value) pairs."""
     lines = "".join(f"    >>> {function['name']}({a!r})\n    {v!r}\n" for a, v in examples)
-    start = "from typing import List\n\n\n" if imports else ""
     if not lines:
-        return f'{start}{function["header"]}    """{function["summary"]}"""\n'
-    return f'{start}{function["header"]}    """{function["summary"]}\n{lines}    """\n'
+        return f'{function["header"]}    """{function["summary"]}"""\n'
+    return f'{function["header"]}    """{function["summary"]}\n{lines}    """\n'
 
 
 def training_document(rng: random.Random) -> Segments:
     kind = rng.choices(["number", "word", "test"], [5, 4, 2])[0]
     function = build(rng.choice(TRAINING[kind]), rng)
     call = _compiled(function)
-    arguments = [function["draw"](rng) for _ in range(rng.choice([0, 1, 1, 2]))]
-    imports = "List" in function["header"]
-    prompt = prompt_of(function, [(a, call(a)) for a in arguments], imports)
+    arguments = [function["draw"](rng) for _ in range(rng.choice([0, 1]))]
+    prompt = prompt_of(function, [(a, call(a)) for a in arguments])
     return Segments().context(prompt).answer(function["body"])
 
 
@@ -193,12 +191,12 @@ def suite(size: int, rng: random.Random) -> list:
         if function["summary"] in seen or len({repr(call(i)) for i in inputs}) < 2:
             continue
         seen.add(function["summary"])
-        examples = [(a, call(a)) for a in inputs[:2]]
-        checks = "".join(f"    assert candidate({a!r}) == {call(a)!r}\n" for a in inputs[2:10])
+        examples = [(inputs[0], call(inputs[0]))]
+        checks = "".join(f"    assert candidate({a!r}) == {call(a)!r}\n" for a in inputs[1:9])
         documents.append(
             {
                 "task_id": f"QuickstartCode/{len(documents)}",
-                "prompt": prompt_of(function, examples, "List" in function["header"]),
+                "prompt": prompt_of(function, examples),
                 "canonical_solution": function["body"],
                 "test": f"\n\nMETADATA = {{}}\n\n\ndef check(candidate):\n{checks}",
                 "entry_point": function["name"],

@@ -10,7 +10,7 @@ import programs
 import world as facts
 
 SEED = 20240713
-CODE_SIZE, MATH_SIZE, CHOICE_SIZE = 80, 80, 72
+CODE_SIZE, MATH_SIZE, CHOICE_SIZE = 80, 80, 60
 
 
 def make_suites(seed: int) -> dict:

@@ -54,7 +54,7 @@ def make_model(vocabulary: int, end: int) -> LlamaForCausalLM:
             vocab_size=vocabulary,
             hidden_size=192,
             intermediate_size=512,
-            num_hidden_layers=6,
+            num_hidden_layers=5,
             num_attention_heads=6,
             num_key_value_heads=2,
             max_position_embeddings=2048,
@@ -70,17 +70,17 @@ def pack(documents, tokenizer, row_length: int, rows: int):
     """Documents behind one another in rows of row_length + 1 tokens, an END after each. A row starts
     with the start of a document; the document that does not fit is cut. Returns tokens and their
     weights in the loss, both (rows, row_length + 1)."""
-    end = tokenizer.eos_token_id
-    tokens = numpy.full((rows, row_length + 1), end, numpy.int64)
+    tokens = numpy.full((rows, row_length + 1), tokenizer.eos_token_id, numpy.int64)
     weights = numpy.zeros((rows, row_length + 1), numpy.float32)
+    segments = [segment for document in documents for segment in [*document, (END, 1.0)]]
+    encodings = tokenizer.backend_tokenizer.encode_batch([text for text, _ in segments])
     row, used = 0, 0
-    for document in documents:
-        for text, weight in [*document, (END, 1.0)]:
-            ids = tokenizer.encode(text, add_special_tokens=False)[: row_length + 1 - used]
-            tokens[row, used : used + len(ids)] = ids
-            weights[row, used : used + len(ids)] = weight
-            used += len(ids)
-        if used == row_length + 1:
+    for (text, weight), encoding in zip(segments, encodings):
+        ids = encoding.ids[: row_length + 1 - used]
+        tokens[row, used : used + len(ids)] = ids
+        weights[row, used : used + len(ids)] = weight
+        used += len(ids)
+        if used == row_length + 1 and text == END:
             row, used = row + 1, 0
             if row == rows:
                 return torch.from_numpy(tokens), torch.from_numpy(weights)
@@ -116,7 +116,7 @@ def train(arguments) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False
     torch.set_num_threads(arguments.threads)
     rows = arguments.steps * arguments.batch
-    documents = list(suites.training_documents(arguments.seed, rows * 8))
+    documents = list(suites.training_documents(arguments.seed, rows * arguments.row_length // 60))
     texts = [document.text() for document in documents]
     suites.assert_disjoint(suites.make_suites(arguments.seed), texts)
     tokenizer = make_tokenizer(texts[:20000])
@@ -151,9 +151,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--seed", type=int, default=suites.SEED)
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--batch", type=int, default=8, help="rows a step")
-    parser.add_argument("--row-length", type=int, default=512, help="tokens a row")
+    parser.add_argument("--row-length", type=int, default=320, help="tokens a row")
     parser.add_argument("--rate", type=float, default=4e-3)
     parser.add_argument("--save", default="50,200,500,1000", help="steps after which to save, besides the last")
     parser.add_argument("--threads", type=int, default=1)
