@@ -14,6 +14,12 @@ namespace evald {
 /// A tokenizer read from a checkpoint's `tokenizer.json` (and `tokenizer_config.json` for which
 /// tokens are special). Gives what Hugging Face tokenizers gives, or refuses the file with the name
 /// of the component that is not understood. Immutable; any thread may call it.
+///
+/// The files beside it act as they do in transformers 5: the special tokens that they name become
+/// added tokens, and add_bos_token or add_eos_token replace the post-processor. Two things differ on
+/// purpose: `truncation` and `padding` are left aside (transformers switches them off for a plain
+/// call), and tokenizer.json decides even where a tokenizer class of transformers would build its
+/// normalizer and pre-tokenizer anew.
 class Tokenizer {
  public:
   /// `directory` is a checkpoint's folder. Throws Error(kInput).
@@ -32,6 +38,8 @@ class Tokenizer {
   virtual int32_t vocabulary_size() const = 0;  ///< highest id + 1, added tokens included
   /// Id of a token by its exact spelling, or -1.
   virtual int32_t TokenId(std::string_view token) const = 0;
+  /// The exact spelling of a token (for byte-level ones in their alphabet), or "" for no token.
+  virtual std::string Spelling(int32_t id) const = 0;
 
   /// Ids from tokenizer_config.json (or special_tokens_map.json); -1 when there is none.
   virtual int32_t bos_id() const = 0;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace evald::tok {
+
+/// The GPT-2 alphabet: every byte has a printable character that stands for it. Bytes 0x21-0x7E,
+/// 0xA1-0xAC and 0xAE-0xFF stand for themselves (as Latin-1), the others for U+0100 onwards in
+/// order of the byte. Source: bytes_to_unicode in GPT-2's encoder.py.
+
+/// `bytes` spelled in that alphabet.
+std::string ToByteAlphabet(std::string_view bytes);
+
+/// The byte that `code` stands for, or -1.
+int FromByteAlphabet(char32_t code);
+
+/// GPT-2's rule for splitting text into words, as ByteLevel applies it with `use_regex`.
+inline constexpr const char* kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+}  // namespace evald::tok

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace evald::tok {
+
+/// The code point at byte `*at` of valid UTF-8; moves `*at` behind it.
+char32_t NextCodePoint(std::string_view text, size_t* at);
+/// The byte at which the code point that ends before byte `at` (> 0) begins.
+size_t PreviousStart(std::string_view text, size_t at);
+void AppendUtf8(std::string* out, char32_t code);
+
+/// Rust's char::is_whitespace: the property White_Space.
+bool IsWhitespace(char32_t code);
+/// What Python's str.rstrip() removes: White_Space and U+001C to U+001F.
+bool IsPythonWhitespace(char32_t code);
+/// Rust's char::is_numeric: the categories Nd, Nl and No.
+bool IsNumeric(char32_t code);
+/// ASCII punctuation or one of the categories P*.
+bool IsPunctuation(char32_t code);
+/// One of the categories M*.
+bool IsMark(char32_t code);
+/// What \w takes in Rust's regex crate (UTS 18, annex C): Alphabetic, M, Nd, Pc, Join_Control.
+bool IsWord(char32_t code);
+
+enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
+/// `text` (valid UTF-8) in a normal form of UAX 15. Throws Error(kInfrastructure) without memory.
+std::string Normalize(std::string_view text, NormalForm form);
+/// Rust's char::to_lowercase for each code point: no rule looks at its neighbours.
+std::string Lowercase(std::string_view text);
+
+}  // namespace evald::tok
