@@ -36,7 +36,7 @@ ExitStatus List(const Common& common, const Flags& flags) {
   if (staged.empty()) fmt::print("Nothing is staged in {}.\n", RootOf(flags).string());
   for (const StagedInfo& info : staged) {
     fmt::print("{}  {:>10}  {:<7} {}  {}\n", info.fingerprint, HumanBytes(info.bytes),
-               info.leased ? "in use" : "kept", HumanSeconds(WallSeconds() - info.last_used) + " ago",
+               info.leases > 0 ? "in use" : "kept", HumanSeconds(WallSeconds() - info.last_used) + " ago",
                info.source);
   }
   return ExitStatus::kDone;

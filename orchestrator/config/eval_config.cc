@@ -36,8 +36,8 @@ fs::path Resolve(const fs::path& file, const std::string& text) {
   return (fs::absolute(file).parent_path() / text).lexically_normal();
 }
 
-TaskSelection ReadTask(const std::string& file, const YAML::Node& node, size_t index) {
-  TaskSelection task;
+TaskRequest ReadTask(const std::string& file, const YAML::Node& node, size_t index) {
+  TaskRequest task;
   task.where = fmt::format("{}:{}", file, node.Mark().line + 1);
   if (node.IsScalar()) {
     task.name = node.Scalar();
@@ -190,7 +190,7 @@ EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) 
 
 Json ToJson(const EvalConfig& config, bool deciding_only) {
   Json tasks = Json::array();
-  for (const TaskSelection& task : config.tasks) {
+  for (const TaskRequest& task : config.tasks) {
     Json entry = {{"task", task.name}};
     if (task.limit) entry["limit"] = *task.limit;
     if (task.limit_total) entry["limit_total"] = *task.limit_total;

@@ -2,25 +2,14 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "datasets/task_set.h"
 #include "evald/json.h"
 #include "metrics/sandbox/sandbox.h"
 
 namespace evald {
-
-/// One entry of `tasks:`. Absent values leave what the task's own file says.
-struct TaskSelection {
-  std::string name;  ///< a task, a group or a tag
-  std::string where;  ///< "eval.yaml:7", for errors
-  std::optional<int64_t> limit;        ///< first documents of each leaf task
-  std::optional<int64_t> limit_total;  ///< first documents, spread evenly over a group's tasks
-  std::optional<int> num_fewshot;
-  std::optional<int> repeats;
-  Json generation_kwargs;  ///< an object, or null
-};
 
 struct WorkersConfig {
   int count = 0;         ///< 0 in the file's absence: one per two cores, at least 1
@@ -52,7 +41,7 @@ struct EvalConfig {
   std::filesystem::path file;
   std::filesystem::path checkpoint;  ///< empty only for engines that need none
   std::string name;                  ///< of the model in results; the checkpoint's folder name
-  std::vector<TaskSelection> tasks;
+  std::vector<TaskRequest> tasks;
   std::filesystem::path data_dir;
   std::vector<std::filesystem::path> task_dirs;
   std::filesystem::path cache_dir;  ///< prepared tasks

@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "base/text.h"
+#include "datasets/task_set.h"
+#include "metrics/generations_input.h"
+#include "metrics/sandbox_options.h"
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/report/run_results.h"
+#include "orchestrator/run/coordinator.h"
+
+namespace evald::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct Flags {
+  std::string task;
+  std::string generations;
+  std::string data_dir;
+  std::vector<std::string> task_dirs;
+  std::string output;
+  int64_t limit = 0;
+  int processes = 0;
+  bool unsafe = false;
+};
+
+// A folder that is removed with all that is in it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "evald-score-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorKind::kInfrastructure, fmt::format("{}: cannot make this folder", name));
+    }
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
+  EvalConfig config;
+  config.file = fs::absolute(flags.generations);
+  config.name = fs::path(flags.generations).stem().string();
+  TaskRequest request;
+  request.name = flags.task;
+  request.where = "--task";
+  if (flags.limit > 0) request.limit = flags.limit;
+  config.tasks = {request};
+  if (!flags.data_dir.empty()) config.data_dir = fs::absolute(flags.data_dir);
+  for (const std::string& dir : flags.task_dirs) config.task_dirs.push_back(fs::absolute(dir));
+  config.cache_dir = DefaultCacheDir();
+  config.state_dir = scratch / "state";
+  config.engine = {"replay", {{"generations", (scratch / "generations").string()}}};
+  config.workers.count = 1;
+  config.workers.threads = 1;
+  config.metrics.processes =
+      flags.processes > 0 ? flags.processes : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  config.metrics.sandbox.unsafe = flags.unsafe;
+  config.staging.root = scratch / "staging";
+  config.output_dir = flags.output.empty() ? scratch / "runs" : fs::absolute(flags.output);
+  return config;
+}
+
+// Turns the file into generations that the replay engine answers from.
+void Import(const Flags& flags, EvalConfig* config, const fs::path& scratch) {
+  const TaskRegistry registry(config->task_dirs);
+  const ResolvedTasks resolved = registry.Resolve(config->tasks);
+  if (resolved.leaves.size() != 1) {
+    throw Error(ErrorKind::kUsage, fmt::format("--task {}: a group of {} tasks; name one of its tasks",
+                                               flags.task, resolved.leaves.size()));
+  }
+  PrepareOptions options;
+  options.data_dir = config->data_dir;
+  options.cache_dir = config->cache_dir;
+  const PreparedTask prepared(PrepareTask(resolved.leaves[0], options));
+  const fs::path folder = scratch / "generations" / resolved.leaves[0].name;
+  fs::create_directories(folder);
+  const ImportedGenerations imported =
+      ImportGenerations(prepared, flags.generations, folder / "1.1.jsonl");
+  if (!imported.missing.empty()) {
+    std::vector<std::string> shown;
+    for (size_t i = 0; i < std::min<size_t>(10, imported.missing.size()); ++i) {
+      shown.push_back(std::to_string(imported.missing[i]));
+    }
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: {} of {} documents of {} have no generation: {}{}", flags.generations,
+                            imported.missing.size(), prepared.document_count(), flags.task, Join(shown, ", "),
+                            imported.missing.size() > shown.size() ? ", …" : ""),
+                "add them, or score only the first with --limit");
+  }
+  if (imported.other_prompts > 0) {
+    fmt::print(stderr, "evald: warning: {} answers were given to other prompts than {}'s\n",
+               imported.other_prompts, flags.task);
+  }
+  config->tasks[0].repeats = imported.repeats;
+}
+
+ExitStatus Score(const Common& common, const Flags& flags) {
+  const ScratchFolder scratch;
+  RunOptions options;
+  options.config = ConfigFor(flags, scratch.path());
+  Import(flags, &options.config, scratch.path());
+  options.binaries = common.binaries;
+  options.quiet = common.quiet;
+  options.log_level = common.log_level;
+  const RunOutcome outcome = RunEvaluation(options);
+  PrintOutcome(outcome, options.config, common.json);
+  return outcome.status;
+}
+
+}  // namespace
+
+void AddScore(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("score", "Score a file of generations without a model");
+  command->add_option("--task", flags->task, "The task that they answer")->required();
+  command->add_option("--generations", flags->generations,
+                      "JSON Lines: evald's own, the harness's samples_*.jsonl, or task_id and completion")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option("--data-dir", flags->data_dir, "Where datasets lie")->type_name("DIR");
+  command->add_option("--task-dir", flags->task_dirs, "A folder with more task files")->type_name("DIR");
+  command->add_option("--limit", flags->limit, "Only the first documents")->check(CLI::PositiveNumber);
+  command->add_option("--output", flags->output, "Keep the run's files in a folder below this one")->type_name("DIR");
+  command->add_option("--processes", flags->processes, "Metric processes; one per core by default")->check(CLI::PositiveNumber);
+  command->add_flag("--unsafe", flags->unsafe, "Run the generations' code WITHOUT isolation");
+  command->footer(
+      "\nExamples:\n  evald score --task humaneval --generations samples.jsonl --data-dir data\n"
+      "  evald score --task gsm8k --generations samples_gsm8k.jsonl --data-dir data --json");
+  command->callback([=] { *action = [=] { return Score(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "datasets/task_set.h"
+#include "orchestrator/cli/cli.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string name;
+  std::vector<std::string> task_dirs;
+};
+
+ExitStatus Tasks(const Common& common, const Flags& flags) {
+  std::vector<std::filesystem::path> directories(flags.task_dirs.begin(), flags.task_dirs.end());
+  const TaskRegistry registry(directories);
+  std::vector<TaskListing> listing = registry.List();
+  if (!flags.name.empty()) {
+    std::vector<std::string> names;
+    for (const TaskListing& task : listing) names.push_back(task.name);
+    if (std::find(names.begin(), names.end(), flags.name) == names.end()) {
+      throw Error(ErrorKind::kUsage, fmt::format("no task, group or tag is called '{}'{}", flags.name,
+                                                 Suggestion(flags.name, names)));
+    }
+    std::erase_if(listing, [&](const TaskListing& task) { return task.name != flags.name; });
+  }
+  Json list = Json::array();
+  for (const TaskListing& task : listing) {
+    list.push_back({{"name", task.name}, {"kind", task.kind}, {"source", task.source}, {"summary", task.summary}});
+    if (!common.json) fmt::print("{:<34} {:<6} {}\n", task.name, task.kind, task.summary);
+  }
+  if (common.json) PrintJson(list);
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddTasks(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("tasks", "List the tasks, groups and tags that are known");
+  command->add_option("name", flags->name, "Only this one");
+  command->add_option("--task-dir", flags->task_dirs, "A folder with more task files")->type_name("DIR");
+  command->footer("\nExamples:\n  evald tasks\n  evald tasks mmlu --json");
+  command->callback([=] { *action = [=] { return Tasks(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

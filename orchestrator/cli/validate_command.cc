@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "checkpoint/layout.h"
+#include "datasets/task_set.h"
+#include "orchestrator/cli/cli.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string file;
+  EvalOverrides overrides;
+};
+
+Json DescribeCheckpoint(const EvalConfig& config) {
+  if (config.checkpoint.empty()) return nullptr;
+  const CheckpointLayout layout = ReadCheckpointLayout(config.checkpoint);
+  CheckShards(layout);
+  return {{"path", config.checkpoint.string()},
+          {"bytes", layout.total_bytes},
+          {"files", layout.files.size()},
+          {"shards", layout.shards}};
+}
+
+Json DescribeTasks(const EvalConfig& config) {
+  const TaskRegistry registry(config.task_dirs);
+  PrepareOptions options;
+  options.data_dir = config.data_dir;
+  options.cache_dir = config.cache_dir;
+  options.fewshot_seed = config.fewshot_seed;
+  Json tasks = Json::array();
+  for (const LeafTask& leaf : registry.Resolve(config.tasks).leaves) {
+    const TaskDefinition task = DescribeTask(leaf, options);
+    tasks.push_back({{"name", task.name},
+                     {"output_type", task.output_type},
+                     {"num_fewshot", task.num_fewshot},
+                     {"repeats", task.repeats},
+                     {"documents", task.effective_documents},
+                     {"of", task.original_documents},
+                     {"runs_code", task.unsafe_code}});
+  }
+  return tasks;
+}
+
+void Print(const EvalConfig& config, const Json& plan) {
+  fmt::print("{} is valid.\n\n", config.file.string());
+  if (!plan["checkpoint"].is_null()) {
+    fmt::print("checkpoint  {}  ({} in {} files)\n", config.checkpoint.string(),
+               HumanBytes(plan["checkpoint"]["bytes"].get<uint64_t>()), plan["checkpoint"]["files"].get<int>());
+  }
+  fmt::print("engine      {}\nworkers     {} × {} threads\nmetrics     {} processes\nstaging     {}, keeping {}\noutput      {}\n\n",
+             config.engine.name, config.workers.count, config.workers.threads, config.metrics.processes,
+             config.staging.root.string(), HumanBytes(config.staging.keep_bytes), config.output_dir.string());
+  fmt::print("  {:<34} {:<16} {:>5} {:>7} {:>18}\n", "task", "requests", "shots", "repeats", "documents");
+  int64_t documents = 0;
+  for (const Json& task : plan["tasks"]) {
+    documents += task["documents"].get<int64_t>();
+    fmt::print("  {:<34} {:<16} {:>5} {:>7} {:>18}{}\n", task["name"].get<std::string>(),
+               task["output_type"].get<std::string>(), task["num_fewshot"].get<int>(), task["repeats"].get<int>(),
+               fmt::format("{} of {}", task["documents"].get<int64_t>(), task["of"].get<int64_t>()),
+               task["runs_code"].get<bool>() ? "  runs code" : "");
+  }
+  fmt::print("\n{} tasks, {} documents\n", plan["tasks"].size(), documents);
+}
+
+ExitStatus Validate(const Common& common, const Flags& flags) {
+  const EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
+  Json plan = {{"config", ToJson(config)}, {"checkpoint", DescribeCheckpoint(config)}, {"tasks", DescribeTasks(config)}};
+  if (common.json) {
+    PrintJson(plan);
+  } else {
+    Print(config, plan);
+  }
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddValidate(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("validate", "Check an eval.yaml and show the resolved plan without running it");
+  command->add_option("eval.yaml", flags->file, "The file to check")->required()->check(CLI::ExistingFile);
+  AddOverrides(command, &flags->overrides);
+  command->footer("\nExample:\n  evald validate eval.yaml --set tasks=[gsm8k] --data-dir data");
+  command->callback([=] { *action = [=] { return Validate(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+#include "orchestrator/config/eval_config.h"
+#include "orchestrator/run/coordinator.h"
+#include "orchestrator/run/preparation.h"
+#include "orchestrator/run/run_directory.h"
+#include "orchestrator/state/run_store.h"
+
+namespace evald {
+
+/// All that the results of a run are made of.
+struct RunResultsInput {
+  const EvalConfig& config;
+  const RunDirectory& directory;
+  const Suite& suite;
+  const RunRecord& record;
+  const std::map<size_t, Json>& finished;  ///< task -> its entry in `results`
+  const Json& engine;                      ///< EngineInfo as JSON
+  const Json& isolation;                   ///< what isolates the model's code
+  std::string fingerprint;
+  std::map<std::string, double> device_shares;  ///< share of the run in which each device computed
+  double seconds = 0;
+  const std::vector<std::string>& problems;
+};
+
+/// results.json in the harness's shape, with evald's own facts under "evald". Tasks that are not
+/// finished are left out, and named under evald.incomplete.
+Json BuildRunResults(const RunResultsInput& input);
+
+/// "exact_match 0.4150" for a task's entry in `results`.
+std::string Headline(const TaskDefinition& task, const Json& entry);
+
+/// Shows how a run ended: with `json` results as one JSON document on standard output, else a table
+/// there. What went wrong goes to standard error.
+void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json);
+
+}  // namespace evald

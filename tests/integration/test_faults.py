@@ -1,0 +1,122 @@
+"""Processes that die: nothing is lost, nothing is scored twice, nothing hangs."""
+import json
+import os
+import random
+import signal
+import unittest
+
+from evald_case import EvaldCase, scores
+
+SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
+
+
+class Faults(EvaldCase):
+    ENGINE = {"name": "emulated", "delay_ms": 10, "concurrency": 4}
+
+    def undisturbed(self):
+        document = self.run_done(self.write_config(engine={"name": "emulated"}, output={"dir": "plain", "name": "p"}))
+        return scores(document), self.samples(self.folder / "plain" / "p")
+
+    def check_against(self, expected, document):
+        self.assertEqual(scores(document), expected[0])
+        self.assertEqual(self.samples(self.only_run()), expected[1])
+
+    def finish(self, process):
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, out + err + self.logs())
+        return json.loads(out)
+
+    def test_a_killed_worker_loses_its_lease_only(self):
+        self.make_suite()
+        expected = self.undisturbed()
+        process = self.start("run", self.write_config(engine=self.ENGINE), "--json", "--quiet")
+        for _ in range(3):
+            seen = len(list(self.folder.glob("runs/*/generations/*/*.jsonl")))
+            self.wait_for("progress", lambda: len(list(self.folder.glob("runs/*/generations/*/*.jsonl"))) > seen)
+            os.kill(self.wait_for("a worker", lambda: self.children(process.pid, "evald-worker"))[0], signal.SIGKILL)
+        self.check_against(expected, self.finish(process))
+
+    def test_a_killed_metric_process_is_replaced(self):
+        self.make_suite()
+        expected = self.undisturbed()
+        process = self.start("run", self.write_config(engine=self.ENGINE), "--json", "--quiet")
+        for _ in range(2):
+            os.kill(self.wait_for("a metric process", lambda: self.children(process.pid, "evald-metric"))[0], signal.SIGKILL)
+        self.check_against(expected, self.finish(process))
+
+    def test_a_killed_orchestrator_is_resumed(self):
+        self.make_suite()
+        expected = self.undisturbed()
+        random.seed(SEED)
+        print(f"seed {SEED}", flush=True)
+        config = self.write_config(engine=self.ENGINE)
+        arguments = ["run", config, "--json", "--quiet"]
+        for _ in range(3):
+            process = self.start(*arguments)
+            seen = len(list(self.folder.glob("runs/*/generations/*/*.jsonl")))
+            self.wait_for("progress", lambda: len(list(self.folder.glob("runs/*/generations/*/*.jsonl"))) > seen)
+            workers = self.children(process.pid, "evald-worker")
+            process.kill()
+            process.communicate()
+            self.wait_for("the workers to die with it",
+                          lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
+            arguments = ["run", config, "--json", "--quiet", "--resume"]
+        self.check_against(expected, self.finish(self.start(*arguments)))
+
+    def test_a_worker_that_always_dies_makes_the_run_incomplete(self):
+        self.make_suite(sums=20, choice=0 + 4)
+        environment = dict(os.environ, EVALD_FAIL_POINT="worker.before_commit")
+        done = self.evald("run", self.write_config(), "--quiet", env=environment)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("killed by signal 9", done.stdout + done.stderr)
+        self.assertFalse((self.only_run() / "results.json").exists())
+
+    def test_lost_and_damaged_files_are_done_again(self):
+        self.make_suite()
+        expected = self.undisturbed()
+        config = self.write_config(engine=self.ENGINE)
+        process = self.start("run", config, "--quiet")
+        files = self.wait_for("commits", lambda: (f := list(self.folder.glob("runs/*/scores/*/*.jsonl")))
+                              and len(f) > 3 and f)
+        process.kill()
+        process.communicate()
+        names = sorted(path.relative_to(self.only_run()).parts[1:] for path in files)
+        run = self.only_run()
+        victim = run / "generations" / names[0][0] / names[0][1]
+        victim.write_bytes(victim.read_bytes()[:-20])
+        (run / "generations" / names[1][0] / names[1][1]).unlink()
+        (run / "scores" / names[2][0] / names[2][1]).write_text("{}\n")
+        self.check_against(expected, self.run_done(config, "--resume"))
+
+    def test_files_without_a_database_are_adopted(self):
+        self.make_suite()
+        expected = self.undisturbed()
+        config = self.write_config(engine=self.ENGINE)
+        process = self.start("run", config, "--quiet")
+        self.wait_for("commits", lambda: len(list(self.folder.glob("runs/*/scores/*/*.jsonl"))) > 3)
+        process.kill()
+        process.communicate()
+        for path in (self.folder / "state").glob("state.db*"):
+            path.unlink()
+        committed = len(list(self.only_run().glob("generations/*/*.jsonl")))
+        document = self.run_done(config, "--resume")
+        self.check_against(expected, document)
+        again = [p for p in self.only_run().glob("generations/*/*.jsonl")]
+        self.assertGreater(committed, 0)
+        lines = sum(len(p.read_text().splitlines()) for p in again)
+        self.assertEqual(lines, 200 + 4 * 100, "adopted generations were not made again")
+
+    def test_two_runs_are_not_resumed_at_once(self):
+        self.make_suite()
+        config = self.write_config(engine=self.ENGINE)
+        process = self.start("run", config, "--quiet")
+        self.wait_for("the run's folder", lambda: list(self.folder.glob("runs/*/run.json")))
+        second = self.evald("run", config, "--resume", "--quiet")
+        self.assertEqual(second.returncode, 2)
+        self.assertIn("another evald is at work", second.stderr)
+        process.kill()
+        process.communicate()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

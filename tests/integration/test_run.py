@@ -1,0 +1,116 @@
+"""A run as a person or a program sees it."""
+import json
+import os
+import pathlib
+import signal
+import unittest
+
+from evald_case import BINARIES, EvaldCase, scores
+
+
+class Run(EvaldCase):
+    def test_results_samples_timeline_and_exit_status(self):
+        self.make_suite()
+        document = self.run_done(self.write_config())
+        self.assertEqual(document["n-samples"]["sums"], {"original": 200, "effective": 200})
+        self.assertIn("exact_match,none", document["results"]["sums"])
+        self.assertIn("acc,none", document["results"]["choice"])
+        self.assertTrue(document["evald"]["engine"]["emulated"], "made-up answers say so")
+        run = self.only_run()
+        self.assertEqual(scores(json.loads((run / "results.json").read_text())), scores(document))
+        for task, documents in (("sums", 200), ("choice", 100)):
+            lines = (run / f"samples_{task}.jsonl").read_text().splitlines()
+            self.assertEqual([json.loads(line)["doc_id"] for line in lines], list(range(documents)))
+        trace = json.loads((run / "timeline.json").read_text())["traceEvents"]
+        rows = {event["args"]["name"] for event in trace if event["name"] == "thread_name"}
+        self.assertTrue({"worker w0 (cpu:0)", "worker w1 (cpu:1)", "metrics m0"} <= rows, rows)
+        names = {event["name"] for event in trace if event["ph"] == "X"}
+        self.assertTrue({"prepare", "pull", "generate", "score"} <= names, names)
+        self.assertFalse(list(run.rglob("*.part")), "nothing half-written is left")
+
+    def test_the_emulated_answers_can_be_right(self):
+        self.make_suite()
+        config = self.write_config(engine={"name": "emulated", "text": " {doc_id}"}, tasks=["sums"])
+        with open(self.tasks / "sums.jsonl", "w") as out:
+            for i in range(50):
+                out.write(json.dumps({"question": "?", "answer": f" {i if i % 2 else 'x'}"}) + "\n")
+        document = self.run_done(config)
+        self.assertEqual(document["results"]["sums"]["exact_match,none"], 0.5)
+
+    def test_scores_do_not_depend_on_workers(self):
+        self.make_suite()
+        one = self.run_done(self.write_config(workers={"count": 1}, output={"dir": "runs", "name": "one"}))
+        three = self.run_done(self.write_config(workers={"count": 3}, output={"dir": "runs", "name": "three"}))
+        self.assertEqual(scores(one), scores(three))
+        runs = self.folder / "runs"
+        self.assertEqual(self.samples(runs / "one"), self.samples(runs / "three"))
+
+    def test_an_earlier_run_is_scored_again_without_a_model(self):
+        self.make_suite()
+        first = self.run_done(self.write_config(output={"dir": "runs", "name": "first"}))
+        generations = self.folder / "runs" / "first" / "generations"
+        again = self.run_done(self.write_config(engine={"name": "replay", "generations": str(generations)},
+                                                output={"dir": "runs", "name": "again"}))
+        self.assertEqual(scores(first), scores(again))
+
+    def test_the_table_is_for_people(self):
+        self.make_suite(sums=20, choice=20)
+        done = self.evald("run", self.write_config())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"sums.*exact_match")
+        self.assertIn("±", done.stdout)
+        self.assertIn("computed", done.stdout, "the device share is a headline")
+
+    def test_validate_shows_the_plan_and_runs_nothing(self):
+        self.make_suite()
+        done = self.evald("validate", self.write_config(), "--set", "workers.count=7", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertEqual(plan["config"]["workers"]["count"], 7)
+        self.assertEqual([task["documents"] for task in plan["tasks"]], [200, 100])
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_limit_and_repeats(self):
+        self.make_suite()
+        config = self.write_config(tasks=[{"task": "sums", "limit": 7, "repeats": 2}])
+        document = self.run_done(config)
+        self.assertEqual(document["n-samples"]["sums"], {"original": 200, "effective": 7})
+        lines = [json.loads(line) for path in self.only_run().glob("generations/sums/*.jsonl")
+                 for line in path.read_text().splitlines()]
+        self.assertEqual(sorted((g["doc_id"], g["repeat"]) for g in lines),
+                         [(d, r) for d in range(7) for r in range(2)])
+
+    def test_help_and_completion(self):
+        for command in ("run", "validate", "score", "stage", "tasks", "doctor", "completion"):
+            done = self.evald(command, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("xample" if command != "doctor" else "doctor", done.stdout)
+        script = self.evald("completion", "bash").stdout
+        self.assertIn("complete -o filenames -F _evald evald", script)
+
+    def test_interrupt_drains_and_resume_finishes(self):
+        self.make_suite(sums=400)
+        config = self.write_config(engine={"name": "emulated", "delay_ms": 20, "concurrency": 2})
+        process = self.start("run", config, "--quiet")
+        self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, out + err)
+        self.assertIn("--resume", out + err)
+        self.assertFalse((self.only_run() / "results.json").exists())
+        resumed = self.run_done(config, "--resume")
+        undisturbed = self.run_done(self.write_config(engine={"name": "emulated"}, output={"dir": "other"}))
+        self.assertEqual(scores(resumed), scores(undisturbed))
+
+    def test_programs_leave_nothing_behind(self):
+        self.make_suite(sums=20, choice=20)
+        before = {p for p in pathlib.Path("/tmp").iterdir()}
+        self.run_done(self.write_config())
+        self.assertFalse([p for p in pathlib.Path("/tmp").iterdir()
+                          if p not in before and p.name.startswith("evald-") and not p.name.startswith("evald-test-")])
+
+
+if __name__ == "__main__":
+    if not os.access(BINARIES / "evald", os.X_OK):
+        raise SystemExit(f"no evald in {BINARIES}")
+    unittest.main(verbosity=2)

@@ -1,0 +1,40 @@
+#include "orchestrator/report/progress.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace evald {
+namespace {
+
+ProgressSnapshot Snapshot() {
+  ProgressSnapshot snapshot;
+  snapshot.elapsed_s = 75;
+  snapshot.remaining_s = 200;
+  snapshot.phases = {{"stage", 512, 1024, true, ""}, {"generate", 30, 120, false, "8.0 documents/s"}};
+  for (int i = 0; i < 57; ++i) snapshot.tasks.push_back({"mmlu_" + std::to_string(i), 10, i < 3 ? 10 : i == 3 ? 4 : 0, i < 3 ? 10 : 0, ""});
+  return snapshot;
+}
+
+TEST(Progress, ShowsPhasesActiveTasksAndACountOfTheRest) {
+  const auto lines = RenderProgress(Snapshot(), 120, 16);
+  const std::string text = Join(lines, "\n");
+  EXPECT_NE(text.find("512 B of 1.0 KiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("30 of 120"), std::string::npos);
+  EXPECT_NE(text.find("mmlu_3 "), std::string::npos);
+  EXPECT_NE(text.find("3 done, 1 under way, 53 waiting"), std::string::npos) << text;
+  EXPECT_NE(text.find("about 3 min 20 s left"), std::string::npos) << text;
+}
+
+TEST(Progress, FitsTheTerminal) {
+  ProgressSnapshot snapshot = Snapshot();
+  for (TaskProgress& task : snapshot.tasks) task.generated = 5;
+  for (const int columns : {20, 40, 80}) {
+    const auto lines = RenderProgress(snapshot, columns, 10);
+    EXPECT_LE(lines.size(), 10u);
+    for (const std::string& line : lines) EXPECT_LE(CodePoints(line), static_cast<size_t>(columns)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace evald

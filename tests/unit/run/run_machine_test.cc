@@ -1,0 +1,181 @@
+#include "orchestrator/run/run_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <random>
+#include <set>
+
+namespace evald {
+namespace {
+
+std::vector<int64_t> List(DocumentRange range) {
+  std::vector<int64_t> documents;
+  for (int64_t d = range.first; d < range.end; ++d) documents.push_back(d);
+  return documents;
+}
+
+RunMachine Planned(std::vector<MachineTask> tasks, int attempts = 3) {
+  RunMachine machine({.attempts_max = attempts}, {.attempts_max = attempts});
+  machine.SetTasks(std::move(tasks));
+  machine.Plan({.workers = 2, .trials_per_worker = 4}, 0);
+  return machine;
+}
+
+TEST(RunMachine, OneSliceFromLeaseToScore) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 5, 1, false}});
+  machine.Plan({.workers = 1, .trials_per_worker = 1}, 7);
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  EXPECT_EQ(lease.trial, 7);
+  ASSERT_EQ(lease.slices.size(), 1u);
+  EXPECT_EQ(lease.slices[0].file, "generations/t/7.1.jsonl");
+  EXPECT_TRUE(machine.SliceReported(7, 1, 0, {0, 5}));
+  EXPECT_FALSE(machine.SliceReported(7, 1, 0, {0, 5})) << "a slice is reported once";
+  EXPECT_TRUE(machine.TrialDone(7, 1));
+  machine.GenerationsCommitted(0, List({0, 5}), lease.slices[0].file, 7, 1);
+  const MetricJob job = *machine.LeaseJob("m", 0);
+  EXPECT_EQ(job.file, "scores/t/7.1.jsonl");
+  EXPECT_FALSE(machine.JobDone("another", job.job));
+  ASSERT_TRUE(machine.JobDone("m", job.job));
+  EXPECT_FALSE(machine.complete()) << "scores count once they are durable";
+  machine.ScoresCommitted(0, List({0, 5}));
+  EXPECT_TRUE(machine.complete());
+  EXPECT_TRUE(machine.missing().empty());
+}
+
+TEST(RunMachine, TheNextAttemptResumesWhatTheLastOneLeft) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 5, 1, false}});
+  machine.Plan({.workers = 1, .trials_per_worker = 1}, 0);
+  machine.LeaseTrial("w", 0);
+  machine.WorkerLost("w", "killed");
+  const TrialLease second = *machine.LeaseTrial("w", 1);
+  EXPECT_EQ(second.slices[0].file, "generations/t/0.2.jsonl");
+  EXPECT_EQ(second.slices[0].salvage,
+            (std::vector<std::string>{"generations/t/0.1.jsonl", "generations/t/0.1.jsonl.part"}));
+}
+
+TEST(RunMachine, AReportedSliceIsNotLeasedAgain) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"a", 5, 1, false}, {"b", 5, 1, false}});
+  machine.Plan({.workers = 1, .trials_per_worker = 1}, 0);
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  ASSERT_EQ(lease.slices.size(), 2u);
+  EXPECT_TRUE(machine.SliceReported(0, 1, lease.slices[0].task, lease.slices[0].documents));
+  machine.WorkerLost("w", "killed");
+  const TrialLease second = *machine.LeaseTrial("w", 1);
+  ASSERT_EQ(second.slices.size(), 1u);
+  EXPECT_EQ(second.slices[0].task, lease.slices[1].task);
+}
+
+TEST(RunMachine, ATrialCalledDoneTooEarlyFails) {
+  RunMachine machine = Planned({{"t", 5, 1, false}}, 1);
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  EXPECT_TRUE(machine.TrialDone(lease.trial, lease.attempt));
+  ASSERT_EQ(machine.missing().size(), 1u);
+  EXPECT_NE(machine.missing()[0].cause.find("without all of its slices"), std::string::npos);
+}
+
+TEST(RunMachine, WhatIsGivenUpIsMissingByName) {
+  RunMachine machine({.attempts_max = 1}, {.attempts_max = 1});
+  machine.SetTasks({{"t", 4, 1, false}});
+  machine.Plan({.workers = 1, .trials_per_worker = 2}, 0);
+  const TrialLease first = *machine.LeaseTrial("w", 0);
+  machine.TrialFailed(first.trial, first.attempt, "out of memory", true);
+  const TrialLease second = *machine.LeaseTrial("w", 0);
+  machine.SliceReported(second.trial, second.attempt, 0, second.slices[0].documents);
+  machine.TrialDone(second.trial, second.attempt);
+  machine.GenerationsCommitted(0, List(second.slices[0].documents), "f", second.trial, second.attempt);
+  const MetricJob job = *machine.LeaseJob("m", 0);
+  machine.JobFailed("m", job.job, "sandbox is gone", true);
+  EXPECT_TRUE(machine.idle());
+  EXPECT_FALSE(machine.complete());
+  ASSERT_EQ(machine.missing().size(), 2u);
+  EXPECT_EQ(machine.missing()[0].what, "task t, documents 0 to 1: generation");
+  EXPECT_EQ(machine.missing()[1].what, "task t, documents 2 to 3: scoring");
+}
+
+TEST(RunMachine, AnEarlierLifeIsNotDoneAgain) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 6, 1, false}});
+  for (const int64_t d : {0, 1, 4}) machine.AdoptGenerations(0, d);
+  machine.AdoptScores(0, 0);
+  machine.Plan({.workers = 1, .trials_per_worker = 1}, 3);
+  machine.GenerationsCommitted(0, {1, 4}, "old", 1, 1);
+  std::set<int64_t> leased, jobs;
+  while (const auto lease = machine.LeaseTrial("w", 0)) {
+    EXPECT_GE(lease->trial, 3);
+    for (const LeasedSlice& slice : lease->slices) {
+      for (const int64_t d : List(slice.documents)) EXPECT_TRUE(leased.insert(d).second);
+    }
+  }
+  while (const auto job = machine.LeaseJob("m", 0)) {
+    for (const int64_t d : List(job->documents)) EXPECT_TRUE(jobs.insert(d).second);
+  }
+  EXPECT_EQ(leased, (std::set<int64_t>{2, 3, 5}));
+  EXPECT_EQ(jobs, (std::set<int64_t>{1, 4}));
+}
+
+// Workers and scorers that die, report late or twice, in any order: every document is committed by
+// exactly one file and scored exactly once, and the run completes.
+TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    RunMachine machine = Planned({{"a", 40, 3, true}, {"b", 7, 1, false}, {"c", 60, 2, false}}, 1000);
+    struct Report {
+      std::string worker;
+      TrialLease lease;
+    };
+    std::deque<Report> reports;
+    std::vector<std::pair<std::string, MetricJob>> jobs;
+    std::map<std::pair<size_t, int64_t>, int> committed, scored;
+    for (int64_t now = 0; !(machine.idle() && machine.complete()); ++now) {
+      ASSERT_LT(now, 200000);
+      const std::string name = std::to_string(random() % 3);
+      switch (random() % 7) {
+        case 0:
+          if (const auto lease = machine.LeaseTrial("w" + name, now)) reports.push_back({"w" + name, *lease});
+          break;
+        case 1:
+          if (random() % 8 == 0) machine.WorkerLost("w" + name, "killed");
+          break;
+        case 2:
+          if (random() % 8 == 0) machine.ScorerLost("m" + name, "killed");
+          break;
+        case 3:
+          if (const auto job = machine.LeaseJob("m" + name, now)) jobs.emplace_back("m" + name, *job);
+          break;
+        case 4: {
+          if (jobs.empty()) break;
+          const auto [scorer, job] = jobs[random() % jobs.size()];
+          if (!machine.JobDone(scorer, job.job)) break;
+          for (const int64_t d : List(job.documents)) ++scored[{job.task, d}];
+          machine.ScoresCommitted(job.task, List(job.documents));
+          break;
+        }
+        default: {
+          if (reports.empty()) break;
+          const Report& report = reports[random() % reports.size()];  // live, late or repeated
+          for (const LeasedSlice& slice : report.lease.slices) {
+            if (random() % 3 == 0) continue;
+            if (!machine.SliceReported(report.lease.trial, report.lease.attempt, slice.task, slice.documents)) continue;
+            for (const int64_t d : List(slice.documents)) ++committed[{slice.task, d}];
+            machine.GenerationsCommitted(slice.task, List(slice.documents), slice.file, report.lease.trial,
+                                         report.lease.attempt);
+          }
+          if (random() % 2 == 0) machine.TrialDone(report.lease.trial, report.lease.attempt);
+        }
+      }
+    }
+    EXPECT_EQ(committed.size(), 107u);
+    EXPECT_EQ(scored.size(), 107u);
+    for (const auto& [document, times] : committed) EXPECT_EQ(times, 1);
+    for (const auto& [document, times] : scored) EXPECT_EQ(times, 1);
+  }
+}
+
+}  // namespace
+}  // namespace evald

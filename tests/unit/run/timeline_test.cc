@@ -1,0 +1,42 @@
+#include "orchestrator/report/timeline.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+
+namespace evald {
+namespace {
+
+TEST(Timeline, ShareCountsOverlapsOnceAndOnlyTheNamedSpans) {
+  Timeline timeline(1000);
+  timeline.AddRow("w0", "worker", true);
+  timeline.Add("w0", {"generate", 1000, 1400});
+  timeline.Add("w0", {"generate", 1300, 1500});
+  timeline.Add("w0", {"pull", 1500, 1900});
+  timeline.Add("m0", {"score", 1000, 2000});
+  const auto shares = timeline.Share("generate", 2000);
+  ASSERT_EQ(shares.size(), 1u) << "only device rows have a share";
+  EXPECT_DOUBLE_EQ(shares.at("w0"), 0.5);
+}
+
+TEST(Timeline, WritesEveryRowAndTheIdleTimeOfDevices) {
+  const auto path = std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
+  Timeline timeline(0);
+  timeline.AddRow("w0", "worker w0", true);
+  timeline.Add("w0", {"generate", 5000, 9000, {{"trial", 3}}});
+  timeline.Write(path, 20000);
+  const Json trace = ParseJson(ReadFile(path), "trace");
+  std::filesystem::remove(path);
+  std::vector<std::tuple<std::string, int64_t, int64_t>> spans;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") spans.emplace_back(event["name"].get<std::string>(), event["ts"].get<int64_t>(), event["dur"].get<int64_t>());
+  }
+  EXPECT_EQ(spans, (decltype(spans){{"idle", 0, 5000}, {"generate", 5000, 4000}, {"idle", 9000, 11000}}));
+}
+
+}  // namespace
+}  // namespace evald
