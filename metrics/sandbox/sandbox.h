@@ -18,19 +18,21 @@ struct SandboxOptions {
   uint64_t memory_bytes = 1ull << 30;  ///< address space
   uint64_t tmpfs_bytes = 16ull << 20;
   uint64_t output_bytes = 64 << 10;
-  int processes = 16;  ///< RLIMIT_NPROC / pids limit
+  int processes = 16;            ///< processes and threads of one program (RLIMIT_NPROC)
+  bool allow_processes = false;  ///< fork at all; code_eval's guard forbids it, as we do
 };
 
 enum class ProgramStatus {
-  kPassed,       ///< ran to its end and left the completion record
-  kFailed,       ///< an exception, an early exit, no completion record
-  kTimeout,      ///< CPU or (alone) wall limit
-  kKilled,       ///< by a signal: memory, seccomp, ...
+  kPassed,   ///< ran to its end and left the completion record
+  kFailed,   ///< an exception, an early exit, no completion record
+  kTimeout,  ///< CPU or (alone) wall limit
+  kKilled,   ///< by a signal: memory, seccomp, ...
 };
 
 struct ProgramOutcome {
   ProgramStatus status = ProgramStatus::kFailed;
-  std::string detail;  ///< "passed", "failed: AssertionError: ...", "timed out" ...; at most 500 bytes
+  std::string
+      detail;  ///< "passed", "failed: AssertionError: ...", "timed out" ...; at most 500 bytes
   double cpu_seconds = 0;
 };
 
@@ -50,7 +52,7 @@ std::unique_ptr<CodeRunner> MakeCodeRunner(const SandboxOptions& options);
 
 /// One line of `evald doctor`.
 struct SandboxProbe {
-  std::string what;    ///< "user namespaces"
+  std::string what;  ///< "user namespaces"
   bool available = false;
   std::string detail;  ///< what was found, and the remedy when it is missing
 };

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+namespace evald::sandbox {
+
+/// The guest library (guest/*.cc), built beside this one and carried inside it.
+std::string_view GuestLibrary();
+
+/// guest/zygote.py
+std::string_view ZygoteScript();
+
+/// discover.py
+std::string_view DiscoverScript();
+
+}  // namespace evald::sandbox

@@ -1,0 +1,113 @@
+// The zygote's loop: reads a program, has it run, reports.
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "metrics/sandbox/guest/guest.h"
+
+namespace evald::guest {
+namespace {
+
+using sandbox::kControlFd;
+using sandbox::kWireMagic;
+
+Zygote g_zygote;
+bool g_serving = false;
+
+/// False at the end of the stream.
+bool ReadAll(void* data, size_t bytes) {
+  char* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t got = read(kControlFd, at, bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    bytes -= static_cast<size_t>(got);
+  }
+  return true;
+}
+
+bool SendAll(const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t sent = send(kControlFd, at, bytes, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    at += sent;
+    bytes -= static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+void* SharedPages(size_t bytes) {
+  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
+}
+
+bool ReadConfig() {
+  ZygoteConfig& config = g_zygote.config;
+  if (!ReadAll(&config, sizeof(config)) || config.magic != kWireMagic) return false;
+  if (config.filter_instructions > sandbox::kFilterInstructionsMax) return false;
+  return ReadAll(g_zygote.filter, config.filter_instructions * sizeof(sock_filter));
+}
+
+bool SendReady() {
+  const uint32_t action = SECCOMP_RET_ERRNO;
+  const bool seccomp = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+  const sandbox::ZygoteReady ready{kWireMagic, seccomp ? 1u : 0u};
+  return SendAll(&ready, sizeof(ready));
+}
+
+/// False when the runner has gone or there is no memory: the zygote then ends.
+bool ServeOne(Program* program) {
+  ProgramRequest& request = program->request;
+  if (!ReadAll(&request, sizeof(request)) || request.magic != kWireMagic) return false;
+  if (request.source_bytes > sandbox::kSourceBytesMax) return false;
+  const size_t mapped = request.source_bytes + 1;
+  program->source = static_cast<char*>(
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (program->source == MAP_FAILED) return false;
+  if (!ReadAll(program->source, request.source_bytes)) return false;
+  ProgramReport report;
+  memset(&report, 0, sizeof(report));
+  report.magic = kWireMagic;
+  memset(program->completion, 0, sizeof(*program->completion));
+  memset(program->setup, 0, sizeof(*program->setup));
+  Supervise(g_zygote, *program, &report);
+  munmap(program->source, mapped);
+  memset(&request, 0, sizeof(request));
+  return SendAll(&report, sizeof(report));
+}
+
+}  // namespace
+
+/// Called by zygote.py once; never returns in the zygote. A program that finds this function and
+/// calls it again gets nothing.
+extern "C" __attribute__((visibility("default"))) void evald_serve(PyObject* exec_function) {
+  if (g_serving) return;
+  g_serving = true;
+  g_zygote.exec_function = exec_function;
+  Program program;
+  memset(&program, 0, sizeof(program));
+  program.zygote = &g_zygote;
+  program.completion = static_cast<CompletionPage*>(SharedPages(sizeof(CompletionPage)));
+  program.setup = static_cast<SetupPage*>(SharedPages(sizeof(SetupPage)));
+  if (program.completion == nullptr || program.setup == nullptr) _exit(1);
+  if (!ReadConfig()) _exit(1);
+  if (!g_zygote.config.namespaces) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (!SendReady()) _exit(1);
+  while (ServeOne(&program)) {
+  }
+  _exit(0);
+}
+
+}  // namespace evald::guest

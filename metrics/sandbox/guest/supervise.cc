@@ -1,0 +1,170 @@
+// Starts a program's init in fresh namespaces, watches the clock and the runner, and counts.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "metrics/sandbox/guest/guest.h"
+
+extern "C" {
+void PyOS_BeforeFork(void);
+void PyOS_AfterFork_Parent(void);
+}
+
+namespace evald::guest {
+namespace {
+
+uint64_t NowMicros() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+uint64_t CpuMicros(const rusage& usage) {
+  return static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+bool RunnerHasGone() {
+  char byte;
+  return recv(sandbox::kControlFd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/// Without namespaces nothing dies by itself with this process.
+[[noreturn]] void EndZygote(const Zygote& zygote, int init_pidfd) {
+  syscall(SYS_pidfd_send_signal, init_pidfd, SIGKILL, nullptr, 0);
+  if (!zygote.config.namespaces) {
+    uint64_t ignored = 0;
+    EndDescendants(&ignored);
+    RemoveScratch(zygote.scratch);
+  }
+  _exit(0);
+}
+
+/// Waits for the init to end; kills it, and so the whole tree, at the wall limit. Returns whether
+/// the limit was reached.
+bool WaitWithinWallLimit(const Zygote& zygote, int init_pidfd, uint64_t limit_us) {
+  const uint64_t deadline = NowMicros() + limit_us;
+  pollfd watched[2] = {{init_pidfd, POLLIN, 0}, {sandbox::kControlFd, POLLIN | POLLRDHUP, 0}};
+  for (;;) {
+    const uint64_t now = NowMicros();
+    if (now >= deadline) break;
+    const uint64_t left_us = deadline - now;
+    const timespec left = {static_cast<time_t>(left_us / 1000000),
+                           static_cast<long>(left_us % 1000000) * 1000};
+    const int ready = ppoll(watched, 2, &left, nullptr);
+    if (ready < 0 && errno != EINTR) break;
+    if (ready <= 0) continue;
+    if (watched[0].revents != 0) return false;
+    if (RunnerHasGone()) EndZygote(zygote, init_pidfd);
+    watched[1].fd = -1;  // the next request came early: it waits
+  }
+  syscall(SYS_pidfd_send_signal, init_pidfd, SIGKILL, nullptr, 0);
+  return true;
+}
+
+void CopyCompletion(const Program& program, ProgramReport* report) {
+  const CompletionPage& page = *program.completion;
+  memcpy(report->record, page.record, sizeof(report->record));
+  const uint32_t bytes = __atomic_load_n(&page.detail_bytes, __ATOMIC_RELAXED);
+  report->detail_bytes = bytes < sandbox::kDetailBytes ? bytes : sandbox::kDetailBytes;
+  memcpy(report->detail, page.detail, report->detail_bytes);
+  report->setup_errno = program.setup->error_number;
+  memcpy(report->setup_step, program.setup->step, sizeof(report->setup_step));
+  report->wait_status = program.setup->wait_status;
+}
+
+int RemoveEntry(const char* path, const struct stat*, int, FTW*) {
+  remove(path);
+  return 0;
+}
+
+}  // namespace
+
+void FailSetup(SetupPage* setup, const char* step) {
+  setup->error_number = errno == 0 ? EIO : errno;
+  strncpy(setup->step, step, sizeof(setup->step) - 1);
+  _exit(1);
+}
+
+void Supervise(Zygote& zygote, const Program& program, ProgramReport* report) {
+  uint64_t flags = CLONE_PIDFD | SIGCHLD;
+  if (zygote.config.namespaces) {
+    flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
+  } else {
+    strcpy(zygote.scratch, "/tmp/evald-program-XXXXXX");
+    if (mkdtemp(zygote.scratch) == nullptr) {
+      report->setup_errno = errno;
+      strcpy(report->setup_step, "mkdtemp(/tmp/evald-program-XXXXXX)");
+      return;
+    }
+  }
+  program.setup->wait_status = -1;
+  const uint64_t start = NowMicros();
+  int pidfd = -1;
+  PyOS_BeforeFork();
+  const pid_t init = static_cast<pid_t>(syscall(SYS_clone, flags, 0, &pidfd, 0, 0));
+  if (init == 0) RunInit(program);
+  const int clone_errno = errno;
+  PyOS_AfterFork_Parent();
+  if (init < 0) {
+    report->setup_errno = clone_errno;
+    strcpy(report->setup_step, "clone(a program's namespaces)");
+    return;
+  }
+  report->wall_exceeded = WaitWithinWallLimit(zygote, pidfd, program.request.wall_limit_us);
+  close(pidfd);
+  rusage usage;
+  memset(&usage, 0, sizeof(usage));
+  int init_status = 0;
+  while (wait4(init, &init_status, __WALL, &usage) < 0 && errno == EINTR) {
+  }
+  report->cpu_us = CpuMicros(usage);
+  if (!zygote.config.namespaces) {
+    EndDescendants(&report->cpu_us);
+    RemoveScratch(zygote.scratch);
+  }
+  report->wall_us = NowMicros() - start;
+  CopyCompletion(program, report);
+}
+
+void EndDescendants(uint64_t* cpu_us) {
+  char path[64];
+  snprintf(path, sizeof(path), "/proc/self/task/%d/children", static_cast<int>(getpid()));
+  for (int round = 0; round < 10000; ++round) {
+    char text[4096];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    char* at = text;
+    while (*at != '\0') {
+      char* end = at;
+      const long pid = strtol(at, &end, 10);
+      if (end == at) break;
+      if (pid > 1) kill(static_cast<pid_t>(pid), SIGKILL);
+      at = end;
+    }
+    rusage usage;
+    memset(&usage, 0, sizeof(usage));
+    const pid_t reaped = wait4(-1, nullptr, __WALL, &usage);
+    if (reaped < 0 && errno == ECHILD) return;
+    if (reaped > 0) *cpu_us += CpuMicros(usage);
+  }
+}
+
+void RemoveScratch(const char* folder) { nftw(folder, RemoveEntry, 16, FTW_DEPTH | FTW_PHYS); }
+
+}  // namespace evald::guest

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace evald::sandbox {
+
+/// A Python interpreter and the files it needs, all by absolute real paths.
+struct Interpreter {
+  std::string executable;
+  std::string loader;   ///< the dynamic loader's path as the executable names it; may be a link
+  std::string version;  ///< "3.11.2"
+  std::vector<std::string> folders;    ///< standard library, as on sys.path
+  std::vector<std::string> libraries;  ///< folders of its shared libraries
+  std::vector<std::string> packages;   ///< site-packages of a virtual environment, or none
+};
+
+/// Asks the interpreter itself. `python` is a path or a name on PATH; of a virtual environment the
+/// base interpreter is used, with the environment's packages. Throws Error(kInfrastructure) when
+/// it is missing, does not run, is no CPython or lacks ctypes. Takes about 0.1 s the first time;
+/// remembered per path for the life of the process. Any thread.
+const Interpreter& FindInterpreter(const std::string& python);
+
+}  // namespace evald::sandbox

@@ -1,0 +1,69 @@
+#include "metrics/sandbox/judge.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace evald::sandbox {
+namespace {
+
+double CpuSeconds(const ProgramReport& report) { return static_cast<double>(report.cpu_us) / 1e6; }
+
+bool Completed(const ProgramReport& report, const ProgramRequest& request) {
+  return std::memcmp(report.record, request.nonce, kNonceBytes) == 0;
+}
+
+/// The program's own words, made safe: valid UTF-8, at most kDetailBytes bytes.
+std::string Detail(const ProgramReport& report) {
+  const size_t bytes = std::min<size_t>(report.detail_bytes, kDetailBytes);
+  std::string text = ReplaceInvalidUtf8(std::string_view(report.detail, bytes));
+  if (text.size() <= kDetailBytes) return text;
+  size_t end = kDetailBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  text.resize(end);
+  return text;
+}
+
+std::string SecondsText(double seconds) {
+  char text[32];
+  snprintf(text, sizeof(text), "%g", seconds);
+  return text;
+}
+
+}  // namespace
+
+bool NeedsSecondRun(const ProgramReport& report, const SandboxOptions& options) {
+  return report.wall_exceeded != 0 && CpuSeconds(report) < options.cpu_seconds;
+}
+
+ProgramOutcome Judge(const ProgramReport& report, const ProgramRequest& request,
+                     const SandboxOptions& options) {
+  ProgramOutcome outcome;
+  outcome.cpu_seconds = CpuSeconds(report);
+  const int status = report.wait_status;
+  if (outcome.cpu_seconds >= options.cpu_seconds) {
+    outcome.status = ProgramStatus::kTimeout;
+    outcome.detail = "timed out: " + SecondsText(options.cpu_seconds) + " s of CPU time";
+  } else if (report.wall_exceeded != 0) {
+    outcome.status = ProgramStatus::kTimeout;
+    outcome.detail = "timed out: " + SecondsText(options.wall_seconds) + " s, alone on the host";
+  } else if (Completed(report, request)) {
+    outcome.status = ProgramStatus::kPassed;
+    outcome.detail = "passed";
+  } else if (WIFSIGNALED(status)) {
+    outcome.status = ProgramStatus::kKilled;
+    outcome.detail = "killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
+                     strsignal(WTERMSIG(status)) + ")";
+  } else if (report.detail_bytes > 0) {
+    outcome.detail = Detail(report);
+  } else {
+    outcome.detail = "failed: ended with exit status " + std::to_string(WEXITSTATUS(status)) +
+                     " before the tests did";
+  }
+  return outcome;
+}
+
+}  // namespace evald::sandbox

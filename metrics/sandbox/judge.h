@@ -1,0 +1,17 @@
+#pragma once
+
+#include "metrics/sandbox/sandbox.h"
+#include "metrics/sandbox/wire.h"
+
+namespace evald::sandbox {
+
+/// Whether the program should run once more, alone on this host: it was ended by the clock without
+/// having used up its CPU time, so a busy machine may be to blame.
+bool NeedsSecondRun(const ProgramReport& report, const SandboxOptions& options);
+
+/// What a finished program's report means. Only the nonce in the completion record passes, and only
+/// within the CPU time.
+ProgramOutcome Judge(const ProgramReport& report, const ProgramRequest& request,
+                     const SandboxOptions& options);
+
+}  // namespace evald::sandbox

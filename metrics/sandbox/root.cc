@@ -1,0 +1,142 @@
+#include "metrics/sandbox/root.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <set>
+
+namespace evald::sandbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Hidden by the tmpfs in the sandbox's own mount namespace only; exists on every host.
+constexpr const char* kMountPoint = "/proc";
+
+void AddFolders(const fs::path& path, std::set<std::string>* folders) {
+  for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) folders->insert(at);
+}
+
+/// Whether another bind already brings `path` along.
+bool IsCovered(const std::string& path, const std::vector<std::string>& binds) {
+  return std::any_of(binds.begin(), binds.end(), [&](const std::string& other) {
+    return path.size() > other.size() && path.compare(0, other.size(), other) == 0 &&
+           path[other.size()] == '/';
+  });
+}
+
+/// The kernel opens the dynamic loader by the path in the executable; in between may lie links.
+void AddLoader(const std::string& loader, std::set<std::string>* folders, RootPlan* plan) {
+  std::error_code failed;
+  const fs::path target = fs::canonical(loader, failed);
+  const fs::path folder = fs::canonical(fs::path(loader).parent_path(), failed);
+  const fs::path path = folder / fs::path(loader).filename();
+  if (failed || path == target) return;
+  AddFolders(folder, folders);
+  plan->links.emplace_back(path, target);
+}
+
+int CloneTree(const char* path) {
+  return open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+}
+
+bool WriteGuest(std::string_view library) {
+  const int fd = open("evald/guest.so", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
+  if (fd < 0) return false;
+  const ssize_t written = write(fd, library.data(), library.size());
+  close(fd);
+  return written == static_cast<ssize_t>(library.size());
+}
+
+}  // namespace
+
+RootPlan PlanRoot(const Interpreter& interpreter) {
+  std::vector<std::string> wanted = {interpreter.executable};
+  for (const auto* list : {&interpreter.folders, &interpreter.libraries, &interpreter.packages}) {
+    wanted.insert(wanted.end(), list->begin(), list->end());
+  }
+  if (fs::is_directory("/usr/share/zoneinfo")) wanted.push_back("/usr/share/zoneinfo");
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+
+  RootPlan plan;
+  std::set<std::string> folders = {"/tmp", "/dev", "/evald", "/etc"};
+  for (const std::string& path : wanted) {
+    if (IsCovered(path, wanted) || !fs::exists(path)) continue;
+    const bool folder = fs::is_directory(path);
+    AddFolders(folder ? fs::path(path) : fs::path(path).parent_path(), &folders);
+    plan.binds.push_back({path, folder, false});
+  }
+  for (const char* device :
+       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+    if (fs::is_character_file(device)) plan.binds.push_back({device, false, true});
+  }
+  for (const char* link : {"/lib", "/lib32", "/lib64", "/libx32"}) {
+    if (fs::is_symlink(link)) plan.links.emplace_back(link, fs::read_symlink(link).string());
+  }
+  AddLoader(interpreter.loader, &folders, &plan);
+  plan.folders.assign(folders.begin(), folders.end());
+  return plan;
+}
+
+const char* CopyTrees(RootPlan& plan) {
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return "mount(/, MS_PRIVATE)";
+  for (RootPlan::Bind& bind : plan.binds) {
+    bind.tree = CloneTree(bind.path.c_str());
+    if (bind.tree < 0) return bind.path.c_str();
+    mount_attr attributes = {};
+    attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID;
+    attributes.attr_set |= bind.device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV;
+    if (mount_setattr(bind.tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+                      sizeof(attributes)) != 0) {
+      return "mount_setattr(read-only)";
+    }
+  }
+  return nullptr;
+}
+
+const char* BuildRoot(RootPlan& plan) {
+  if (mount("tmpfs", kMountPoint, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=0755") != 0) {
+    return "mount(tmpfs for the new root)";
+  }
+  if (chdir(kMountPoint) != 0) return "chdir(new root)";
+  for (const std::string& folder : plan.folders) {
+    if (mkdir(folder.c_str() + 1, 0755) != 0 && errno != EEXIST) return folder.c_str();
+  }
+  for (const auto& [path, target] : plan.links) {
+    if (symlink(target.c_str(), path.c_str() + 1) != 0 && errno != EEXIST) return path.c_str();
+  }
+  for (RootPlan::Bind& bind : plan.binds) {
+    const char* inside = bind.path.c_str() + 1;
+    if (!bind.folder) {
+      const int file = open(inside, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+      if (file < 0) return inside;
+      close(file);
+    }
+    if (move_mount(bind.tree, "", AT_FDCWD, inside, MOVE_MOUNT_F_EMPTY_PATH) != 0) return inside;
+    close(bind.tree);
+  }
+  if (!WriteGuest(plan.guest_library)) return kGuestPath;
+  return nullptr;
+}
+
+const char* EnterRoot() {
+  if (syscall(SYS_pivot_root, ".", ".") != 0) return "pivot_root(.)";
+  if (umount2(".", MNT_DETACH) != 0) return "umount2(host's root)";
+  if (chdir("/") != 0) return "chdir(/)";
+  mount_attr attributes = {};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (mount_setattr(AT_FDCWD, "/", 0, &attributes, sizeof(attributes)) != 0) {
+    return "mount_setattr(/, read-only)";
+  }
+  return nullptr;
+}
+
+}  // namespace evald::sandbox
