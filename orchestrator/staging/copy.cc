@@ -219,8 +219,8 @@ CopyResult Copier::Run() {
   Watch();
   StopAndJoin();
   if (failure_) std::rethrow_exception(failure_);
-  ThrowIfCancelled(hooks_);
   Tell(std::move(landed_), true);
+  ThrowIfCancelled(hooks_);
   for (const FileStamp& file : files_) {
     if (StampFile(source_, file.name) != file) ThrowChanged(source_ / file.name);
   }

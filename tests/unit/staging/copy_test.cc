@@ -1,0 +1,160 @@
+#include "orchestrator/staging/copy.h"
+
+#include <fcntl.h>
+
+#include <thread>
+
+#include "base/jsonl.h"
+#include "orchestrator/staging/fingerprint.h"
+#include "staging_fixture.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Bytes;
+using testing::ErrorOf;
+using ::testing::HasSubstr;
+using testing::Put;
+
+class CopyTest : public ::testing::Test {
+ protected:
+  std::vector<FileStamp> Stamps(const std::vector<std::string>& names) const {
+    std::vector<FileStamp> stamps;
+    for (const std::string& name : names) stamps.push_back(StampFile(source_, name));
+    return stamps;
+  }
+  CopyResult Copy(const std::vector<FileStamp>& stamps, const CopyOptions& options,
+                  const CopyHooks& hooks = {}) {
+    target_ = temp_.path() / ("target" + std::to_string(++copies_));
+    fs::create_directories(target_);
+    return CopyTree(source_, stamps, target_, options, hooks);
+  }
+
+  testing::TempFolder temp_;
+  fs::path source_ = temp_.path() / "source";
+  fs::path target_;
+  int copies_ = 0;
+};
+
+TEST_F(CopyTest, FingerprintsAreThoseOfAnotherImplementation) {
+  const std::string golden = EVALD_SOURCE_DIR "/tests/golden/staging/fingerprints.json";
+  const Json cases = ParseJson(ReadFile(golden), golden);
+  ASSERT_EQ(cases.size(), 3u);
+  for (const Json& golden_case : cases) {
+    std::vector<std::string> names;
+    for (const Json& file : golden_case["files"]) {
+      names.push_back(file["name"]);
+      Put(source_ / names.back(), Bytes(file["bytes"], file["seed"]));
+    }
+    const std::vector<FileStamp> stamps = Stamps(names);
+    for (const int threads : {1, 2, 7}) {
+      for (const uint64_t block : {uint64_t{65536}, uint64_t{1} << 20, kHashChunkBytes}) {
+        for (const bool direct : {false, true}) {
+          const CopyResult result =
+              CopyTree(source_, stamps, {},
+                       {.threads = threads, .block_bytes = block, .direct = direct}, {});
+          EXPECT_EQ(result.fingerprint, golden_case["fingerprint"]) << golden_case["case"];
+        }
+      }
+    }
+    EXPECT_EQ(Copy(stamps, {}).fingerprint, golden_case["fingerprint"]);
+    for (const std::string& name : names) {
+      EXPECT_EQ(ReadFile(target_ / name), ReadFile(source_ / name)) << name;
+    }
+  }
+}
+
+TEST_F(CopyTest, FingerprintCoversNamesSizesAndEveryByte) {
+  const auto fingerprint = [](const std::string& name, uint64_t bytes, const std::string& chunk) {
+    return TreeFingerprint({{name, bytes, {chunk}}});
+  };
+  const std::string base = fingerprint("a", 3, std::string(32, '0'));
+  EXPECT_NE(base, fingerprint("b", 3, std::string(32, '0')));
+  EXPECT_NE(base, fingerprint("a", 4, std::string(32, '0')));
+  EXPECT_NE(base, fingerprint("a", 3, std::string(31, '0') + "1"));
+  EXPECT_EQ(TreeFingerprint({{"a", 1, {"x"}}, {"b", 2, {"y"}}}),
+            TreeFingerprint({{"b", 2, {"y"}}, {"a", 1, {"x"}}}));
+}
+
+TEST_F(CopyTest, ReadsPastThePageCacheWhereItIsCold) {
+  Put(source_ / "w", Bytes(3 * kHashChunkBytes + 777, 9));
+  const UniqueFd fd(::open((source_ / "w").c_str(), O_RDONLY));
+  ASSERT_EQ(::fsync(fd.get()), 0);
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  const UniqueFd probe(::open((source_ / "w").c_str(), O_RDONLY | O_DIRECT));
+  const CopyResult cold = Copy(Stamps({"w"}), {.threads = 2});
+  EXPECT_EQ(cold.bytes_read, 3 * kHashChunkBytes + 777);
+  if (probe) {
+    EXPECT_GT(cold.bytes_direct, 0u);
+  }
+  EXPECT_EQ(ReadFile(target_ / "w"), ReadFile(source_ / "w"));
+  const CopyResult warm = Copy(Stamps({"w"}), {.threads = 2});
+  EXPECT_EQ(warm.bytes_direct, 0u);
+  EXPECT_EQ(warm.fingerprint, cold.fingerprint);
+}
+
+TEST_F(CopyTest, TellsEveryRangeOnce) {
+  Put(source_ / "a", Bytes(2 * kHashChunkBytes + 5, 1));
+  Put(source_ / "b", Bytes(10, 2));
+  std::map<std::string, std::set<std::pair<uint64_t, uint64_t>>> landed;
+  uint64_t last_done = 0, total = 0;
+  CopyHooks hooks;
+  hooks.landed = [&](const LandedRange& range) {
+    EXPECT_EQ(range.directory, target_);
+    EXPECT_TRUE(landed[range.file].emplace(range.begin, range.end).second);
+    std::string bytes(range.end - range.begin, '\0');
+    std::ifstream file(target_ / range.file, std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(range.begin))
+        .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    EXPECT_EQ(bytes, ReadFile(source_ / range.file).substr(range.begin, bytes.size()));
+  };
+  hooks.progress = [&](uint64_t done, uint64_t of) {
+    EXPECT_GE(done, last_done);
+    last_done = done;
+    total = of;
+  };
+  Copy(Stamps({"a", "b"}), {.threads = 4}, hooks);
+  EXPECT_EQ(landed["a"], (std::set<std::pair<uint64_t, uint64_t>>{
+                             {0, kHashChunkBytes},
+                             {kHashChunkBytes, 2 * kHashChunkBytes},
+                             {2 * kHashChunkBytes, 2 * kHashChunkBytes + 5}}));
+  EXPECT_EQ(landed["b"].size(), 1u);
+  EXPECT_EQ(total, 2 * kHashChunkBytes + 15);
+  EXPECT_EQ(last_done, total);
+}
+
+TEST_F(CopyTest, StopsWhenCancelledOrWhenAHookThrows) {
+  Put(source_ / "a", Bytes(3 * kHashChunkBytes, 1));
+  const std::atomic<bool> cancel{true};
+  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {}, {.cancel = &cancel}); }),
+              HasSubstr("was cancelled"));
+  CopyHooks hooks;
+  hooks.landed = [](const LandedRange&) {
+    throw Error(ErrorKind::kInfrastructure, "pulled too far");
+  };
+  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {}, hooks); }), HasSubstr("pulled too far"));
+}
+
+TEST_F(CopyTest, RefusesASourceThatChanges) {
+  Put(source_ / "a", Bytes(100'000, 1));
+  std::vector<FileStamp> stamps = Stamps({"a"});
+  Put(source_ / "a", Bytes(100'001, 1));
+  EXPECT_THAT(ErrorOf([&] { Copy(stamps, {}); }),
+              HasSubstr("a: changed while it was being staged"));
+  stamps = Stamps({"a"});
+  ++stamps[0].mtime_ns;
+  EXPECT_THAT(ErrorOf([&] { Copy(stamps, {}); }), HasSubstr("changed"));
+  fs::remove(source_ / "a");
+  EXPECT_THAT(ErrorOf([&] { Copy(stamps, {}); }), HasSubstr("a: No such file"));
+}
+
+TEST_F(CopyTest, RefusesFoolishOptions) {
+  Put(source_ / "a", "x");
+  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {.block_bytes = 3'000'000}); }),
+              HasSubstr("divisor"));
+  EXPECT_THAT(ErrorOf([&] { Copy(Stamps({"a"}), {.threads = -1}); }), HasSubstr("-1 threads"));
+}
+
+}  // namespace
+}  // namespace evald

@@ -1,0 +1,312 @@
+#include "orchestrator/staging/stager.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/jsonl.h"
+#include "staging_fixture.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::Bytes;
+using ::testing::ElementsAre;
+using testing::ErrorOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Put;
+using testing::PutSharded;
+using testing::PutWhole;
+
+class StagerTest : public testing::StagingTest {
+ protected:
+  void ExpectSameContent(const fs::path& staged) {
+    for (const CheckpointFile& file : ReadCheckpointLayout(source_).files) {
+      EXPECT_EQ(ReadFile(staged / file.name), ReadFile(source_ / file.name)) << file.name;
+    }
+  }
+  void ReplaceSource(uint32_t seed) { PutWhole(source_, Bytes(5'000'000, seed)); }
+};
+
+TEST_F(StagerTest, StagesAnOrdinaryFolderAndDropsItWithTheLastLease) {
+  Put(source_ / "optimizer.pt", "big");
+  Put(source_ / "additional_chat_templates/t.jinja", "{{ x }}");
+  const Stager stager(Options());
+  StagedCheckpoint staged = stager.Stage(source_);
+  EXPECT_EQ(staged.directory(), root_ / staged.fingerprint());
+  ExpectSameContent(staged.directory());
+  EXPECT_FALSE(fs::exists(staged.directory() / "optimizer.pt"));
+  EXPECT_THAT(staged.report().skipped, ElementsAre("optimizer.pt"));
+  EXPECT_EQ(staged.report().bytes_read, staged.report().bytes);
+  EXPECT_EQ(InRoot(), std::set<std::string>{staged.fingerprint()});
+
+  std::optional<StagedCheckpoint> second(stager.Stage(source_));
+  EXPECT_TRUE(second->report().reused);
+  EXPECT_EQ(second->report().bytes_read, 0u);
+  EXPECT_EQ(second->fingerprint(), staged.fingerprint());
+  EXPECT_FALSE(staged.Release());
+  EXPECT_TRUE(fs::exists(second->directory()));
+  second.reset();
+  EXPECT_THAT(InRoot(), IsEmpty());
+}
+
+TEST_F(StagerTest, KeptOnesAreFoundWithoutReading) {
+  std::string fingerprint;
+  {
+    StagedCheckpoint staged = Stager(Keeping()).Stage(source_);
+    fingerprint = staged.fingerprint();
+  }
+  // Not even the index: a checkpoint that cannot be read any more is still found.
+  fs::permissions(source_ / "model.safetensors", fs::perms::none);
+  StagedCheckpoint again = Stager(Keeping()).Stage(source_);
+  EXPECT_EQ(again.fingerprint(), fingerprint);
+  EXPECT_EQ(again.report().bytes, ReadCheckpointLayout(source_).total_bytes);
+  fs::permissions(source_ / "model.safetensors", fs::perms::owner_all);
+}
+
+TEST_F(StagerTest, KeptOnesAreFoundWithoutAMemoToo) {
+  StagerOptions options = Keeping();
+  options.state.clear();
+  Stager(options).Stage(source_).Release();
+  EXPECT_TRUE(Stager(options).Stage(source_).report().reused);
+}
+
+TEST_F(StagerTest, ABrokenMemoIsPassedOver) {
+  Stager(Options()).Stage(source_).Release();
+  for (const auto& entry : fs::directory_iterator(temp_.path() / "state/staging")) {
+    Put(entry.path(), "{\"version\":1");
+  }
+  EXPECT_FALSE(Stager(Options()).Stage(source_).report().reused);
+  // A memo of something that is staged no more is no use, and no harm.
+  EXPECT_FALSE(Stager(Options()).Stage(source_).report().reused);
+}
+
+TEST_F(StagerTest, AChangedSourceIsReadAgain) {
+  const Stager stager(Keeping());
+  const std::string first = stager.Stage(source_).fingerprint();
+  ReplaceSource(2);
+  const StagedCheckpoint changed = stager.Stage(source_);
+  EXPECT_NE(changed.fingerprint(), first);
+  ExpectSameContent(changed.directory());
+  Put(source_ / "generation_config.json", "{}");
+  const StagedCheckpoint grown = stager.Stage(source_);
+  EXPECT_NE(grown.fingerprint(), changed.fingerprint());
+  EXPECT_EQ(ListStaged(root_).size(), 3u);
+}
+
+TEST_F(StagerTest, AChangedShardInASubfolderIsReadAgain) {
+  fs::remove(source_ / "model.safetensors");
+  Put(source_ / "w/1.safetensors", testing::OneTensor("a", "one"));
+  Put(source_ / "model.safetensors.index.json", R"({"weight_map":{"a":"w/1.safetensors"}})");
+  const Stager stager(Keeping());
+  const std::string first = stager.Stage(source_).fingerprint();
+  EXPECT_TRUE(stager.Stage(source_).report().reused);
+  Put(source_ / "w/1.safetensors", testing::OneTensor("a", "two"));
+  EXPECT_NE(stager.Stage(source_).fingerprint(), first);
+  EXPECT_TRUE(stager.Stage(source_).report().reused);
+}
+
+TEST_F(StagerTest, EqualContentFromElsewhereIsTheSameFolder) {
+  const fs::path copy = temp_.path() / "copy";
+  fs::copy(source_, copy, fs::copy_options::recursive);
+  const Stager stager(Options());
+  const StagedCheckpoint one = stager.Stage(source_);
+  const StagedCheckpoint other = stager.Stage(copy);
+  EXPECT_EQ(one.fingerprint(), other.fingerprint());
+  EXPECT_GT(other.report().bytes_read, 0u);
+  EXPECT_EQ(InRoot(), std::set<std::string>{one.fingerprint()});
+  EXPECT_TRUE(stager.Stage(copy).report().reused);
+}
+
+TEST_F(StagerTest, BudgetKeepsTheMostRecent) {
+  std::vector<std::string> fingerprints;
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    ReplaceSource(seed);
+    fingerprints.push_back(Stager(Keeping(11'000'000)).Stage(source_).fingerprint());
+  }
+  std::vector<std::string> left;
+  for (const StagedInfo& info : ListStaged(root_)) left.push_back(info.fingerprint);
+  EXPECT_THAT(left, ElementsAre(fingerprints[1], fingerprints[2]));
+  // One that is larger than the budget goes, and the others stay.
+  ReplaceSource(4);
+  EXPECT_TRUE(Stager(Keeping(1000)).Stage(source_).Release());
+  EXPECT_EQ(ListStaged(root_).size(), 2u);
+  // Without a budget, what was kept before stays.
+  ReplaceSource(5);
+  const std::string kept = Stager(Keeping()).Stage(source_).fingerprint();
+  EXPECT_FALSE(Stager(Options()).Stage(source_).Release());
+  EXPECT_TRUE(fs::exists(root_ / kept));
+}
+
+TEST_F(StagerTest, VerifyReadsAgainAndFindsWhatChanged) {
+  StagerOptions options = Keeping();
+  options.verify = true;
+  const Stager stager(options);
+  const StagedCheckpoint fresh = stager.Stage(source_);
+  EXPECT_TRUE(fresh.report().verified);
+  {
+    const StagedCheckpoint again = stager.Stage(source_);
+    EXPECT_TRUE(again.report().reused);
+    EXPECT_EQ(again.report().bytes_read, again.report().bytes);
+  }
+  // One flipped byte in the staged copy, which is leased.
+  const fs::path weights = fresh.directory() / "model.safetensors";
+  fs::permissions(weights, fs::perms::owner_all);
+  std::fstream(weights, std::ios::in | std::ios::out | std::ios::binary).seekp(3'000'000).put('!');
+  EXPECT_THAT(ErrorOf([&] { stager.Stage(source_); }), HasSubstr("are not what was staged"));
+}
+
+TEST_F(StagerTest, VerifyReplacesABrokenCopyThatNobodyUses) {
+  StagerOptions options = Keeping();
+  options.verify = true;
+  const fs::path weights =
+      root_ / Stager(options).Stage(source_).fingerprint() / "model.safetensors";
+  fs::permissions(weights, fs::perms::owner_all);
+  std::fstream(weights, std::ios::in | std::ios::out | std::ios::binary).seekp(3'000'000).put('!');
+  const StagedCheckpoint again = Stager(options).Stage(source_);
+  EXPECT_FALSE(again.report().reused);
+  ExpectSameContent(again.directory());
+}
+
+TEST_F(StagerTest, BrokenCheckpointsLeaveNothingBehind) {
+  const Stager stager(Options());
+  const auto expect_refused = [&](const std::string& part) {
+    EXPECT_THAT(ErrorOf([&] { stager.Stage(source_); }), HasSubstr(part));
+    EXPECT_THAT(InRoot(), IsEmpty());
+  };
+  fs::resize_file(source_ / "model.safetensors", 4'000'000);
+  expect_refused("truncated");
+  fs::remove_all(source_);
+  expect_refused("does not exist");
+  PutSharded(source_);
+  fs::remove(source_ / "model-00001-of-00002.safetensors");
+  expect_refused("not there");
+  fs::remove(source_ / "tokenizer.json");
+  expect_refused("no tokenizer.json");
+}
+
+TEST_F(StagerTest, ASourceThatChangesMeanwhileIsNotPublished) {
+  StagerOptions options = Options();
+  options.copy.threads = 1;
+  options.copy.block_bytes = 65536;
+  for (const bool grow : {false, true}) {
+    CopyHooks hooks;
+    hooks.landed = [&](const LandedRange& range) {
+      EXPECT_TRUE(fs::exists(range.directory / range.file));
+      if (grow) Put(source_ / "added.json", "{}");
+      if (!grow) Put(source_ / "config.json", R"({"model_type":"other"})");
+    };
+    EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_, hooks); }),
+                HasSubstr("changed while it was being staged"));
+    EXPECT_THAT(InRoot(), IsEmpty());
+  }
+}
+
+TEST_F(StagerTest, CancellingCleansUp) {
+  std::atomic<bool> cancel{false};
+  CopyHooks hooks;
+  hooks.landed = [&](const LandedRange&) { cancel = true; };
+  hooks.cancel = &cancel;
+  EXPECT_THAT(ErrorOf([&] { Stager(Options()).Stage(source_, hooks); }),
+              HasSubstr("was cancelled"));
+  EXPECT_THAT(InRoot(), IsEmpty());
+}
+
+// A second process that stages while the first is at it waits, sees progress, and reads nothing.
+TEST_F(StagerTest, TwoProcessesStageOnce) {
+  int to_child[2], from_child[2];
+  ASSERT_EQ(::pipe(to_child) | ::pipe(from_child), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    bool told = false;
+    CopyHooks hooks;
+    hooks.landed = [&](const LandedRange&) {
+      if (told) return;
+      told = ::write(from_child[1], "x", 1) == 1 && ::read(to_child[0], &byte, 1) == 1;
+    };
+    StagedCheckpoint staged = Stager(Options()).Stage(source_, hooks);
+    const bool waits =
+        ::read(to_child[0], &byte, 1) == 1;  // keeps its lease until the other has one
+    ::_exit(waits && staged.report().bytes_read > 0 ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(from_child[0], &byte, 1), 1);  // the child is in the middle of it
+  uint64_t seen = 0;
+  CopyHooks hooks;
+  hooks.progress = [&](uint64_t done, uint64_t) {
+    if (seen == 0) {
+      EXPECT_EQ(::write(to_child[1], "x", 1), 1);
+    }
+    seen = done;
+  };
+  const StagedCheckpoint staged = Stager(Options()).Stage(source_, hooks);
+  EXPECT_TRUE(staged.report().reused);
+  EXPECT_TRUE(staged.report().waited);
+  EXPECT_EQ(staged.report().bytes_read, 0u);
+  EXPECT_GT(seen, 0u);
+  ASSERT_EQ(::write(to_child[1], "x", 1), 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  ExpectSameContent(staged.directory());
+}
+
+TEST_F(StagerTest, ManyThreadsAndTwoSourcesStageOnce) {
+  const fs::path copy = temp_.path() / "copy";
+  fs::copy(source_, copy, fs::copy_options::recursive);
+  const Stager stager(Options());
+  std::vector<std::thread> threads;
+  std::atomic<uint64_t> read{0};
+  std::atomic<int> ready{0};
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&, i] {
+      const StagedCheckpoint staged = stager.Stage(i % 2 == 0 ? source_ : copy);
+      read += staged.report().bytes_read;
+      ++ready;
+      while (ready < 6) ::usleep(1000);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(read, 2 * ReadCheckpointLayout(source_).total_bytes);
+  EXPECT_THAT(InRoot(), IsEmpty());
+}
+
+TEST_F(StagerTest, ListAndDrop) {
+  EXPECT_TRUE(ListStaged(root_).empty());
+  EXPECT_THAT(ErrorOf([&] { DropStaged(root_, "abc"); }), HasSubstr("found 0 staged checkpoints"));
+  const Stager stager(Keeping());
+  const std::string first = stager.Stage(source_).fingerprint();
+  ReplaceSource(2);
+  std::optional<StagedCheckpoint> second(stager.Stage(source_));
+  const std::vector<StagedInfo> listed = ListStaged(root_);
+  ASSERT_EQ(listed.size(), 2u);
+  EXPECT_EQ(listed[0].fingerprint, first);
+  EXPECT_TRUE(listed[0].kept);
+  EXPECT_EQ(listed[0].source, fs::canonical(source_).string());
+  EXPECT_EQ(listed[1].leases, 1);
+  EXPECT_GT(listed[1].last_used, 1.6e9);
+  EXPECT_THAT(DropStaged(root_, first.substr(0, 8)).dropped, ElementsAre(first));
+  EXPECT_THAT(DropStaged(root_, "all").leased, ElementsAre(second->fingerprint()));
+  second.reset();
+  EXPECT_THAT(DropStaged(root_, "all").dropped.size(), 1u);
+  EXPECT_THAT(InRoot(), IsEmpty());
+}
+
+TEST_F(StagerTest, SharedMemoryIsTheSame) {
+  StagerOptions options = Options();
+  options.root = "/dev/shm/evald-test-" + std::to_string(::getpid());
+  {
+    const StagedCheckpoint staged = Stager(options).Stage(source_);
+    ExpectSameContent(staged.directory());
+  }
+  EXPECT_TRUE(fs::is_empty(options.root));
+  fs::remove(options.root);
+}
+
+}  // namespace
+}  // namespace evald
