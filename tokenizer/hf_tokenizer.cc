@@ -68,7 +68,6 @@ class HfTokenizer : public Tokenizer {
   void ReadAddedTokens(const Json& json, const tok::TokenizerConfig& config,
                        const std::string& where);
   void AddUnder(int64_t id, const tok::AddedToken& token, const std::string& where);
-  void ApplyConfig(const tok::TokenizerConfig& config);
   void EncodeText(std::string_view text, bool at_start, std::vector<int32_t>* tokens) const;
 
   std::unique_ptr<tok::Normalizer> normalizer_;
@@ -104,7 +103,8 @@ HfTokenizer::HfTokenizer(tok::TokenizerJson file, const tok::TokenizerConfig& co
   const std::string version = FieldOr<std::string>(file.json, "version", "1.0", where);
   if (version != "1.0") tok::RefuseType("version", version, {"1.0"}, where);
   ReadAddedTokens(Part(file.json, "added_tokens"), config, where);
-  ApplyConfig(config);
+  if (config.bos) bos_id_ = TokenId(*config.bos);
+  if (config.eos) eos_id_ = TokenId(*config.eos);
 }
 
 // Adds a token that must get the id `id`.
@@ -132,15 +132,6 @@ void HfTokenizer::ReadAddedTokens(const Json& json, const tok::TokenizerConfig& 
   for (const auto& [id, token] : config.added) AddUnder(id, token, where);
   for (const tok::AddedToken& token : config.special) added_.Add(token, model_.vocabulary());
   added_.Finish(normalizer_.get(), where);
-}
-
-void HfTokenizer::ApplyConfig(const tok::TokenizerConfig& config) {
-  if (config.bos) bos_id_ = TokenId(*config.bos);
-  if (config.eos) eos_id_ = TokenId(*config.eos);
-  if (!config.decides_surround) return;
-  surround_ = {};
-  if (config.add_bos && bos_id_ >= 0) surround_.before = {bos_id_};
-  if (config.add_eos && eos_id_ >= 0) surround_.after = {eos_id_};
 }
 
 void HfTokenizer::EncodeText(std::string_view text, bool at_start,

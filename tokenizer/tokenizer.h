@@ -16,8 +16,8 @@ namespace evald {
 /// of the component that is not understood. Immutable; any thread may call it.
 ///
 /// The files beside it act as they do in transformers 5: the special tokens that they name become
-/// added tokens, and add_bos_token or add_eos_token replace the post-processor. Two things differ on
-/// purpose: `truncation` and `padding` are left aside (transformers switches them off for a plain
+/// added tokens, while add_bos_token and add_eos_token are not looked at, since the post-processor
+/// of tokenizer.json decides. Two things differ on purpose: `truncation` and `padding` are left aside (transformers switches them off for a plain
 /// call), and tokenizer.json decides even where a tokenizer class of transformers would build its
 /// normalizer and pre-tokenizer anew.
 class Tokenizer {

@@ -88,11 +88,6 @@ void ReadSpecial(const Json& json, const std::string& where, TokenizerConfig* co
   for (const Json& item : more) AddSpecial(SpecialToken(item, where), config);
 }
 
-bool Flag(const Json& json, const char* key, const std::string& where, bool* given) {
-  if (json.contains(key)) *given = true;
-  return FieldOr<bool>(json, key, false, where);
-}
-
 }  // namespace
 
 TokenizerConfig ReadTokenizerConfig(const fs::path& directory) {
@@ -102,8 +97,6 @@ TokenizerConfig ReadTokenizerConfig(const fs::path& directory) {
   if (FieldOr<bool>(json, "split_special_tokens", false, where)) {
     throw Error(ErrorKind::kInput, where + ": split_special_tokens is not served");
   }
-  config.add_bos = Flag(json, "add_bos_token", where, &config.decides_surround);
-  config.add_eos = Flag(json, "add_eos_token", where, &config.decides_surround);
   if (json.contains("added_tokens_decoder")) {
     ReadAdded(json["added_tokens_decoder"], where, &config);
   } else {
@@ -119,8 +112,7 @@ std::string Spell(const TokenizerConfig& config) {
     return Json({t.content, t.single_word, t.lstrip, t.rstrip, t.normalized, t.special});
   };
   Json json = {{"bos", config.bos ? Json(*config.bos) : Json()},
-               {"eos", config.eos ? Json(*config.eos) : Json()},
-               {"surround", {config.decides_surround, config.add_bos, config.add_eos}}};
+               {"eos", config.eos ? Json(*config.eos) : Json()}};
   for (const auto& [id, token] : config.added) json["added"].push_back({id, spell(token)});
   for (const AddedToken& token : config.special) json["special"].push_back(spell(token));
   return ToLine(json);

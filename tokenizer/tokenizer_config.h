@@ -13,7 +13,8 @@ namespace evald::tok {
 
 /// What the files beside a tokenizer.json say, read as transformers 5 reads them: named special
 /// tokens from tokenizer_config.json (a string or {"content": ...}); when that has no
-/// added_tokens_decoder, special_tokens_map.json comes on top of it.
+/// added_tokens_decoder, special_tokens_map.json comes on top of it. add_bos_token and add_eos_token
+/// say nothing where there is a tokenizer.json: its post-processor decides.
 struct TokenizerConfig {
   std::optional<std::string> bos;
   std::optional<std::string> eos;
@@ -21,10 +22,6 @@ struct TokenizerConfig {
   std::vector<std::pair<int64_t, AddedToken>> added;
   /// Every named special token, then the additional ones; they become special added tokens.
   std::vector<AddedToken> special;
-  /// add_bos_token or add_eos_token is given: both together replace the post-processor.
-  bool decides_surround = false;
-  bool add_bos = false;
-  bool add_eos = false;
 };
 
 /// Files that are absent say nothing. Throws Error(kInput) for a broken one and for

@@ -1,0 +1,74 @@
+// Single components against the tokenizers library (components.jsonl).
+#include "fixture.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/decoders.h"
+#include "tokenizer/normalizers.h"
+#include "tokenizer/pre_tokenizers.h"
+#include "tokenizer/unicode.h"
+
+namespace evald::tok {
+namespace {
+
+// Calls `check` for each line that has the member `part`.
+void ForEachComponent(const std::string& part, const std::function<void(const Json&)>& check) {
+  size_t seen = 0;
+  ForEachJsonLine(GoldenFolder() / "components.jsonl", [&](size_t number, const Json& line) {
+    if (!line.contains(part)) return;
+    SCOPED_TRACE(number);
+    SCOPED_TRACE(ToLine(line));
+    check(line);
+    ++seen;
+  });
+  EXPECT_GE(seen, 100u);
+}
+
+TEST(Components, Normalizers) {
+  ForEachComponent("normalizer", [](const Json& line) {
+    const auto normalizer = MakeNormalizer(line["normalizer"], "normalizer");
+    EXPECT_EQ(normalizer->Apply(line["in"]), line["out"].get<std::string>());
+  });
+}
+
+TEST(Components, PreTokenizers) {
+  ForEachComponent("pre_tokenizer", [](const Json& line) {
+    const auto pre_tokenizer = MakePreTokenizer(line["pre_tokenizer"], false, "pre_tokenizer");
+    std::vector<Piece> pieces = {{line["in"].get<std::string>(), true}};
+    pre_tokenizer->Apply(&pieces);
+    std::vector<std::string> texts;
+    for (const Piece& piece : pieces) texts.push_back(piece.text);
+    EXPECT_EQ(texts, line["out"].get<std::vector<std::string>>());
+  });
+}
+
+TEST(Components, Decoders) {
+  ForEachComponent("decoder", [](const Json& line) {
+    const auto decoder = MakeDecoder(line["decoder"], "decoder");
+    std::vector<std::string> tokens = line["in"];
+    decoder->Apply(&tokens);
+    std::string text;
+    for (const std::string& token : tokens) text += token;
+    EXPECT_EQ(text, line["out"].get<std::string>());
+  });
+}
+
+TEST(Components, TheByteAlphabetIsOneToOne) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string spelled = ToByteAlphabet(std::string(1, static_cast<char>(byte)));
+    size_t at = 0;
+    EXPECT_EQ(FromByteAlphabet(NextCodePoint(spelled, &at)), byte);
+    EXPECT_EQ(at, spelled.size());
+  }
+  EXPECT_EQ(ToByteAlphabet(" "), "Ġ");
+  EXPECT_EQ(FromByteAlphabet(U' '), -1);
+}
+
+TEST(Components, AStripDecoderMayTakeAllOfAToken) {
+  const auto strip =
+      MakeDecoder({{"type", "Strip"}, {"content", "a"}, {"start", 5}, {"stop", 5}}, "decoder");
+  std::vector<std::string> tokens = {"aaa", "", "a"};
+  strip->Apply(&tokens);
+  EXPECT_EQ(tokens, (std::vector<std::string>{"", "", ""}));
+}
+
+}  // namespace
+}  // namespace evald::tok

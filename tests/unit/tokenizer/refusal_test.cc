@@ -1,0 +1,137 @@
+// Files that are damaged, hostile, or hold what is not understood: refused by name, never
+// approximated.
+#include "fixture.h"
+
+namespace evald {
+namespace {
+
+using testing::HasSubstr;
+
+std::string RefusalOf(const Json& json) { return Refusal(json.dump()); }
+
+std::string WithPart(const std::string& part, const Json& value) {
+  Json json = SmallTokenizer();
+  json[part] = value;
+  return RefusalOf(json);
+}
+
+std::string WithModel(const std::string& key, const Json& value) {
+  Json json = SmallTokenizer();
+  json["model"][key] = value;
+  return RefusalOf(json);
+}
+
+TEST(Refusal, TheSmallTokenizerIsAccepted) { EXPECT_EQ(RefusalOf(SmallTokenizer()), ""); }
+
+TEST(Refusal, ComponentsNotUnderstoodAreNamed) {
+  EXPECT_THAT(WithPart("normalizer", {{"type", "Precompiled"}}),
+              HasSubstr("the normalizer 'Precompiled' is not understood; evald serves NFC"));
+  EXPECT_THAT(WithPart("pre_tokenizer", {{"type", "UnicodeScripts"}}),
+              HasSubstr("pre-tokenizer 'UnicodeScripts'"));
+  EXPECT_THAT(WithPart("post_processor", {{"type", "BertProcessing"}}),
+              HasSubstr("post-processor 'BertProcessing'"));
+  EXPECT_THAT(WithPart("decoder", {{"type", "WordPiece"}}), HasSubstr("decoder 'WordPiece'"));
+  EXPECT_THAT(WithModel("type", "Unigram"), HasSubstr("model 'Unigram' is not understood"));
+  EXPECT_THAT(WithModel("dropout", 0.1), HasSubstr("dropout"));
+  EXPECT_THAT(WithPart("version", "2.0"), HasSubstr("version '2.0'"));
+}
+
+TEST(Refusal, ANestedComponentIsFoundAndPlaced) {
+  EXPECT_THAT(WithPart("normalizer", {{"type", "Sequence"},
+                                      {"normalizers", {{{"type", "NFC"}}, {{"type", "Nmt"}}}}}),
+              HasSubstr("small.json: normalizer[1]: the normalizer 'Nmt'"));
+}
+
+TEST(Refusal, SettingsNotUnderstoodAreNamed) {
+  EXPECT_THAT(WithPart("normalizer", {{"type", "NFC"}, {"twice", true}}), HasSubstr("'twice'"));
+  EXPECT_THAT(WithModel("merge_backwards", true), HasSubstr("'merge_backwards'"));
+  EXPECT_THAT(WithPart("post_tokenizer", nullptr), HasSubstr("'post_tokenizer'"));
+  EXPECT_THAT(WithPart("pre_tokenizer", {{"type", "Split"},
+                                         {"pattern", {{"String", " "}}},
+                                         {"behavior", "Eaten"},
+                                         {"invert", false}}),
+              HasSubstr("split behavior 'Eaten'"));
+  EXPECT_THAT(WithPart("pre_tokenizer",
+                       {{"type", "Metaspace"}, {"replacement", "_"}, {"add_prefix_space", false}}),
+              HasSubstr("add_prefix_space"));
+}
+
+TEST(Refusal, WrongTypesAreNamed) {
+  EXPECT_THAT(WithPart("normalizer", "NFC"), HasSubstr("expected an object with the key 'type'"));
+  EXPECT_THAT(WithPart("normalizer", {{"type", "Prepend"}}), HasSubstr("'prepend' is absent"));
+  EXPECT_THAT(WithPart("added_tokens", {{"a", 1}}), HasSubstr("added_tokens"));
+  EXPECT_THAT(WithPart("added_tokens", {{{"id", "x"}, {"content", "y"}}}), HasSubstr("'id'"));
+  EXPECT_THAT(WithModel("merges", "a b"), HasSubstr("merges: found string, expected a list"));
+  EXPECT_THAT(WithModel("vocab", {{"a", "0"}}), HasSubstr("expected an id"));
+  EXPECT_THAT(WithModel("vocab", {{"a", {{"b", 0}}}}), HasSubstr("expected a number"));
+  EXPECT_THAT(WithModel("vocab", Json::array()), HasSubstr("the vocab has no tokens"));
+  EXPECT_THAT(WithPart("model", nullptr), HasSubstr("model"));
+  EXPECT_THAT(WithPart("pre_tokenizer",
+                       {{"type", "Metaspace"}, {"replacement", "ab"}, {"prepend_scheme", "never"}}),
+              HasSubstr("expected one character"));
+}
+
+TEST(Refusal, MergesThatNameNoToken) {
+  EXPECT_THAT(WithModel("merges", Json::array({{"a", "x"}})),
+              HasSubstr("merges[0]: 'a' + 'x': the token 'x' is not in the vocab"));
+  EXPECT_THAT(WithModel("merges", Json::array({{"c", "a"}})), HasSubstr("the token 'ca'"));
+  EXPECT_THAT(WithModel("merges", Json::array({"a b c"})), HasSubstr("merges[0]: found"));
+  EXPECT_THAT(WithModel("merges", Json::array({7})), HasSubstr("merges[0]: found 7"));
+}
+
+TEST(Refusal, IdsThatCannotBe) {
+  EXPECT_THAT(WithModel("vocab", {{"a", -1}}), HasSubstr("-1"));
+  EXPECT_THAT(WithModel("vocab", {{"a", 1LL << 40}}), HasSubstr("expected an id"));
+  EXPECT_THAT(WithModel("vocab", {{"a", 1}, {"b", 1}}), HasSubstr("share the id 1"));
+  EXPECT_THAT(WithPart("added_tokens", {{{"id", 9}, {"content", "<x>"}}}),
+              HasSubstr("has the id 9, but the tokenizers library would give it 6"));
+}
+
+TEST(Refusal, BadExpressionsAreQuoted) {
+  EXPECT_THAT(WithPart("normalizer",
+                       {{"type", "Replace"}, {"pattern", {{"Regex", "(a"}}}, {"content", ""}}),
+              HasSubstr("(a"));
+}
+
+TEST(Refusal, BrokenJson) {
+  const std::string whole = SmallTokenizer().dump();
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_THAT(Refusal(whole.substr(0, size)), HasSubstr("small.json")) << size;
+  }
+  EXPECT_THAT(Refusal("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(Refusal("{\"model\": 1e999}"), HasSubstr("small.json"));
+}
+
+TEST(Refusal, DeepNestingDoesNotOverflowTheStack) {
+  const std::string deep = std::string(1'000'000, '[');
+  EXPECT_THAT(Refusal(deep), HasSubstr("deeper than 64"));
+  std::string sequence = R"({"type": "Sequence", "normalizers": [)";
+  std::string text = R"({"normalizer": )";
+  for (int i = 0; i < 100'000; ++i) text += sequence;
+  EXPECT_THAT(Refusal(text), HasSubstr("deeper than 64"));
+}
+
+TEST(Refusal, ManyMembersDoNotTakeForever) {
+  std::string text = "{";
+  for (int i = 0; i < 300'000; ++i) text += "\"k" + std::to_string(i) + "\": 0,";
+  EXPECT_THAT(Refusal(text + "\"z\": 0}"), HasSubstr("more than 10000 members"));
+}
+
+TEST(Refusal, TextThatIsNotUtf8) {
+  EXPECT_THROW(Small(SmallTokenizer())->Encode("a\xFF", false), Error);
+}
+
+TEST(Refusal, AFolderWithoutATokenizer) {
+  const TemporaryFolder folder;
+  try {
+    Tokenizer::Load(folder.path);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    EXPECT_THAT(e.what(), HasSubstr("no tokenizer.json"));
+    EXPECT_THAT(e.what(), HasSubstr("save_pretrained"));
+  }
+}
+
+}  // namespace
+}  // namespace evald
