@@ -1,0 +1,198 @@
+#include "native_test_util.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "evald/error.h"
+#include "worker/native/native_engine.h"
+
+namespace evald::native {
+namespace fs = std::filesystem;
+
+std::vector<std::string> GoldenNames() { return {"untied", "llama3", "linear"}; }
+
+fs::path GoldenPath(const std::string& name) {
+  return fs::path(EVALD_SOURCE_DIR) / "tests/golden/native" / name;
+}
+
+Json Golden(const std::string& name) {
+  const fs::path path = GoldenPath(name) / "golden.json";
+  return ParseJson(ReadFile(path), path.string());
+}
+
+std::vector<float> GoldenLogits(const std::string& name) {
+  const std::string bytes = ReadFile(GoldenPath(name) / "logits.bin");
+  std::vector<float> logits(bytes.size() / sizeof(float));
+  std::memcpy(logits.data(), bytes.data(), logits.size() * sizeof(float));
+  return logits;
+}
+
+CheckpointCopy::CheckpointCopy(const std::string& name) {
+  std::string pattern = (fs::temp_directory_path() / "evald-native-XXXXXX").string();
+  path_ = mkdtemp(pattern.data());
+  fs::copy(GoldenPath(name), path_, fs::copy_options::recursive);
+}
+
+CheckpointCopy::~CheckpointCopy() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void CheckpointCopy::SetConfig(const std::string& key, const Json& value) {
+  Json config = ParseJson(ReadFile(path_ / "config.json"), "config.json");
+  if (value.is_null()) {
+    config.erase(key);
+  } else {
+    config[key] = value;
+  }
+  Write("config.json", config.dump());
+}
+
+void CheckpointCopy::Write(const std::string& file, const std::string& content) {
+  WriteFileAtomic(path_ / file, content);
+}
+
+Tensors Tensors::Read(const fs::path& path) {
+  const std::string bytes = ReadFile(path);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const Json header = ParseJson(bytes.substr(8, length), path.string());
+  Tensors result;
+  for (const auto& [name, value] : header.items()) {
+    if (name == "__metadata__") continue;
+    const auto begin = value["data_offsets"][0].get<uint64_t>();
+    const auto end = value["data_offsets"][1].get<uint64_t>();
+    result.tensors[name] = {value["dtype"].get<std::string>(),
+                            value["shape"].get<std::vector<int64_t>>(),
+                            bytes.substr(8 + length + begin, end - begin)};
+  }
+  return result;
+}
+
+void Tensors::Write(const fs::path& path) const {
+  Json header = Json::object();
+  std::string data;
+  for (const auto& [name, tensor] : tensors) {
+    header[name] = {{"dtype", tensor.dtype},
+                    {"shape", tensor.shape},
+                    {"data_offsets", {data.size(), data.size() + tensor.data.size()}}};
+    data += tensor.data;
+  }
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
+  WriteFileAtomic(path, std::string(reinterpret_cast<const char*>(&length), 8) + text + data);
+}
+
+BareModel::BareModel(const fs::path& directory, const std::string& kernels, int threads)
+    : config(ReadLlamaConfig(directory)),
+      weights(directory, config),
+      pool(threads),
+      cache(PageLayout(config), uint64_t{64} << 20),
+      model(config, weights, cache.layout(), SelectKernels(kernels), &pool) {}
+
+std::vector<std::vector<float>> BareModel::Logits(const std::vector<int32_t>& tokens,
+                                                  const std::vector<int64_t>& positions,
+                                                  int64_t chunk) {
+  Scheduler scheduler({}, &model, &cache);
+  std::vector<std::vector<float>> result;
+  auto sequence = std::make_unique<Sequence>();
+  sequence->tokens = tokens;
+  sequence->positions_max = static_cast<int64_t>(tokens.size());
+  sequence->on_logits = [&](Sequence*, int64_t position, const float* logits) {
+    if (std::count(positions.begin(), positions.end(), position) > 0) {
+      result.emplace_back(logits, logits + config.vocab_size);
+    }
+    return position + 1 == static_cast<int64_t>(tokens.size());
+  };
+  scheduler.Add(std::move(sequence));
+  while (scheduler.size() > 0) scheduler.Compute(chunk);
+  return result;
+}
+
+double LogitsError(const std::string& golden, BareModel* model, int64_t chunk) {
+  const std::vector<float> expected = GoldenLogits(golden);
+  size_t at = 0;
+  double error = 0;
+  const Json prompts = Golden(golden)["logits"];
+  for (const Json& prompt : prompts) {
+    for (const auto& row : model->Logits(prompt["tokens"].get<std::vector<int32_t>>(),
+                                         prompt["positions"].get<std::vector<int64_t>>(), chunk)) {
+      for (const float logit : row) {
+        const double difference = std::abs(static_cast<double>(logit) - expected.at(at++));
+        error = std::isnan(difference) ? INFINITY : std::max(error, difference);
+      }
+    }
+  }
+  return at == expected.size() ? error : INFINITY;
+}
+
+std::unique_ptr<Engine> LoadedEngine(const fs::path& directory, const Json& settings, int threads,
+                                     uint64_t seed) {
+  EngineOptions options;
+  options.name = "native";
+  options.settings = settings;
+  options.threads = threads;
+  options.seed = seed;
+  auto engine = MakeNativeEngine(options);
+  engine->Load(directory);
+  return engine;
+}
+
+std::vector<Generation> Answer(Engine* engine, const std::vector<Request>& requests) {
+  std::vector<Generation> answers(requests.size());
+  size_t next = 0, done = 0;
+  while (done < requests.size()) {
+    while (next < requests.size() &&
+           engine->pending() < static_cast<size_t>(engine->Info().concurrency)) {
+      engine->Submit(next, requests[next]);
+      ++next;
+    }
+    for (Finished& finished : engine->Step(std::chrono::milliseconds(50))) {
+      answers.at(finished.tag) = std::move(finished.generation);
+      ++done;
+    }
+  }
+  return answers;
+}
+
+Request GenerateRequest(const std::string& context, const std::vector<std::string>& until,
+                        int max_gen_toks) {
+  Request request;
+  request.context = context;
+  request.sampling.until = until;
+  request.sampling.max_gen_toks = max_gen_toks;
+  return request;
+}
+
+Request ScoreRequest(const std::string& context, const std::string& continuation) {
+  Request request;
+  request.kind = RequestKind::kLoglikelihood;
+  request.context = context;
+  request.continuation = continuation;
+  return request;
+}
+
+std::string LoadError(const fs::path& directory) {
+  try {
+    LoadedEngine(directory);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::string SubmitError(Engine* engine, Request request) {
+  try {
+    engine->Submit(1, std::move(request));
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace evald::native

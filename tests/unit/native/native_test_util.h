@@ -1,0 +1,89 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+#include "worker/engine.h"
+#include "worker/native/cpu.h"
+#include "worker/native/kv_cache.h"
+#include "worker/native/model.h"
+#include "worker/native/scheduler.h"
+#include "worker/native/thread_pool.h"
+#include "worker/native/weights.h"
+
+namespace evald::native {
+
+/// Names of the checkpoints under tests/golden/native (tests/oracle/native_golden.py).
+std::vector<std::string> GoldenNames();
+std::filesystem::path GoldenPath(const std::string& name);
+Json Golden(const std::string& name);
+/// logits.bin: fp32, as the prompts of golden.json list their positions.
+std::vector<float> GoldenLogits(const std::string& name);
+
+/// A copy of a golden checkpoint in a folder of its own, removed when destroyed.
+class CheckpointCopy {
+ public:
+  explicit CheckpointCopy(const std::string& name);
+  ~CheckpointCopy();
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Sets a key of config.json; null removes it.
+  void SetConfig(const std::string& key, const Json& value);
+  void Write(const std::string& file, const std::string& content);
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A safetensors file taken apart, to be changed and written again.
+struct Tensors {
+  struct Tensor {
+    std::string dtype;
+    std::vector<int64_t> shape;
+    std::string data;
+  };
+  std::map<std::string, Tensor> tensors;
+
+  static Tensors Read(const std::filesystem::path& path);
+  void Write(const std::filesystem::path& path) const;
+};
+
+/// The model below the engine, for looking at logits.
+struct BareModel {
+  explicit BareModel(const std::filesystem::path& directory, const std::string& kernels = "auto",
+                     int threads = 1);
+  /// Logits ([vocab_size]) after each of the given positions, computed `chunk` rows at a time.
+  std::vector<std::vector<float>> Logits(const std::vector<int32_t>& tokens,
+                                         const std::vector<int64_t>& positions, int64_t chunk);
+
+  LlamaConfig config;
+  LlamaWeights weights;
+  ThreadPool pool;
+  KvCache cache;
+  LlamaModel model;
+};
+
+/// The largest difference between the model's logits and the golden ones.
+double LogitsError(const std::string& golden, BareModel* model, int64_t chunk = 256);
+
+std::unique_ptr<Engine> LoadedEngine(const std::filesystem::path& directory,
+                                     const Json& settings = Json::object(), int threads = 1,
+                                     uint64_t seed = 1234);
+
+/// Submits all requests (tags are their indices) as the engine has room, and returns the answers in
+/// order of the requests.
+std::vector<Generation> Answer(Engine* engine, const std::vector<Request>& requests);
+
+Request GenerateRequest(const std::string& context, const std::vector<std::string>& until,
+                        int max_gen_toks);
+Request ScoreRequest(const std::string& context, const std::string& continuation);
+
+/// What Load (or, if that works, the request) throws; "" if nothing.
+std::string LoadError(const std::filesystem::path& directory);
+std::string SubmitError(Engine* engine, Request request);
+
+}  // namespace evald::native

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "evald/generation.h"
+#include "evald/request.h"
+#include "worker/native/kernels.h"
+#include "worker/native/request_plan.h"
+#include "worker/native/scheduler.h"
+#include "worker/native/stops.h"
+
+namespace evald::native {
+
+/// What answering needs to know of the loaded checkpoint. Outlives its jobs.
+struct JobContext {
+  const Kernels* kernels = nullptr;
+  const Tokenizer* tokenizer = nullptr;
+  std::vector<int32_t> eos_ids;
+  int64_t vocab_size = 0;
+  uint64_t seed = 0;
+};
+
+/// One request on its way: owns what its sequences collect and makes the generation of it. The
+/// sequences' callbacks point to the job, so it must outlive them and stay in place.
+class Job {
+ public:
+  Job(const JobContext& context, uint64_t tag, Request request, RequestPlan plan);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  /// The sequences to compute; called once. None for a rolling request without tokens.
+  std::vector<std::unique_ptr<Sequence>> MakeSequences();
+
+  bool done() const { return sequences_left_ == 0; }
+  uint64_t tag() const { return tag_; }
+  /// The answer; called once, when done.
+  Generation Finish();
+
+ private:
+  bool OnGenerated(Sequence* sequence, const float* logits);
+  bool OnScored(const ScoreWindow& window, int64_t position, const float* logits);
+  float CheckedMaximum(const float* logits, int64_t position) const;
+
+  const JobContext& context_;
+  uint64_t tag_;
+  Request request_;
+  RequestPlan plan_;
+  std::unique_ptr<StopStrings> stops_;  ///< kGenerateUntil
+  std::vector<int32_t> generated_;
+  FinishReason finish_ = FinishReason::kScored;
+  std::vector<double> window_sums_;  ///< added up in order of windows, not of completion
+  bool greedy_ = true;
+  size_t sequences_left_ = 0;
+};
+
+}  // namespace evald::native

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+
+/// The inner loops of the native engine, in fp32. Included by files that are compiled for one
+/// instruction set only, so it includes nothing that has inline functions.
+///
+/// Order of summation: every number that these functions give depends on its own inputs and on the
+/// inner dimension (or on absolute key positions) alone, never on how many rows, columns or threads
+/// are computed beside it. Results of different instruction sets may differ in the last bits.
+///
+/// NaN and infinities pass through; nothing here checks or throws.
+namespace evald::native {
+
+/// How weights are stored. They are widened to fp32 exactly.
+enum class WeightType { kF32, kF16, kBF16 };
+
+/// Keys are kept in blocks of this many positions: [block][dimension][position in block].
+inline constexpr int kKeyBlock = 16;
+/// Positions of one page of the key-value cache; a multiple of every kernel's stride of keys.
+inline constexpr int kPagePositions = 64;
+
+/// y[r][n] = sum over i of x[r][i] * w[n][i] (+ bias[n]) for n in [first, end).
+struct MultiplyArgs {
+  const float* x = nullptr;  ///< [rows][inner]
+  int64_t rows = 0;
+  int64_t inner = 0;
+  const void* weights = nullptr;  ///< [out][inner], any alignment
+  WeightType type = WeightType::kF32;
+  int64_t first = 0;
+  int64_t end = 0;
+  const float* bias = nullptr;  ///< [out], or null
+  float* y = nullptr;           ///< [rows][y_stride]
+  int64_t y_stride = 0;
+  float* scratch = nullptr;  ///< kMultiplyScratchRows * inner floats of the calling thread
+};
+inline constexpr int kMultiplyScratchRows = 4;
+
+/// Causal attention of consecutive positions of one sequence, for the query heads that share one
+/// key-value head. Query row (p, h) attends to keys 0 ... first_position + p.
+struct AttendArgs {
+  const float* q = nullptr;  ///< row (p, h) lies at q + p * q_stride + h * head_dim
+  int64_t q_stride = 0;
+  int positions = 0;
+  int group = 0;  ///< query heads per key-value head
+  int64_t first_position = 0;
+  int head_dim = 0;
+  float scale = 0;
+  const float* const* pages = nullptr;  ///< the sequence's pages, by position / kPagePositions
+  int64_t key_offset = 0;    ///< in a page: [kPagePositions / kKeyBlock][head_dim][kKeyBlock]
+  int64_t value_offset = 0;  ///< in a page: [kPagePositions][value_stride]
+  int64_t value_stride = 0;  ///< head_dim rounded up to kKeyBlock, padded with zeros
+  float* out = nullptr;      ///< laid out as q
+  int64_t out_stride = 0;
+  float* scratch = nullptr;  ///< positions * group * ScoreStride(last position + 1) floats
+};
+
+/// Floats per row of attention scores over `keys` keys.
+inline int64_t ScoreStride(int64_t keys) {
+  return (keys + kPagePositions - 1) / kPagePositions * kPagePositions;
+}
+
+/// One instruction set's functions. All are reentrant.
+struct Kernels {
+  const char* name;
+  void (*multiply)(const MultiplyArgs& args);
+  void (*attend)(const AttendArgs& args);
+  /// out = x / sqrt(mean(x^2) + eps) * weight
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
+  /// gate = gate / (1 + exp(-gate)) * up
+  void (*silu_multiply)(float* gate, const float* up, int64_t n);
+  /// x += y
+  void (*add)(float* x, const float* y, int64_t n);
+  void (*widen)(const void* weights, WeightType type, int64_t n, float* out);
+  /// The largest value, and whether all values are finite.
+  bool (*maximum)(const float* x, int64_t n, float* maximum);
+  /// sum of exp(x - maximum)
+  double (*sum_exp)(const float* x, int64_t n, float maximum);
+};
+
+const Kernels& PortableKernels();
+/// Null where the compiler's target has no such instruction set.
+const Kernels* Avx2Kernels();
+const Kernels* Avx512Kernels();
+
+}  // namespace evald::native

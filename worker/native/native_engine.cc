@@ -1,0 +1,253 @@
+#include "worker/native/native_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "tokenizer/tokenizer.h"
+#include "worker/native/config.h"
+#include "worker/native/cpu.h"
+#include "worker/native/generation_config.h"
+#include "worker/native/job.h"
+#include "worker/native/kv_cache.h"
+#include "worker/native/model.h"
+#include "worker/native/request_plan.h"
+#include "worker/native/scheduler.h"
+#include "worker/native/thread_pool.h"
+#include "worker/native/weights.h"
+#include "worker/settings.h"
+
+namespace evald {
+namespace {
+
+using namespace native;
+
+constexpr uint64_t kCacheBytes = uint64_t{1} << 30;
+constexpr int64_t kRowsMin = 32;  // per batch, however slow the model
+
+struct NativeSettings {
+  int max_length = 0;     // 0: the checkpoint's
+  uint64_t kv_cache = 0;  // bytes; 0: the default
+  int concurrency = 32;
+  int chunk = 256;
+  std::string kernels = "auto";
+};
+
+NativeSettings ReadSettings(const Json& json) {
+  const Settings settings("native", json,
+                          {"max_length", "kv_cache", "concurrency", "chunk", "kernels"});
+  NativeSettings read;
+  if (settings.Has("max_length")) read.max_length = settings.AtLeast("max_length", 1, 1);
+  if (settings.Has("kv_cache")) {
+    const Json value = settings.Require<Json>("kv_cache");
+    read.kv_cache = value.is_string() ? ParseBytes(value.get<std::string>())
+                                      : settings.Require<uint64_t>("kv_cache");
+    if (read.kv_cache == 0) settings.Refuse("kv_cache", "a size of more than 0");
+  }
+  read.concurrency = settings.AtLeast("concurrency", 1, read.concurrency);
+  read.chunk = settings.AtLeast("chunk", 1, read.chunk);
+  read.kernels = settings.Get<std::string>("kernels", read.kernels);
+  return read;
+}
+
+// Everything that belongs to one loaded checkpoint, in the order in which it depends on each other.
+struct Loaded {
+  Loaded(const std::filesystem::path& directory, const NativeSettings& settings,
+         const Kernels& kernels, uint64_t seed, ThreadPool* pool)
+      : config(ReadLlamaConfig(directory)),
+        weights(directory, config),
+        defaults(ReadGenerationDefaults(directory, config)),
+        tokenizer(Tokenizer::Load(directory)),
+        max_length(MaxLength(directory, settings)),
+        cache(PageLayout(config), CacheBytes(settings)),
+        model(config, weights, cache.layout(), kernels, pool),
+        scheduler({settings.concurrency, 2 * settings.concurrency}, &model, &cache) {
+    context.kernels = &kernels;
+    context.tokenizer = tokenizer.get();
+    context.eos_ids = defaults.eos_ids;
+    context.vocab_size = config.vocab_size;
+    context.seed = seed;
+    limits.max_length = max_length;
+    limits.vocab_size = config.vocab_size;
+    limits.prefix_token = tokenizer->bos_id() >= 0 ? tokenizer->bos_id() : tokenizer->eos_id();
+  }
+
+  int MaxLength(const std::filesystem::path& directory, const NativeSettings& settings) const {
+    if (settings.max_length > config.max_positions) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("engine 'native': max_length: found {}, expected at most {} "
+                              "(max_position_embeddings of {})",
+                              settings.max_length, config.max_positions, directory.string()));
+    }
+    return settings.max_length > 0 ? settings.max_length : static_cast<int>(config.max_positions);
+  }
+
+  uint64_t CacheBytes(const NativeSettings& settings) const {
+    const PageLayout layout(config);
+    const uint64_t page = layout.bytes();
+    if (settings.kv_cache == 0) {
+      return std::max(kCacheBytes, page * static_cast<uint64_t>(PagesFor(max_length)));
+    }
+    if (settings.kv_cache < page) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("engine 'native': kv_cache: found {}, expected at least {} (one page "
+                              "of {} tokens)",
+                              HumanBytes(settings.kv_cache), HumanBytes(page), kPagePositions));
+    }
+    return settings.kv_cache;
+  }
+
+  LlamaConfig config;
+  LlamaWeights weights;
+  GenerationDefaults defaults;
+  std::unique_ptr<Tokenizer> tokenizer;
+  int max_length;
+  KvCache cache;
+  LlamaModel model;
+  JobContext context;
+  PlanLimits limits;
+  std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs;  ///< by tag
+  Scheduler scheduler;
+};
+
+class NativeEngine : public Engine {
+ public:
+  explicit NativeEngine(const EngineOptions& options)
+      : settings_(ReadSettings(options.settings)),
+        kernels_(SelectKernels(settings_.kernels)),
+        seed_(options.seed),
+        pool_(std::max(1, options.threads)) {}
+
+  EngineInfo Info() const override {
+    EngineInfo info;
+    info.name = "native";
+    info.version = fmt::format("1 ({})", kernels_.name);
+    info.kinds = {RequestKind::kGenerateUntil, RequestKind::kLoglikelihood,
+                  RequestKind::kLoglikelihoodRolling};
+    info.max_length = loaded_ == nullptr ? 0 : loaded_->max_length;
+    info.deterministic = true;
+    info.wants_tokens = true;
+    info.concurrency = settings_.concurrency;
+    return info;
+  }
+
+  void Load(const std::filesystem::path& directory) override {
+    if (pending() > 0) throw Error(ErrorKind::kInternal, "Load while requests are pending");
+    const int64_t begin = MonotonicMicros();
+    loaded_.reset();
+    finished_.clear();
+    loaded_ = std::make_unique<Loaded>(directory, settings_, kernels_, seed_, &pool_);
+    report_ = {{"bytes", loaded_->weights.mapped_bytes()},
+               {"seconds", static_cast<double>(MonotonicMicros() - begin) * 1e-6},
+               {"kernels", kernels_.name},
+               {"threads", pool_.threads()},
+               {"max_length", loaded_->max_length},
+               {"kv_cache", static_cast<uint64_t>(loaded_->cache.capacity()) *
+                                loaded_->cache.layout().bytes()}};
+  }
+
+  void Submit(uint64_t tag, Request request) override {
+    if (loaded_ == nullptr) throw Error(ErrorKind::kInternal, "Submit before Load");
+    if (request.context_tokens.empty() && request.continuation_tokens.empty()) {
+      EncodeRequest(*loaded_->tokenizer, &request);
+    }
+    const std::string name = RequestName(request);
+    if (request.kind == RequestKind::kGenerateUntil && !loaded_->defaults.unserved.empty()) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: {} is not served by the native engine", name,
+                              loaded_->defaults.unserved),
+                  "remove the setting, or use engine: openai");
+    }
+    RequestPlan plan = PlanRequest(request, loaded_->limits);
+    auto job = std::make_unique<Job>(loaded_->context, tag, std::move(request), std::move(plan));
+    std::vector<std::unique_ptr<Sequence>> sequences = job->MakeSequences();
+    try {
+      for (const auto& sequence : sequences) loaded_->scheduler.CheckFits(*sequence);
+    } catch (Error& e) {
+      e.AddContext(name);
+      throw;
+    }
+    for (auto& sequence : sequences) loaded_->scheduler.Add(std::move(sequence));
+    if (job->done()) {
+      finished_.push_back({tag, job->Finish()});
+    } else {
+      loaded_->jobs.emplace(tag, std::move(job));
+    }
+  }
+
+  std::vector<Finished> Step(std::chrono::milliseconds budget) override {
+    const int64_t begin = MonotonicMicros();
+    const int64_t end = begin + budget.count() * 1000;
+    int64_t now = begin;
+    try {
+      while (finished_.empty() && pending() > 0) {
+        const int64_t rows = loaded_->scheduler.Compute(RowsFor(end - now));
+        CollectFinished();
+        const int64_t after = MonotonicMicros();
+        if (rows > 0)
+          micros_per_row_ = static_cast<double>(after - now) / static_cast<double>(rows);
+        now = after;
+        if (now >= end) break;
+      }
+    } catch (...) {
+      CancelAll();
+      throw;
+    }
+    return std::exchange(finished_, {});
+  }
+
+  size_t pending() const override {
+    return finished_.size() + (loaded_ == nullptr ? 0 : loaded_->jobs.size());
+  }
+
+  void CancelAll() override {
+    finished_.clear();
+    if (loaded_ == nullptr) return;
+    loaded_->scheduler.Clear();
+    loaded_->jobs.clear();
+  }
+
+  Json LoadReport() const override { return report_; }
+
+ private:
+  // As many rows as may be computed in the time that is left; never changes a number.
+  int64_t RowsFor(int64_t micros) const {
+    if (micros_per_row_ <= 0) return std::min<int64_t>(kRowsMin, settings_.chunk);
+    const auto rows = static_cast<int64_t>(static_cast<double>(micros) / micros_per_row_);
+    return std::clamp<int64_t>(rows, std::min<int64_t>(kRowsMin, settings_.chunk), settings_.chunk);
+  }
+
+  void CollectFinished() {
+    for (auto it = loaded_->jobs.begin(); it != loaded_->jobs.end();) {
+      if (it->second->done()) {
+        finished_.push_back({it->first, it->second->Finish()});
+        it = loaded_->jobs.erase(it);
+      } else {
+        ++it;
+      }
+    }
+  }
+
+  NativeSettings settings_;
+  const Kernels& kernels_;
+  uint64_t seed_;
+  ThreadPool pool_;
+  std::unique_ptr<Loaded> loaded_;
+  std::vector<Finished> finished_;
+  Json report_ = Json::object();
+  double micros_per_row_ = 0;  ///< of the last batch
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> MakeNativeEngine(const EngineOptions& options) {
+  return std::make_unique<NativeEngine>(options);
+}
+
+}  // namespace evald

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+
+#include "worker/engine.h"
+
+namespace evald {
+
+/// The CPU engine for Llama-architecture checkpoints (safetensors bf16, fp16 or fp32,
+/// tokenizer.json). Serves all request kinds as lm-evaluation-harness's `hf` backend does in fp32
+/// (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends on the checkpoint, the
+/// request, the seed and the instruction set, and on nothing else. What is served, and what is
+/// refused by name: worker/native/config.h, weights.h and generation_config.h.
+///
+/// Settings, all optional:
+///
+///     max_length: N       context length in tokens, at most the checkpoint's
+///                         max_position_embeddings (the default)
+///     kv_cache: 1GiB      memory for keys and values, taken as it is needed; default 1 GiB, or
+///     more
+///                         where one sequence of max_length needs more
+///     concurrency: 32     sequences computed at once
+///     chunk: 256          rows (tokens) computed at once, at most
+///     kernels: auto       avx512, avx2 or portable
+///
+/// Submit throws Error(kInput) for a request that can never be answered; the others stay.
+std::unique_ptr<Engine> MakeNativeEngine(const EngineOptions& options);
+
+}  // namespace evald

@@ -1,0 +1,152 @@
+#include "worker/native/request_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "evald/error.h"
+
+namespace evald::native {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+[[noreturn]] void Refuse(const Request& request, const std::string& message,
+                         const std::string& remedy = "") {
+  throw Error(ErrorKind::kInput, RequestName(request) + ": " + message, remedy);
+}
+
+void CheckTokens(const Request& request, const PlanLimits& limits) {
+  for (const Tokens* tokens : {&request.context_tokens, &request.continuation_tokens}) {
+    for (const int32_t token : *tokens) {
+      if (token < 0 || token >= limits.vocab_size) {
+        Refuse(request,
+               fmt::format("found token {}, expected 0 to {} (vocab_size in config.json)", token,
+                           limits.vocab_size - 1),
+               "the tokenizer does not belong to these weights");
+      }
+    }
+  }
+}
+
+void CheckSampling(const Request& request) {
+  const SamplingParams& sampling = request.sampling;
+  if (!sampling.do_sample) return;
+  if (!(sampling.temperature > 0) || !std::isfinite(sampling.temperature)) {
+    Refuse(request,
+           fmt::format("temperature: found {}, expected more than 0", sampling.temperature),
+           "for greedy generation set do_sample: false");
+  }
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
+    Refuse(request,
+           fmt::format("top_p: found {}, expected more than 0 and at most 1", sampling.top_p));
+  }
+  if (sampling.top_k < 0) {
+    Refuse(request, fmt::format("top_k: found {}, expected at least 0", sampling.top_k));
+  }
+}
+
+// HFLM.generate_until: the prompt is cut from the left to max_length - max_gen_toks.
+RequestPlan PlanGeneration(const Request& request, const PlanLimits& limits) {
+  CheckSampling(request);
+  const int wanted = request.sampling.max_gen_toks;
+  if (wanted < 1) {
+    Refuse(request, fmt::format("max_gen_toks: found {}, expected at least 1", wanted));
+  }
+  if (wanted >= limits.max_length) {
+    Refuse(request,
+           fmt::format("max_gen_toks ({}) leaves nothing of the context length ({}) for the prompt",
+                       wanted, limits.max_length),
+           "lower the task's max_gen_toks or use a model with a longer context");
+  }
+  if (request.context_tokens.empty()) Refuse(request, "the prompt has no tokens");
+  const auto room = static_cast<size_t>(limits.max_length - wanted);
+  const Tokens& all = request.context_tokens;
+  RequestPlan plan;
+  plan.prompt.assign(all.end() - static_cast<int64_t>(std::min(all.size(), room)), all.end());
+  plan.tokens_in = static_cast<int>(plan.prompt.size());
+  plan.truncated = static_cast<int>(all.size() - plan.prompt.size());
+  return plan;
+}
+
+// HFLM._loglikelihood_tokens: (context + continuation)[-(max_length + 1):][:-1].
+ScoreWindow Window(const Tokens& context, const Tokens& continuation, int max_length,
+                   int* truncated) {
+  Tokens all = context;
+  all.insert(all.end(), continuation.begin(), continuation.end());
+  const size_t kept = std::min(all.size(), static_cast<size_t>(max_length) + 1);
+  *truncated = static_cast<int>(all.size() - kept);
+  ScoreWindow window;
+  window.tokens.assign(all.end() - static_cast<int64_t>(kept), all.end() - 1);
+  window.targets = continuation;
+  window.score_from = static_cast<int>(window.tokens.size() - continuation.size());
+  return window;
+}
+
+RequestPlan PlanScoring(const Request& request, const PlanLimits& limits) {
+  const Tokens& continuation = request.continuation_tokens;
+  if (request.context_tokens.empty()) Refuse(request, "the context has no tokens");
+  if (continuation.empty()) Refuse(request, "the continuation has no tokens");
+  if (continuation.size() > static_cast<size_t>(limits.max_length)) {
+    Refuse(request, fmt::format("the continuation has {} tokens, the context length is {}",
+                                continuation.size(), limits.max_length));
+  }
+  RequestPlan plan;
+  plan.windows.push_back(
+      Window(request.context_tokens, continuation, limits.max_length, &plan.truncated));
+  plan.tokens_out = static_cast<int>(continuation.size());
+  plan.tokens_in = static_cast<int>(plan.windows[0].tokens.size()) + 1 - plan.tokens_out;
+  return plan;
+}
+
+// lm_eval.utils.get_rolling_token_windows with context_len 1, then make_disjoint_window: each
+// window but the first sees only as much before its own tokens as fits.
+RequestPlan PlanRolling(const Request& request, const PlanLimits& limits) {
+  const Tokens& all = request.context_tokens;
+  RequestPlan plan;
+  if (all.empty()) return plan;
+  if (limits.prefix_token < 0) {
+    Refuse(request, "the tokenizer has neither a BOS nor an EOS token to begin with");
+  }
+  const auto length = static_cast<size_t>(limits.max_length);
+  for (size_t begin = 0; begin < all.size();) {
+    const size_t end = std::min(all.size(), begin + length);
+    Tokens context;
+    if (begin == 0) {
+      context = {limits.prefix_token};
+    } else {
+      const auto first = static_cast<int64_t>(end - length) - 1;
+      context.assign(all.begin() + first, all.begin() + static_cast<int64_t>(begin));
+    }
+    const Tokens scored(all.begin() + static_cast<int64_t>(begin),
+                        all.begin() + static_cast<int64_t>(end));
+    int dropped = 0;
+    plan.tokens_in += static_cast<int>(context.size());
+    plan.windows.push_back(Window(context, scored, limits.max_length, &dropped));
+    begin = end;
+  }
+  plan.tokens_out = static_cast<int>(all.size());
+  return plan;
+}
+
+}  // namespace
+
+std::string RequestName(const Request& request) {
+  return fmt::format("document {}, request {}", request.doc_id, request.idx);
+}
+
+RequestPlan PlanRequest(const Request& request, const PlanLimits& limits) {
+  CheckTokens(request, limits);
+  switch (request.kind) {
+    case RequestKind::kGenerateUntil:
+      return PlanGeneration(request, limits);
+    case RequestKind::kLoglikelihood:
+      return PlanScoring(request, limits);
+    case RequestKind::kLoglikelihoodRolling:
+      return PlanRolling(request, limits);
+  }
+  throw Error(ErrorKind::kInternal, "unknown request kind");
+}
+
+}  // namespace evald::native

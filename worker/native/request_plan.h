@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "evald/request.h"
+
+namespace evald::native {
+
+/// Tokens of which the last ones are scored: the logits after tokens[score_from + i] give the
+/// probability of targets[i].
+struct ScoreWindow {
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> targets;
+  int score_from = 0;
+};
+
+/// A request as token sequences, cut to the context length as lm-evaluation-harness's `hf` backend
+/// does (lm_eval 0.4.13, HFLM).
+struct RequestPlan {
+  std::vector<int32_t> prompt;       ///< kGenerateUntil
+  std::vector<ScoreWindow> windows;  ///< one for kLoglikelihood, any number for the rolling kind
+  int tokens_in = 0;                 ///< prompt tokens after truncation; for windows their contexts
+  int tokens_out = 0;                ///< scored tokens
+  int truncated = 0;                 ///< tokens dropped from the left
+};
+
+struct PlanLimits {
+  int max_length = 0;         ///< tokens of context
+  int64_t vocab_size = 0;     ///< tokens are below this
+  int32_t prefix_token = -1;  ///< BOS or EOS, before the first rolling window; -1 for none
+};
+
+/// "document 17, request 2".
+std::string RequestName(const Request& request);
+
+/// Throws Error(kInput) naming the document for what can never be answered: an empty prompt, a
+/// continuation longer than the context, no room for a prompt beside max_gen_toks, a token outside
+/// the vocabulary, sampling parameters out of range.
+RequestPlan PlanRequest(const Request& request, const PlanLimits& limits);
+
+}  // namespace evald::native

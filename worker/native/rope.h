@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "worker/native/config.h"
+
+namespace evald::native {
+
+/// Angles per position of each pair of dimensions, head_dim / 2 of them, in fp32 as transformers
+/// computes them (modeling_rope_utils: default, linear and llama3 parameters).
+std::vector<float> InverseFrequencies(const RopeConfig& rope, int64_t head_dim);
+
+/// Cosines and sines by position, filled as far as they are asked for. One thread at a time.
+class RopeTable {
+ public:
+  RopeTable() = default;
+  RopeTable(const RopeConfig& rope, int64_t head_dim);
+
+  /// Makes positions below `positions` available.
+  void Grow(int64_t positions);
+  const float* cosines(int64_t position) const { return cosines_.data() + position * half_; }
+  const float* sines(int64_t position) const { return sines_.data() + position * half_; }
+
+ private:
+  int64_t half_ = 0;
+  std::vector<float> frequencies_;
+  std::vector<float> cosines_;  ///< [position][head_dim / 2]
+  std::vector<float> sines_;
+};
+
+/// Rotates one head in place. Dimension i is paired with i + head_dim / 2 (rotate_half).
+void Rotate(float* head, int64_t head_dim, const float* cosines, const float* sines);
+
+}  // namespace evald::native

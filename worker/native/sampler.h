@@ -1,0 +1,27 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "evald/request.h"
+
+namespace evald::native {
+
+/// Philox 4x32-10, a counter-based generator: J. K. Salmon et al., "Parallel random numbers: as
+/// easy as 1, 2, 3", SC 2011. The same counter and key always give the same four words.
+std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+/// A number in [0, 1) that depends on the seed, the request and the index of the generated token,
+/// and on nothing else: not on batch, order or worker.
+double UniformFor(uint64_t seed, const Request& request, int token_index);
+
+/// The first of the largest logits, as torch.argmax.
+int32_t Greedy(const float* logits, int64_t vocab_size, float maximum);
+
+/// Draws a token as transformers does: temperature, then top-k, then top-p, then softmax. `uniform`
+/// in [0, 1) picks from the kept tokens in order of id.
+int32_t Sample(const float* logits, int64_t vocab_size, const SamplingParams& sampling,
+               double uniform);
+
+}  // namespace evald::native

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace evald::native {
+
+/// Spreads loops over a fixed number of threads, the caller's among them. One caller at a time.
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls body(task, thread) once for every task in [0, tasks), thread in [0, threads()), and
+  /// returns when all are done. `body` must not throw. Which thread takes which task is not fixed.
+  void ForEach(int64_t tasks, const std::function<void(int64_t task, int thread)>& body);
+
+ private:
+  void Work(int thread);
+  void TakeTasks(int thread);
+
+  std::vector<std::thread> workers_;
+  const std::function<void(int64_t, int)>* body_ = nullptr;
+  int64_t tasks_ = 0;
+  std::atomic<int64_t> next_{0};
+  std::atomic<uint32_t> round_{0};  ///< counts loops; workers wait for it to change
+  std::atomic<int> busy_{0};        ///< workers that have not finished the current loop
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace evald::native
