@@ -9,10 +9,10 @@
 
 namespace evald {
 
-/// The task's entry in the harness's `results`: {"name", "alias", "sample_len", "<metric>,<filter>":
-/// value, "<metric>_stderr,<filter>": value or "N/A", ...}. `scores` in order of doc_id. Numbers
-/// come out bit for bit as the harness computes them (its order of summation included).
-/// `bootstrap_iters` as there; 0 means no standard errors.
+/// The task's entry in the harness's `results`: {"name", "alias", "sample_len",
+/// "<metric>,<filter>": value, "<metric>_stderr,<filter>": value or "N/A", ...}. `scores` in order
+/// of doc_id. Numbers come out bit for bit as the harness computes them (its order of summation
+/// included). `bootstrap_iters` as there; 0 means no standard errors.
 Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>& scores,
                    int bootstrap_iters = 100000);
 

@@ -24,6 +24,9 @@ class Scorer {
   ScoredDocument Score(const PreparedDocument& document,
                        const std::vector<Generation>& generations) const;
 
+  /// How many requests (without repeats) a document of this task has.
+  int Requests(const PreparedDocument& document) const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -1,0 +1,111 @@
+// The filter "custom" with the functions that lm_eval 0.4.13's code tasks bring along.
+#include <fmt/format.h>
+
+#include "base/jsonl.h"
+#include "base/regex.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "metrics/filter_support.h"
+
+namespace evald {
+namespace {
+
+const std::string& Prompt(const PreparedDocument& document) {
+  const auto prompt = document.doc.find("prompt");
+  if (prompt == document.doc.end() || !prompt->is_string()) {
+    ThrowField(document.doc, "prompt", "a string", fmt::format("document {}", document.doc_id));
+  }
+  return prompt->get_ref<const std::string&>();
+}
+
+// humaneval/utils.build_predictions: the prompt and what the model added.
+class HumanevalPredictions : public Filter {
+ public:
+  Json Apply(const Json& responses, const PreparedDocument& document) const override {
+    Json programs = Json::array();
+    for (const Json& response : Iterate(responses)) {
+      programs.push_back(Prompt(document) + TextOf(response, "build_predictions"));
+    }
+    return programs;
+  }
+};
+
+// humaneval/utils.build_predictions_instruct: the same, up to the first code fence.
+class HumanevalInstructPredictions : public Filter {
+ public:
+  Json Apply(const Json& responses, const PreparedDocument& document) const override {
+    Json programs = Json::array();
+    for (const Json& response : Iterate(responses)) {
+      const std::string& text = TextOf(response, "build_predictions_instruct");
+      programs.push_back(Prompt(document) + text.substr(0, text.find("```")));
+    }
+    return programs;
+  }
+};
+
+// mbpp/utils.build_predictions: the first fenced block, the prompt having opened the fence.
+class MbppPredictions : public Filter {
+ public:
+  MbppPredictions()
+      : block_("```(?:\\w+)?\\n?(.*?)\\n?```", RegexDialect::kPython, {.dot_all = true}) {}
+
+  Json Apply(const Json& responses, const PreparedDocument&) const override {
+    Json programs = Json::array();
+    for (const Json& response : Iterate(responses)) {
+      const std::string& text = TextOf(response, "build_predictions");
+      std::string code;
+      if (!FirstBlock("```" + text, &code)) FirstBlock(language_.ReplaceAll(text, "```"), &code);
+      programs.push_back(code);
+    }
+    return programs;
+  }
+
+ private:
+  bool FirstBlock(const std::string& text, std::string* code) const {
+    Regex::Match match;
+    if (!block_.Search(text, 0, &match)) return false;
+    *code = text.substr(match[1].begin, match[1].end - match[1].begin);
+    return true;
+  }
+
+  Regex block_;
+  Regex language_{"```python"};
+};
+
+struct Known {
+  const char* function;
+  std::unique_ptr<Filter> (*make)();
+};
+
+const Known kKnown[] = {
+    {"humaneval/utils.build_predictions",
+     []() -> std::unique_ptr<Filter> { return std::make_unique<HumanevalPredictions>(); }},
+    {"humaneval/utils.build_predictions_instruct",
+     []() -> std::unique_ptr<Filter> { return std::make_unique<HumanevalInstructPredictions>(); }},
+    {"mbpp/utils.build_predictions",
+     []() -> std::unique_ptr<Filter> { return std::make_unique<MbppPredictions>(); }},
+};
+
+std::unique_ptr<Filter> MakeCustom(const Json& kwargs) {
+  constexpr std::string_view kTag = "!function ";
+  std::string function = Field<std::string>(kwargs, "filter_fn", "custom");
+  if (function.starts_with(kTag)) function = function.substr(kTag.size());
+  std::vector<std::string> names;
+  for (const Known& known : kKnown) {
+    if (function == known.function) return known.make();
+    names.emplace_back(known.function);
+  }
+  throw Error(ErrorKind::kInput,
+              fmt::format("the function '{}' is not known as a filter{}", function,
+                          Suggestion(function, names)),
+              "Python code of tasks is not run; served are " + Join(names, ", "));
+}
+
+}  // namespace
+
+const std::vector<FilterMaker>& CodeFilterMakers() {
+  static const std::vector<FilterMaker> makers = {{"custom", {"filter_fn"}, MakeCustom}};
+  return makers;
+}
+
+}  // namespace evald

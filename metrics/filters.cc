@@ -1,0 +1,226 @@
+#include "metrics/filters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "jinja/unicode.h"
+#include "metrics/filter_support.h"
+
+namespace evald {
+namespace {
+
+std::unique_ptr<Filter> Each(EachFilter::Map map) {
+  return std::make_unique<EachFilter>(std::move(map));
+}
+
+class TakeFirst : public Filter {
+ public:
+  Json Apply(const Json& responses, const PreparedDocument&) const override {
+    const std::vector<Json> items = Iterate(responses);
+    if (items.empty()) throw Error(ErrorKind::kInput, "take_first: there is no response");
+    return items.front();
+  }
+};
+
+class TakeFirstK : public Filter {
+ public:
+  explicit TakeFirstK(int64_t k) : k_(k) {}
+  Json Apply(const Json& responses, const PreparedDocument&) const override {
+    if (!responses.is_array() || static_cast<int64_t>(responses.size()) < k_) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("take_first_k: found {} responses, expected at least {}",
+                              responses.is_array() ? responses.size() : 1, k_),
+                  "raise the task's repeats");
+    }
+    Json first = Json::array();
+    for (int64_t i = 0; i < k_; ++i) first.push_back(responses[static_cast<size_t>(i)]);
+    return first;
+  }
+
+ private:
+  int64_t k_;
+};
+
+// The most frequent response; of several, the one that came first.
+class MajorityVote : public Filter {
+ public:
+  Json Apply(const Json& responses, const PreparedDocument&) const override {
+    std::vector<std::pair<Json, int>> counts;
+    std::map<std::string, size_t> index;
+    for (Json& response : Iterate(responses)) {
+      const auto [found, is_new] = index.try_emplace(ToLine(response), counts.size());
+      if (is_new) counts.emplace_back(std::move(response), 0);
+      ++counts[found->second].second;
+    }
+    if (counts.empty()) throw Error(ErrorKind::kInput, "majority_vote: there is no response");
+    const auto best =
+        std::max_element(counts.begin(), counts.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    return Json::array({best->first});
+  }
+};
+
+std::unique_ptr<Filter> MakeMap(const Json& kwargs) {
+  const Json mapping = FieldOr<Json>(kwargs, "mapping_dict", Json::object(), "map");
+  if (!mapping.is_object()) ThrowField(kwargs, "mapping_dict", "an object", "map");
+  const Json fallback = FieldOr<Json>(kwargs, "default_value", Json(), "map");
+  return Each([mapping, fallback](const Json& response) {
+    if (!response.is_string()) return fallback;
+    const auto found = mapping.find(response.get_ref<const std::string&>());
+    return found == mapping.end() ? fallback : *found;
+  });
+}
+
+std::unique_ptr<Filter> MakeTakeFirstK(const Json& kwargs) {
+  const auto k = Field<int64_t>(kwargs, "k", "take_first_k");
+  if (k < 1) ThrowField(kwargs, "k", "at least 1", "take_first_k");
+  return std::make_unique<TakeFirstK>(k);
+}
+
+std::vector<FilterMaker> SimpleMakers() {
+  return {
+      {"take_first",
+       {},
+       [](const Json&) -> std::unique_ptr<Filter> { return std::make_unique<TakeFirst>(); }},
+      {"take_first_k", {"k"}, MakeTakeFirstK},
+      {"majority_vote",
+       {},
+       [](const Json&) -> std::unique_ptr<Filter> { return std::make_unique<MajorityVote>(); }},
+      {"remove_whitespace",
+       {},
+       [](const Json&) {
+         return Each(
+             [](const Json& r) { return Json(PythonStrip(TextOf(r, "remove_whitespace"))); });
+       }},
+      {"lowercase",
+       {},
+       [](const Json&) {
+         return Each([](const Json& r) { return Json(jinja::Lower(TextOf(r, "lowercase"))); });
+       }},
+      {"uppercase",
+       {},
+       [](const Json&) {
+         return Each([](const Json& r) { return Json(jinja::Upper(TextOf(r, "uppercase"))); });
+       }},
+      {"map", {"mapping_dict", "default_value"}, MakeMap},
+  };
+}
+
+const std::vector<FilterMaker>& AllMakers() {
+  static const std::vector<FilterMaker> makers = [] {
+    std::vector<FilterMaker> all = SimpleMakers();
+    for (const auto& more : {RegexFilterMakers(), CodeFilterMakers()}) {
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }();
+  return makers;
+}
+
+void CheckArguments(const FilterMaker& maker, const Json& kwargs) {
+  for (const auto& [key, value] : kwargs.items()) {
+    if (std::find(maker.arguments.begin(), maker.arguments.end(), key) == maker.arguments.end()) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("the filter '{}' has no argument '{}'{}", maker.name, key,
+                              Suggestion(key, maker.arguments)));
+    }
+  }
+}
+
+}  // namespace
+
+Json EachFilter::Apply(const Json& responses, const PreparedDocument&) const {
+  Json mapped = Json::array();
+  for (const Json& response : Iterate(responses)) mapped.push_back(map_(response));
+  return mapped;
+}
+
+std::vector<Json> Iterate(const Json& value) {
+  std::vector<Json> items;
+  if (value.is_array()) {
+    items.assign(value.begin(), value.end());
+    return items;
+  }
+  if (!value.is_string()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("found {}, expected a list of responses", ToLine(value)));
+  }
+  for (const char32_t c : jinja::Decode(value.get_ref<const std::string&>())) {
+    std::string character;
+    jinja::AppendUtf8(c, &character);
+    items.emplace_back(std::move(character));
+  }
+  return items;
+}
+
+const std::string& TextOf(const Json& response, const char* filter) {
+  if (response.is_string()) return response.get_ref<const std::string&>();
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: found {}, expected text", filter, ToLine(response).substr(0, 200)));
+}
+
+std::string_view PythonStrip(std::string_view text) {
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  while (!text.empty()) {
+    size_t length = 1;
+    while (length < text.size() && continues(text[length])) ++length;
+    if (!jinja::IsSpace(jinja::Decode(text.substr(0, length))[0])) break;
+    text.remove_prefix(length);
+  }
+  while (!text.empty()) {
+    size_t begin = text.size() - 1;
+    while (begin > 0 && continues(text[begin])) --begin;
+    if (!jinja::IsSpace(jinja::Decode(text.substr(begin))[0])) break;
+    text.remove_suffix(text.size() - begin);
+  }
+  return text;
+}
+
+std::vector<std::string> FilterNames() {
+  std::vector<std::string> names;
+  for (const FilterMaker& maker : AllMakers()) names.emplace_back(maker.name);
+  return names;
+}
+
+std::unique_ptr<Filter> MakeFilter(const FilterStep& step) {
+  for (const FilterMaker& maker : AllMakers()) {
+    if (step.function != maker.name) continue;
+    CheckArguments(maker, step.kwargs);
+    return maker.make(step.kwargs);
+  }
+  throw Error(ErrorKind::kInput,
+              fmt::format("the filter '{}' is not known{}", step.function,
+                          Suggestion(step.function, FilterNames())),
+              "served are " + Join(FilterNames(), ", "));
+}
+
+FilterChain::FilterChain(const FilterPipeline& pipeline) : name_(pipeline.name) {
+  for (const FilterStep& step : pipeline.steps) {
+    try {
+      steps_.push_back(MakeFilter(step));
+      functions_.push_back(step.function);
+    } catch (Error& e) {
+      e.AddContext(fmt::format("filter pipeline '{}'", name_));
+      throw;
+    }
+  }
+}
+
+Json FilterChain::Apply(Json responses, const PreparedDocument& document) const {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    try {
+      responses = steps_[i]->Apply(responses, document);
+    } catch (Error& e) {
+      e.AddContext(fmt::format("filter pipeline '{}', step {} ({})", name_, i + 1, functions_[i]));
+      throw;
+    }
+  }
+  return responses;
+}
+
+}  // namespace evald

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "evald/generation.h"
+#include "metrics/generations_input.h"
+
+namespace evald {
+
+/// Turns the lines of one form into generations. Throws Error(kInput) "<where>: ...".
+class ForeignReader {
+ public:
+  virtual ~ForeignReader() = default;
+  /// The generations of one line; none when it repeats an earlier line (another filter's sample).
+  virtual std::vector<Generation> Read(const Json& line, const std::string& where) = 0;
+  virtual int64_t other_prompts() const { return 0; }
+};
+
+/// The form that a line has. Throws Error(kInput) that shows the keys found and the forms known.
+GenerationsForm FormOf(const Json& line, const std::string& where);
+
+std::unique_ptr<ForeignReader> MakeForeignReader(GenerationsForm form, const PreparedTask& task);
+
+}  // namespace evald

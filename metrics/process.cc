@@ -1,0 +1,214 @@
+#include "metrics/process.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "evald/error.h"
+#include "metrics/job.h"
+
+namespace evald {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kHeartbeat{500};
+constexpr std::chrono::milliseconds kReceiveWait{100};
+constexpr std::chrono::seconds kStopGrace{2};
+
+// The sandbox of this process. Made anew after it broke.
+class Sandbox {
+ public:
+  explicit Sandbox(SandboxOptions options) : options_(std::move(options)) { TryMake(); }
+
+  // Throws what kept it from being made.
+  CodeRunner* Get() {
+    if (!runner_) TryMake();
+    if (!runner_) throw Error(*failure_);
+    return runner_.get();
+  }
+  void Drop() { runner_.reset(); }
+
+  Json Isolation() const {
+    if (runner_) return runner_->Isolation();
+    return {{"isolation", nullptr}, {"unavailable", failure_->what()}};
+  }
+
+ private:
+  void TryMake() {
+    try {
+      runner_ = MakeCodeRunner(options_);
+    } catch (const Error& e) {
+      failure_ = e;
+    }
+  }
+
+  SandboxOptions options_;
+  std::unique_ptr<CodeRunner> runner_;
+  std::optional<Error> failure_;
+};
+
+// The connection, the jobs that came over it, and what the heartbeat tells of the one at hand.
+class Session {
+ public:
+  // Says hello, which must be the first message, then begins to receive.
+  Session(protocol::Channel* channel, const protocol::Hello& hello) : channel_(channel) {
+    Send(hello);
+    receiver_ = std::thread([this] { Receive(); });
+  }
+  ~Session() {
+    ending_ = true;
+    receiver_.join();
+  }
+
+  void Send(const protocol::Message& message) {
+    if (lost_) return;
+    try {
+      channel_->Send(message);
+    } catch (const Error& e) {
+      if (!lost_.exchange(true)) spdlog::error("{}", e.what());
+    }
+  }
+
+  // Blocks; nothing when there will be no more.
+  std::optional<protocol::Job> Next() {
+    std::unique_lock lock(mutex_);
+    job_ = -1;
+    done = 0;
+    if (jobs_.empty() && !draining_) {
+      lock.unlock();
+      Send(protocol::Want{1});
+      lock.lock();
+    }
+    changed_.wait(lock, [this] { return stop || draining_ || !jobs_.empty(); });
+    if (stop || jobs_.empty()) return std::nullopt;
+    protocol::Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    job_ = job.job;
+    return job;
+  }
+
+  bool lost() const { return lost_; }
+
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> done{0};  ///< documents of the job at hand
+
+ private:
+  void Receive() {
+    Clock::time_point next_heartbeat = Clock::now();
+    while (!ending_) {
+      if (Clock::now() >= next_heartbeat) {
+        protocol::Progress progress;
+        progress.trial = job_;
+        progress.requests_done = done;
+        Send(progress);
+        next_heartbeat = Clock::now() + kHeartbeat;
+      }
+      if (stop && Clock::now() > stop_by_) ::_exit(lost_ ? 3 : 0);  // a program that will not end
+      TakeOne();
+      if ((lost_ || channel_->closed()) && !stop) {
+        lost_ = true;
+        Stop();
+      }
+    }
+  }
+
+  void TakeOne() {
+    std::optional<protocol::Message> message;
+    if (stop) {
+      std::this_thread::sleep_for(kReceiveWait);
+      return;
+    }
+    try {
+      message = channel_->Receive(kReceiveWait);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInput) lost_ = true;
+      spdlog::error("from the agent: {}", e.what());
+    }
+    if (!message) return;
+    if (auto* job = std::get_if<protocol::Job>(&*message)) {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(*job));
+    } else if (std::holds_alternative<protocol::Drain>(*message)) {
+      const std::lock_guard lock(mutex_);
+      draining_ = true;
+    } else if (std::holds_alternative<protocol::Stop>(*message)) {
+      Stop();
+    }
+    changed_.notify_all();
+  }
+
+  void Stop() {
+    const std::lock_guard lock(mutex_);
+    stop_by_ = Clock::now() + kStopGrace;
+    stop = true;
+    changed_.notify_all();
+  }
+
+  protocol::Channel* channel_;
+  std::atomic<bool> ending_{false};
+  std::atomic<bool> lost_{false};
+  std::atomic<int64_t> job_{-1};
+  Clock::time_point stop_by_;  // of the receiving thread, but for its reading of `stop`
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<protocol::Job> jobs_;
+  bool draining_ = false;
+  std::thread receiver_;
+};
+
+void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
+  const int64_t begin = MonotonicMicros();
+  try {
+    protocol::JobDone result;
+    if (!RunJob(
+            job, [sandbox] { return sandbox->Get(); }, session->stop, &session->done, &result)) {
+      return;
+    }
+    session->Send(protocol::Span{"score",
+                                 begin,
+                                 MonotonicMicros(),
+                                 {{"task", job.task},
+                                  {"job", job.job},
+                                  {"documents", job.end - job.first},
+                                  {"cpu_seconds", result.cpu_seconds}}});
+    session->Send(result);
+  } catch (const Error& e) {
+    const bool retry = e.kind() == ErrorKind::kInfrastructure;
+    if (retry) sandbox->Drop();
+    session->Send(protocol::JobFailed{job.job, retry, e.what()});
+  } catch (const std::exception& e) {
+    session->Send(
+        protocol::JobFailed{job.job, true, fmt::format("task '{}': {}", job.task, e.what())});
+  }
+}
+
+}  // namespace
+
+int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& options) {
+  Sandbox sandbox(options.sandbox);
+  protocol::Hello hello;
+  hello.role = "metric";
+  hello.id = options.id;
+  hello.pid = ::getpid();
+  hello.engine = sandbox.Isolation();
+  Session session(channel, hello);
+  while (const std::optional<protocol::Job> job = session.Next()) Serve(*job, &sandbox, &session);
+  if (!session.lost()) return 0;
+  spdlog::error("the agent is gone; this metric process ends");
+  return static_cast<int>(ExitStatus::kIncomplete);
+}
+
+int RunMetricProcess(const MetricProcessOptions& options) {
+  protocol::Channel channel = protocol::Channel::Connect(options.socket);
+  return RunMetricProcessOn(&channel, options);
+}
+
+}  // namespace evald

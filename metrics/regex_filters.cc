@@ -1,0 +1,165 @@
+// The filters of lm_eval 0.4.13 that search with regular expressions: regex, regex_pos,
+// format_span.
+#include <fmt/format.h>
+
+#include <deque>
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "jinja/unicode.h"
+#include "metrics/filter_support.h"
+
+namespace evald {
+
+bool FindNth(const Regex& regex, std::string_view text, PythonIndex index,
+             std::vector<std::string>* groups) {
+  std::deque<Regex::Match> kept;  // the last few, as many as the index may need
+  const auto wanted = static_cast<size_t>(index.value >= 0 ? index.value + 1 : -index.value);
+  size_t seen = 0;
+  regex.ForEachMatch(text, [&](const Regex::Match& match) {
+    kept.push_back(match);
+    if (kept.size() > wanted) kept.pop_front();
+    ++seen;
+    return index.value < 0 || seen < wanted;
+  });
+  if (seen == 0) return false;
+  if (seen < wanted) {
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("group_select is {}, but the pattern matches {} times", index.value, seen));
+  }
+  const Regex::Match& match = index.value >= 0 ? kept.back() : kept.front();
+  groups->clear();
+  const size_t first = match.size() > 1 ? 1 : 0;
+  for (size_t i = first; i < match.size(); ++i) {
+    groups->emplace_back(match[i].matched()
+                             ? text.substr(match[i].begin, match[i].end - match[i].begin)
+                             : std::string_view());
+  }
+  return true;
+}
+
+namespace {
+
+class RegexFilter : public Filter {
+ public:
+  explicit RegexFilter(const Json& kwargs)
+      : regex_(FieldOr<std::string>(kwargs, "regex_pattern", "#### (\\-?[0-9\\.\\,]+)", "regex")),
+        index_{FieldOr<int64_t>(kwargs, "group_select", 0, "regex")},
+        fallback_(FieldOr<std::string>(kwargs, "fallback", "[invalid]", "regex")) {}
+
+  Json Apply(const Json& responses, const PreparedDocument&) const override {
+    Json filtered = Json::array();
+    for (const Json& response : Iterate(responses)) filtered.push_back(Extract(response));
+    return filtered;
+  }
+
+ private:
+  std::string Extract(const Json& response) const {
+    const std::string text = response.is_string() ? response.get<std::string>() : "";
+    std::vector<std::string> groups;
+    if (!FindNth(regex_, text, index_, &groups)) return fallback_;
+    if (groups.size() == 1) return std::string(PythonStrip(groups[0]));
+    for (const std::string& group : groups) {
+      if (!group.empty()) return std::string(PythonStrip(group));
+    }
+    return std::string(PythonStrip(fallback_));
+  }
+
+  Regex regex_;
+  PythonIndex index_;
+  std::string fallback_;
+};
+
+// The tags of "('token', 'TAG')" pairs. The filter's own pattern is taken but never used, as in the
+// harness.
+std::unique_ptr<Filter> MakeRegexPos(const Json& kwargs) {
+  const auto regex = std::make_shared<const Regex>("\\('([^']*)', '([^']*)'\\)");
+  const Json fallback = FieldOr<Json>(kwargs, "fallback", Json::array({"invalid"}), "regex_pos");
+  return std::make_unique<EachFilter>([regex, fallback](const Json& response) {
+    const std::string& text = TextOf(response, "regex_pos");
+    Json tags = Json::array();
+    regex->ForEachMatch(text, [&](const Regex::Match& match) {
+      tags.push_back(text.substr(match[2].begin, match[2].end - match[2].begin));
+      return true;
+    });
+    return tags.empty() ? fallback : tags;
+  });
+}
+
+// Rewrites what a model answered to "find the named entities" into "per: a $ loc: b".
+class FormatSpan {
+ public:
+  FormatSpan() : entity_("\\b(PER|LOC|ORG|DATE):\\s*([^$]+)") {
+    static const std::pair<const char*, const char*> kLabels[] = {
+        {"person", "PER"},  {"location", "LOC"},  {"organization", "ORG"}, {"counties", "LOC"},
+        {"places", "LOC"},  {"people", "PER"},    {"persons", "PER"},      {"company", "ORG"},
+        {"country", "LOC"}, {"continent", "LOC"}, {"time", "DATE"},        {"date", "DATE"},
+        {"per", "PER"},     {"loc", "LOC"},       {"org", "ORG"}};
+    for (const auto& [word, label] : kLabels) {
+      labels_.emplace_back(Regex(fmt::format("\\b{}\\s*:", word)), fmt::format("{}:", label));
+    }
+  }
+
+  std::string operator()(const std::string& response) const { return Entities(Labelled(response)); }
+
+ private:
+  std::string Labelled(const std::string& response) const {
+    std::string text = jinja::Lower(jinja::Lower(response));
+    for (const auto& [regex, label] : labels_) text = regex.ReplaceAll(text, label);
+    std::string joined;
+    for (size_t i = 0; i < text.size(); ++i) {
+      joined += text[i];
+      if (text[i] == '$' && i + 1 < text.size() && text[i + 1] == '$') ++i;
+    }
+    while (!joined.empty() && joined.back() == '$') joined.pop_back();
+    return joined;
+  }
+
+  std::string Entities(std::string text) const {
+    for (char& c : text) c = c == '\n' ? '$' : c;
+    const std::string stripped(PythonStrip(text));
+    std::vector<std::string> entities;
+    entity_.ForEachMatch(stripped, [&](const Regex::Match& match) {
+      const std::string label =
+          jinja::Lower(stripped.substr(match[1].begin, match[1].end - match[1].begin));
+      for (const std::string& part :
+           Split(std::string_view(stripped).substr(match[2].begin, match[2].end - match[2].begin),
+                 ',')) {
+        const std::string_view entity = PythonStrip(part);
+        if (jinja::Lower(entity) != "none")
+          entities.push_back(fmt::format("{}: {}", label, entity));
+      }
+      return true;
+    });
+    return Join(entities, " $ ");
+  }
+
+  std::vector<std::pair<Regex, std::string>> labels_;
+  Regex entity_;
+};
+
+std::unique_ptr<Filter> MakeFormatSpan(const Json&) {
+  const auto format = std::make_shared<const FormatSpan>();
+  return std::make_unique<EachFilter>(
+      [format](const Json& response) { return Json((*format)(TextOf(response, "format_span"))); });
+}
+
+}  // namespace
+
+const std::vector<FilterMaker>& RegexFilterMakers() {
+  static const std::vector<FilterMaker> makers = {
+      {"regex",
+       {"regex_pattern", "group_select", "fallback"},
+       [](const Json& kwargs) -> std::unique_ptr<Filter> {
+         return std::make_unique<RegexFilter>(kwargs);
+       }},
+      {"regex_pos", {"regex_pattern", "group_select", "fallback"}, MakeRegexPos},
+      {"format_span", {}, MakeFormatSpan},
+      MultiChoiceFilterMaker(),
+  };
+  return makers;
+}
+
+}  // namespace evald

@@ -1,0 +1,148 @@
+#include "metrics/scorer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "evald/error.h"
+#include "metrics/aggregations.h"
+#include "metrics/filters.h"
+#include "metrics/process_results.h"
+
+namespace evald {
+namespace {
+
+Json Response(const Generation& generation) {
+  switch (generation.kind) {
+    case RequestKind::kGenerateUntil:
+      return IsUtf8(generation.text) ? generation.text : ReplaceInvalidUtf8(generation.text);
+    case RequestKind::kLoglikelihood:
+      return Json::array({NumberToScore(generation.loglikelihood), generation.is_greedy});
+    case RequestKind::kLoglikelihoodRolling:
+      return NumberToScore(generation.loglikelihood);
+  }
+  throw Error(ErrorKind::kInternal, "a request kind without a response");
+}
+
+RequestKind KindOf(const std::string& output_type) {
+  if (output_type == "generate_until") return RequestKind::kGenerateUntil;
+  if (output_type == "loglikelihood_rolling") return RequestKind::kLoglikelihoodRolling;
+  return RequestKind::kLoglikelihood;
+}
+
+void CheckName(const MetricSpec& spec) {
+  for (const char* unserved : {"bleu", "chrf", "chrf++", "ter"}) {
+    if (spec.metric == unserved) {
+      throw Error(ErrorKind::kInput, fmt::format("the metric '{}' is not served", spec.metric));
+    }
+  }
+}
+
+}  // namespace
+
+void RefuseMetric(const std::string& metric, const std::string& output_type,
+                  const std::vector<std::string>& served) {
+  throw Error(ErrorKind::kInput,
+              fmt::format("the metric '{}' is not served for {}{}", metric, output_type,
+                          Suggestion(metric, served)),
+              "served are " + Join(served, ", "));
+}
+
+std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner) {
+  if (!task.process_results.empty()) {
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("the function '{}' (process_results) is not known", task.process_results),
+        "Python code of tasks is not run");
+  }
+  if (task.output_type == "generate_until") return MakeGenerationResults(task, runner);
+  if (task.output_type == "loglikelihood") return MakeLikelihoodResults(task);
+  if (task.output_type == "loglikelihood_rolling") return MakeRollingResults(task);
+  if (task.output_type == "multiple_choice") return MakeMultipleChoiceResults(task);
+  const std::vector<std::string> known = {"generate_until", "loglikelihood",
+                                          "loglikelihood_rolling", "multiple_choice"};
+  throw Error(ErrorKind::kInput,
+              fmt::format("the output_type '{}' is not known{}", task.output_type,
+                          Suggestion(task.output_type, known)),
+              "known are " + Join(known, ", "));
+}
+
+struct Scorer::State {
+  std::string task;
+  RequestKind kind;
+  std::vector<FilterChain> filters;
+  std::unique_ptr<ProcessResults> process;
+
+  // The responses of each request, repeats side by side. `generations` is in order of (idx,
+  // repeat).
+  std::vector<Json> Requests(const std::vector<Generation>& generations) const {
+    std::vector<Json> requests;
+    for (const Generation& generation : generations) {
+      if (generation.kind != kind) {
+        throw Error(ErrorKind::kInput,
+                    fmt::format("request {} was answered as {}, expected {}", generation.idx,
+                                ToString(generation.kind), ToString(kind)));
+      }
+      const auto idx = static_cast<int64_t>(requests.size()) - 1;
+      if (generation.idx != idx && generation.idx != idx + 1) {
+        throw Error(ErrorKind::kInfrastructure,
+                    fmt::format("request {} has no generation", idx + 1));
+      }
+      if (generation.idx == idx + 1) requests.push_back(Json::array());
+      requests.back().push_back(Response(generation));
+    }
+    return requests;
+  }
+};
+
+Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::make_unique<State>()) {
+  state_->task = task.name;
+  state_->kind = KindOf(task.output_type);
+  try {
+    for (const MetricSpec& spec : task.metrics) {
+      CheckName(spec);
+      CheckAggregation(spec.aggregation);
+    }
+    for (const FilterPipeline& pipeline : task.filters) state_->filters.emplace_back(pipeline);
+    if (state_->filters.empty()) {
+      throw Error(ErrorKind::kInput,
+                  "there is no filter pipeline; the default is 'none' with take_first");
+    }
+    state_->process = MakeProcessResults(task, runner);
+  } catch (Error& e) {
+    e.AddContext(fmt::format("task '{}'", task.name));
+    throw;
+  }
+}
+
+Scorer::~Scorer() = default;
+
+int Scorer::Requests(const PreparedDocument& document) const {
+  return static_cast<int>(state_->process->Requests(document));
+}
+
+ScoredDocument Scorer::Score(const PreparedDocument& document,
+                             const std::vector<Generation>& generations) const {
+  try {
+    const std::vector<Json> requests = state_->Requests(generations);
+    ScoredDocument score;
+    score.doc_id = document.doc_id;
+    for (const FilterChain& chain : state_->filters) {
+      std::vector<Json> filtered;
+      for (const Json& responses : requests) filtered.push_back(chain.Apply(responses, document));
+      Json detail;
+      Json metrics = state_->process->Run(document, filtered, &detail);
+      score.filters.push_back({chain.name(), Json(filtered), std::move(metrics)});
+      if (detail.is_null()) continue;
+      if (score.detail.is_null()) score.detail = Json::object();
+      score.detail[chain.name()] = std::move(detail);
+    }
+    return score;
+  } catch (Error& e) {
+    e.AddContext(fmt::format("task '{}', document {}", state_->task, document.doc_id));
+    throw;
+  }
+}
+
+}  // namespace evald

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+// Means and standard errors of lm_eval 0.4.13 (api/metrics.py), in its order of operations.
+namespace evald {
+
+/// sum(values) / len(values), added from left to right. Not empty.
+double Mean(const std::vector<double>& values);
+
+/// sqrt(sum((x - mean)^2) / (n - 1)); n of at least 2.
+double SampleStddev(const std::vector<double>& values);
+
+/// SampleStddev / sqrt(n): the standard error of a mean.
+double MeanStderr(const std::vector<double>& values);
+
+/// The standard deviation of `statistic` over `iterations` samples with replacement of `count`
+/// items, drawn as the harness draws them: chunks of min(1000, iterations), the i-th from
+/// random.Random(i).choices. `statistic` gets the positions drawn and may be called from several
+/// threads at once. NaN when fewer than two samples come out.
+double BootstrapStderr(const std::function<double(const std::vector<size_t>&)>& statistic,
+                       size_t count, int iterations);
+
+/// The standard error of a size-weighted mean over subtasks, and of a plain one
+/// (pooled_sample_stderr, unweighted_mean_stderr).
+double PooledStderr(const std::vector<double>& stderrs, const std::vector<double>& sizes);
+double UnweightedStderr(const std::vector<double>& stderrs);
+
+}  // namespace evald
