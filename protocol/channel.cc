@@ -74,10 +74,10 @@ Channel::Channel(Channel&& other) noexcept
       splitter_(std::move(other.splitter_)),
       closed_(other.closed_.load()) {}
 
-void Channel::Send(const Message& message) {
-  const std::string line = Encode(message);
+void Channel::Send(const Message& message) { SendLine(Encode(message)); }
+
+void Channel::SendLine(std::string_view rest) {
   const std::lock_guard lock(send_mutex_);
-  std::string_view rest = line;
   while (!rest.empty()) {
     const ssize_t sent = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent >= 0) {

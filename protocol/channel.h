@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "protocol/messages.h"
@@ -38,6 +39,8 @@ class Channel {
 
   /// Blocks while the other end does not read. Throws Error(kInfrastructure) when it has gone.
   void Send(const Message& message);
+  /// The same with a line that is there already, its newline included.
+  void SendLine(std::string_view line);
 
   /// The next message, or nothing when `timeout` has passed or the other end has closed (see
   /// closed()). Throws Error(kInput) for a message that cannot be understood; what follows it can

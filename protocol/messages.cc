@@ -234,7 +234,9 @@ bool LineSplitter::Next(std::string* line) {
   return true;
 }
 
-void LineSplitter::ThrowTooLong(size_t bytes) const {
+void LineSplitter::ThrowTooLong(size_t bytes) {
+  buffer_.clear();
+  begin_ = scanned_ = 0;
   throw Error(ErrorKind::kInput, fmt::format("a message of {} bytes or more, expected at most {}",
                                              bytes, kLineBytesMax));
 }

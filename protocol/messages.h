@@ -133,7 +133,8 @@ std::string Encode(const Message& message);
 /// known are passed over, so that a later version may add some.
 Message Decode(std::string_view line);
 
-/// Cuts a byte stream into lines. Throws Error(kInput) for a line longer than kLineBytesMax.
+/// Cuts a byte stream into lines. Throws Error(kInput) for a line longer than kLineBytesMax, and
+/// forgets what it held, so that memory stays bounded.
 class LineSplitter {
  public:
   void Feed(std::string_view bytes) { buffer_.append(bytes); }
@@ -141,7 +142,7 @@ class LineSplitter {
   bool Next(std::string* line);
 
  private:
-  [[noreturn]] void ThrowTooLong(size_t bytes) const;
+  [[noreturn]] void ThrowTooLong(size_t bytes);
 
   std::string buffer_;
   size_t begin_ = 0;    ///< of the next line

@@ -56,11 +56,11 @@ class Engine {
 
 /// What a worker was told about its engine.
 struct EngineOptions {
-  std::string name;        ///< native, openai, replay or emulated
-  Json settings;           ///< the keys under `engine:` in eval.yaml, without `name`
-  std::string device;      ///< "cpu:0", "cuda:<uuid>"
-  int threads = 1;         ///< CPU threads it may use
-  uint64_t seed = 1234;    ///< keys the sampling generator
+  std::string name;      ///< native, openai, replay or emulated
+  Json settings;         ///< the keys under `engine:` in eval.yaml, without `name`
+  std::string device;    ///< "cpu:0", "cuda:<uuid>"
+  int threads = 1;       ///< CPU threads it may use
+  uint64_t seed = 1234;  ///< keys the sampling generator
 };
 
 /// Makes an engine. Throws Error(kUsage) naming an unknown engine or setting and the nearest known.

@@ -32,6 +32,7 @@ struct SamplingParams {
 
 /// One request: (doc_id, idx, repeat) is its key within its task.
 struct Request {
+  std::string task;    ///< the task's name; filled in by the worker
   int64_t doc_id = 0;  ///< row of the evaluated split, from 0
   int idx = 0;         ///< which of the document's requests (the choice, for multiple choice)
   int repeat = 0;      ///< which of the task's repeats, from 0

@@ -1,0 +1,67 @@
+#include "worker/committer.h"
+
+#include "base/fail_point.h"
+#include "evald/error.h"
+
+namespace evald {
+
+Committer::Committer(Sender send) : send_(std::move(send)), thread_([this] { Work(); }) {}
+
+Committer::~Committer() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Committer::Queue(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
+  changed_.notify_all();
+}
+
+void Committer::Work() {
+  while (true) {
+    std::function<void()> work;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      work = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    work();
+  }
+}
+
+void Committer::Commit(std::shared_ptr<TrialState> trial, protocol::Slice slice,
+                       std::unique_ptr<GenerationsFile> file) {
+  // std::function wants what it holds to be copyable.
+  std::shared_ptr<GenerationsFile> shared = std::move(file);
+  Queue([this, trial, slice, shared] {
+    if (trial->over) return;
+    try {
+      const GenerationsSummary summary = shared->Commit();
+      send_(protocol::SliceDone{trial->trial, trial->attempt, slice.task, slice.first, slice.end,
+                                slice.file, summary.hash, summary.bytes, summary.requests,
+                                summary.truncated, summary.tokens_in, summary.tokens_out});
+      FailPoint("worker.after_slice_done");
+    } catch (const Error& e) {
+      trial->over = true;
+      send_(protocol::TrialFailed{trial->trial, trial->attempt, true, e.what()});
+    }
+  });
+}
+
+void Committer::FinishTrial(std::shared_ptr<TrialState> trial, double device_seconds) {
+  Queue([this, trial, device_seconds] {
+    if (trial->over) return;
+    send_(protocol::TrialDone{trial->trial, trial->attempt, device_seconds});
+  });
+}
+
+}  // namespace evald

@@ -1,0 +1,249 @@
+#include "worker/emulated/emulated_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <queue>
+#include <random>
+#include <thread>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "worker/settings.h"
+
+namespace evald {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+struct Model {
+  double delay_ms = 0;
+  double prefill_tokens_per_second = 0;
+  double tokens_per_second = 0;
+  double jitter = 0;
+  double load_seconds = 0;
+  double clock_scale = 1;
+  double fail_rate = 0;
+  int concurrency = 8;
+  int max_length = 4096;
+  int tokens_out_least = 16;
+  int tokens_out_most = 16;
+  std::string text;
+};
+
+Model ReadModel(const Json& json) {
+  const Settings settings(
+      "emulated", json,
+      {"delay_ms", "prefill_tokens_per_second", "tokens_per_second", "jitter", "load_seconds",
+       "clock_scale", "fail_rate", "concurrency", "max_length", "tokens_out", "text"});
+  Model model;
+  model.delay_ms = settings.AtLeast("delay_ms", 0.0, model.delay_ms);
+  model.prefill_tokens_per_second = settings.AtLeast("prefill_tokens_per_second", 0.0, 0.0);
+  model.tokens_per_second = settings.AtLeast("tokens_per_second", 0.0, 0.0);
+  model.jitter = settings.AtLeast("jitter", 0.0, 0.0);
+  if (model.jitter > 1) settings.Refuse("jitter", "a number from 0 to 1");
+  model.load_seconds = settings.AtLeast("load_seconds", 0.0, 0.0);
+  model.clock_scale = settings.AtLeast("clock_scale", 0.0, 1.0);
+  model.fail_rate = settings.AtLeast("fail_rate", 0.0, 0.0);
+  if (model.fail_rate > 1) settings.Refuse("fail_rate", "a number from 0 to 1");
+  model.concurrency = settings.AtLeast("concurrency", 1, model.concurrency);
+  model.max_length = settings.AtLeast("max_length", 1, model.max_length);
+  model.text = settings.Get<std::string>("text", "");
+  if (settings.Has("tokens_out")) {
+    const Json value = settings.Require<Json>("tokens_out");
+    const auto range = value.is_array() ? settings.Require<std::vector<int>>("tokens_out")
+                                        : std::vector<int>(2, settings.Require<int>("tokens_out"));
+    if (range.size() != 2 || range[0] < 0 || range[1] < range[0]) {
+      settings.Refuse("tokens_out", "a number of at least 0, or [least, most]");
+    }
+    model.tokens_out_least = range[0];
+    model.tokens_out_most = range[1];
+  }
+  return model;
+}
+
+// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t Next() {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  double Unit() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
+
+ private:
+  uint64_t state_;
+};
+
+uint64_t SeedOf(uint64_t seed, const Request& request) {
+  Hasher hasher;
+  hasher.Update(fmt::format("{} {} {} {} {} {}\n", seed, ToString(request.kind), request.doc_id,
+                            request.idx, request.repeat, request.context.size()));
+  hasher.Update(request.context);
+  hasher.Update(request.continuation);
+  return std::stoull(hasher.Hex().substr(0, 16), nullptr, 16);
+}
+
+int PromptTokens(const Request& request) {
+  if (!request.context_tokens.empty()) return static_cast<int>(request.context_tokens.size());
+  return static_cast<int>(request.context.size() / 4) + 1;
+}
+
+void ReplaceAll(std::string* text, std::string_view what, const std::string& by) {
+  for (size_t at = 0; (at = text->find(what, at)) != std::string::npos; at += by.size()) {
+    text->replace(at, what.size(), by);
+  }
+}
+
+class EmulatedEngine : public Engine {
+ public:
+  explicit EmulatedEngine(const EngineOptions& options)
+      : model_(ReadModel(options.settings)),
+        seed_(options.seed),
+        failures_(std::random_device()()),
+        slots_(static_cast<size_t>(model_.concurrency)) {}
+
+  EngineInfo Info() const override {
+    EngineInfo info;
+    info.name = "emulated";
+    info.version = "1";
+    info.kinds = {RequestKind::kGenerateUntil, RequestKind::kLoglikelihood,
+                  RequestKind::kLoglikelihoodRolling};
+    info.max_length = model_.max_length;
+    info.deterministic = true;
+    info.emulated = true;
+    info.concurrency = model_.concurrency;
+    return info;
+  }
+
+  void Load(const std::filesystem::path&) override {
+    std::this_thread::sleep_for(Seconds(model_.load_seconds * model_.clock_scale));
+  }
+
+  void Submit(uint64_t tag, Request request) override;
+  std::vector<Finished> Step(std::chrono::milliseconds budget) override;
+  size_t pending() const override { return due_.size(); }
+
+  void CancelAll() override {
+    due_ = {};
+    std::fill(slots_.begin(), slots_.end(), Clock::time_point{});
+  }
+
+  Json LoadReport() const override {
+    Json report = Json::object();
+    report["bytes"] = 0;
+    report["seconds"] = model_.load_seconds;
+    return report;
+  }
+
+ private:
+  struct Due {
+    Clock::time_point time;
+    uint64_t order = 0;
+    bool fails = false;
+    Finished finished;
+    bool operator>(const Due& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+
+  Generation Answer(const Request& request, Random* random) const;
+  double ModelSeconds(const Generation& generation, Random* random) const;
+
+  Model model_;
+  uint64_t seed_;
+  std::mt19937_64 failures_;
+  std::vector<Clock::time_point> slots_;  ///< when each becomes free
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  uint64_t submitted_ = 0;
+};
+
+Generation EmulatedEngine::Answer(const Request& request, Random* random) const {
+  Generation generation;
+  generation.doc_id = request.doc_id;
+  generation.idx = request.idx;
+  generation.repeat = request.repeat;
+  generation.kind = request.kind;
+  generation.tokens_in = PromptTokens(request);
+  if (request.kind != RequestKind::kGenerateUntil) {
+    generation.loglikelihood = -10 * random->Unit();
+    generation.is_greedy = random->Next() % 4 == 0;
+    generation.finish = FinishReason::kScored;
+    generation.tokens_out = static_cast<int>(request.continuation.size() / 4) + 1;
+    return generation;
+  }
+  const auto choices = static_cast<uint64_t>(model_.tokens_out_most - model_.tokens_out_least) + 1;
+  const int drawn = model_.tokens_out_least + static_cast<int>(random->Next() % choices);
+  generation.tokens_out = std::min(drawn, request.sampling.max_gen_toks);
+  generation.finish = drawn > generation.tokens_out ? FinishReason::kLength : FinishReason::kStop;
+  generation.text = model_.text;
+  if (generation.text.empty()) {
+    for (int i = 0; i < generation.tokens_out; ++i) {
+      fmt::format_to(std::back_inserter(generation.text), " w{}", random->Next() % 10000);
+    }
+    return generation;
+  }
+  ReplaceAll(&generation.text, "{doc_id}", std::to_string(request.doc_id));
+  ReplaceAll(&generation.text, "{idx}", std::to_string(request.idx));
+  ReplaceAll(&generation.text, "{repeat}", std::to_string(request.repeat));
+  ReplaceAll(&generation.text, "{task}", request.task);
+  return generation;
+}
+
+double EmulatedEngine::ModelSeconds(const Generation& generation, Random* random) const {
+  double seconds = model_.delay_ms / 1e3;
+  if (model_.prefill_tokens_per_second > 0) {
+    seconds += generation.tokens_in / model_.prefill_tokens_per_second;
+  }
+  if (model_.tokens_per_second > 0 && generation.kind == RequestKind::kGenerateUntil) {
+    seconds += generation.tokens_out / model_.tokens_per_second;
+  }
+  return seconds * (1 + model_.jitter * (2 * random->Unit() - 1));
+}
+
+void EmulatedEngine::Submit(uint64_t tag, Request request) {
+  Random random(SeedOf(seed_, request));
+  Due due;
+  due.finished = {tag, Answer(request, &random)};
+  due.fails = std::uniform_real_distribution<>()(failures_) < model_.fail_rate;
+  due.order = submitted_++;
+  const double seconds = ModelSeconds(due.finished.generation, &random) * model_.clock_scale;
+  const auto slot = std::min_element(slots_.begin(), slots_.end());
+  due.time =
+      std::max(*slot, Clock::now()) + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+  *slot = due.time;
+  due_.push(std::move(due));
+}
+
+std::vector<Finished> EmulatedEngine::Step(std::chrono::milliseconds budget) {
+  std::vector<Finished> finished;
+  if (due_.empty()) return finished;
+  const Clock::time_point deadline = Clock::now() + budget;
+  if (due_.top().time > Clock::now()) {
+    std::this_thread::sleep_until(std::min(deadline, due_.top().time));
+  }
+  const Clock::time_point now = Clock::now();
+  while (!due_.empty() && due_.top().time <= now) {
+    if (due_.top().fails) {
+      CancelAll();
+      throw Error(ErrorKind::kInfrastructure, "the emulated engine failed, as fail_rate asks");
+    }
+    finished.push_back(due_.top().finished);
+    due_.pop();
+  }
+  return finished;
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> MakeEmulatedEngine(const EngineOptions& options) {
+  return std::make_unique<EmulatedEngine>(options);
+}
+
+}  // namespace evald

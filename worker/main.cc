@@ -1,0 +1,59 @@
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/jsonl.h"
+#include "base/log.h"
+#include "evald/error.h"
+#include "protocol/parent_death.h"
+#include "worker/affinity.h"
+#include "worker/process.h"
+
+namespace {
+
+struct CommandLine {
+  evald::WorkerOptions worker;
+  std::string settings = "{}";
+  std::string cpus;
+  std::string log_level = "info";
+  pid_t parent = 0;
+};
+
+void Declare(CLI::App* app, CommandLine* line) {
+  evald::EngineOptions& engine = line->worker.engine;
+  app->add_option("--socket", line->worker.socket, "the agent's Unix socket")->required();
+  app->add_option("--id", line->worker.id, "what the agent calls this worker")->required();
+  app->add_option("--engine", engine.name, "native, openai, replay or emulated")->required();
+  app->add_option("--settings", line->settings, "the engine's settings, as JSON");
+  app->add_option("--device", engine.device, "cpu:0, cuda:<uuid>")->default_val("cpu:0");
+  app->add_option("--threads", engine.threads, "CPU threads the engine may use")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--seed", engine.seed, "keys the sampling generator");
+  app->add_option("--cpu-affinity", line->cpus, "CPUs to run on, such as 0-3,8");
+  app->add_option("--parent", line->parent, "process id of the agent, whose end ends this worker");
+  app->add_option("--log-level", line->log_level, "trace, debug, info, warn, error or off");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("evald-worker: generates for an evald agent, which starts it");
+  CommandLine line;
+  Declare(&app, &line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : static_cast<int>(evald::ExitStatus::kUsage);
+  }
+  try {
+    evald::SetUpLog("evald-worker " + line.worker.id, line.log_level);
+    evald::protocol::DieWithParent(SIGKILL, line.parent);
+    ::signal(SIGPIPE, SIG_IGN);
+    if (!line.cpus.empty()) evald::SetCpuAffinity(line.cpus);
+    line.worker.engine.settings = evald::ParseJson(line.settings, "--settings");
+    return evald::RunWorker(line.worker);
+  } catch (const evald::Error& e) {
+    spdlog::error("{}", e.what());
+    return static_cast<int>(evald::ExitStatusFor(e.kind()));
+  }
+}

@@ -1,0 +1,167 @@
+#include "worker/open_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr size_t kPreparedTasksMax = 256;
+
+void CheckSlice(const protocol::Slice& slice, const PreparedTask& task) {
+  if (task.name() != slice.task) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: holds the task '{}', the lease says '{}'",
+                                               slice.prepared, task.name(), slice.task));
+  }
+  if (slice.first < 0 || slice.first >= slice.end || slice.end > task.document_count()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("task '{}': a slice of documents [{}, {}), the prepared task has {}",
+                            slice.task, slice.first, slice.end, task.document_count()));
+  }
+  if (slice.file.empty()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("task '{}': a slice without a file to write", slice.task));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const PreparedTask> PreparedCache::Open(const std::string& folder,
+                                                        const std::string& tokenizer_key) {
+  const std::string key = folder + '\n' + tokenizer_key;
+  const auto found = open_.find(key);
+  if (found != open_.end()) return found->second;
+  auto task = std::make_shared<PreparedTask>(folder);
+  if (!tokenizer_key.empty() && !task->AttachTokens(tokenizer_key)) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: has no tokens of tokenizer {}", folder, tokenizer_key),
+                "remove the folder, so that the task is prepared again");
+  }
+  if (open_.size() >= kPreparedTasksMax) open_.clear();
+  open_[key] = task;
+  return task;
+}
+
+OpenTrial::OpenTrial(const protocol::Lease& lease, const EngineInfo& engine,
+                     PreparedCache* prepared)
+    : state_(std::make_shared<TrialState>()), engine_(engine) {
+  state_->trial = progress_.trial = lease.trial;
+  state_->attempt = progress_.attempt = lease.attempt;
+  if (lease.slices.empty()) throw Error(ErrorKind::kInput, "a lease without slices");
+  for (const protocol::Slice& spec : lease.slices) {
+    OpenSlice slice;
+    slice.spec = spec;
+    slice.task = prepared->Open(spec.prepared, engine.wants_tokens ? spec.tokenizer_key : "");
+    CheckSlice(spec, *slice.task);
+    slice.next_document = spec.first;
+    slices_.push_back(std::move(slice));
+  }
+}
+
+void OpenTrial::Begin(OpenSlice* slice) {
+  slice->file = std::make_unique<GenerationsFile>(slice->spec.file, slice->spec.first,
+                                                  slice->spec.end, slice->spec.salvage);
+  slice->opened = true;
+}
+
+void OpenTrial::LoadMore(OpenSlice* slice) {
+  while (slice->todo.empty() && slice->next_document < slice->spec.end) {
+    const int64_t document = slice->next_document++;
+    for (Request& request : slice->task->Requests(document, document + 1)) {
+      if (std::find(engine_.kinds.begin(), engine_.kinds.end(), request.kind) ==
+          engine_.kinds.end()) {
+        throw Error(
+            ErrorKind::kInput,
+            fmt::format("the task '{}' needs {} requests, which the engine '{}' cannot serve",
+                        slice->spec.task, ToString(request.kind), engine_.name));
+      }
+      request.task = slice->spec.task;
+      for (request.repeat = 0; request.repeat < slice->task->repeats(); ++request.repeat) {
+        const RequestKey key{request.doc_id, request.idx, request.repeat};
+        if (slice->file->Expect(key, request.kind)) {
+          ++slice->done;
+          ++progress_.requests_done;
+        } else {
+          slice->todo.push_back(request);
+        }
+      }
+    }
+  }
+}
+
+bool OpenTrial::Next(Feed* feed) {
+  for (; feeding_ < slices_.size(); ++feeding_) {
+    OpenSlice& slice = slices_[feeding_];
+    if (slice.taken) continue;
+    if (!slice.opened) Begin(&slice);
+    LoadMore(&slice);
+    if (slice.todo.empty()) continue;
+    feed->slice = feeding_;
+    feed->request = std::move(slice.todo.front());
+    slice.todo.pop_front();
+    ++slice.in_flight;
+    ++in_flight_;
+    return true;
+  }
+  return false;
+}
+
+void OpenTrial::Finish(size_t index, Generation generation) {
+  OpenSlice& slice = slices_[index];
+  --slice.in_flight;
+  --in_flight_;
+  if (!IsUtf8(generation.text)) generation.text = ReplaceInvalidUtf8(generation.text);
+  slice.file->Add(generation);
+  ++slice.done;
+  ++progress_.requests_done;
+  progress_.tokens_in += generation.tokens_in;
+  progress_.tokens_out += generation.tokens_out;
+}
+
+void OpenTrial::Flush() {
+  for (OpenSlice& slice : slices_) {
+    if (slice.file) slice.file->Flush();
+  }
+}
+
+void OpenTrial::Rewind() {
+  feeding_ = 0;
+  in_flight_ = 0;
+  for (OpenSlice& slice : slices_) {
+    if (slice.taken) continue;
+    progress_.requests_done -= slice.done;
+    slice.done = 0;
+    slice.in_flight = 0;
+    slice.todo.clear();
+    slice.next_document = slice.spec.first;
+  }
+}
+
+std::unique_ptr<GenerationsFile> OpenTrial::TakeComplete(protocol::Slice* spec) {
+  for (OpenSlice& slice : slices_) {
+    if (slice.taken || !slice.fed() || slice.in_flight > 0) continue;
+    slice.taken = true;
+    ++taken_;
+    *spec = slice.spec;
+    return std::move(slice.file);
+  }
+  return nullptr;
+}
+
+int64_t OpenTrial::Remaining() const {
+  int64_t remaining = 0;
+  for (const OpenSlice& slice : slices_) {
+    if (slice.taken) continue;
+    const int64_t documents = std::max<int64_t>(slice.task->document_count(), 1);
+    const int64_t per_document = (slice.task->request_count() + documents - 1) / documents;
+    remaining += static_cast<int64_t>(slice.todo.size()) +
+                 (slice.spec.end - slice.next_document) * per_document * slice.task->repeats();
+  }
+  return remaining;
+}
+
+}  // namespace evald

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evald/engine_info.h"
+#include "evald/generation.h"
+#include "evald/request.h"
+#include "prepared/prepared_task.h"
+#include "protocol/messages.h"
+#include "worker/generations_file.h"
+
+namespace evald {
+
+/// The prepared tasks that this worker has open, so that the next slice of a task need not map it
+/// again. One thread at a time.
+class PreparedCache {
+ public:
+  /// Opens the folder, and attaches its tokens when `tokenizer_key` is not empty. Throws
+  /// Error(kInput) for what is not a prepared task, Error(kInfrastructure) for absent tokens.
+  std::shared_ptr<const PreparedTask> Open(const std::string& folder,
+                                           const std::string& tokenizer_key);
+
+ private:
+  std::map<std::string, std::shared_ptr<const PreparedTask>> open_;
+};
+
+/// What the threads of a worker share of a trial.
+struct TrialState {
+  int64_t trial = 0;
+  int attempt = 0;
+  std::atomic<bool> over{false};  ///< failed or revoked: nothing more is to be done or said
+};
+
+/// One request on its way to an engine.
+struct Feed {
+  size_t slice = 0;
+  Request request;
+};
+
+/// A leased trial: hands out its requests in order and keeps their generations. Knows neither the
+/// engine nor the socket. One thread at a time.
+class OpenTrial {
+ public:
+  /// Checks the lease against its prepared tasks and the engine. Throws Error(kInput) for a slice
+  /// that is not one, or whose requests the engine does not serve.
+  OpenTrial(const protocol::Lease& lease, const EngineInfo& engine, PreparedCache* prepared);
+
+  /// The next request that has no generation yet and is not in flight; false when there is none.
+  /// Begins the slice's file, with what can be salvaged, at its first request.
+  bool Next(Feed* feed);
+
+  /// Keeps the answer to a request that Next gave. Throws like GenerationsFile::Add.
+  void Finish(size_t slice, Generation generation);
+  /// Hands finished generations to the kernel.
+  void Flush();
+
+  /// Forgets which requests are in flight: Next will give them again.
+  void Rewind();
+
+  /// The file of a slice that is whole now, once; null when there is no further one.
+  std::unique_ptr<GenerationsFile> TakeComplete(protocol::Slice* slice);
+  bool complete() const { return taken_ == slices_.size(); }
+
+  /// Estimate of the requests that Next has still to give.
+  int64_t Remaining() const;
+  int64_t in_flight() const { return in_flight_; }
+  const std::shared_ptr<TrialState>& state() const { return state_; }
+  protocol::Progress progress() const { return progress_; }
+
+  double device_seconds = 0;  ///< kept by the owner
+
+ private:
+  struct OpenSlice {
+    protocol::Slice spec;
+    std::shared_ptr<const PreparedTask> task;
+    std::unique_ptr<GenerationsFile> file;  ///< null before the first request and once taken
+    int64_t next_document = 0;
+    int64_t in_flight = 0;
+    int64_t done = 0;
+    std::deque<Request> todo;
+    bool opened = false;
+    bool taken = false;
+
+    bool fed() const { return opened && todo.empty() && next_document == spec.end; }
+  };
+
+  void LoadMore(OpenSlice* slice);
+  void Begin(OpenSlice* slice);
+
+  std::shared_ptr<TrialState> state_;
+  EngineInfo engine_;
+  std::vector<OpenSlice> slices_;
+  size_t feeding_ = 0;  ///< the slice that Next looks at
+  size_t taken_ = 0;
+  int64_t in_flight_ = 0;
+  protocol::Progress progress_;
+};
+
+}  // namespace evald

@@ -1,0 +1,221 @@
+#include "worker/openai/completions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald::openai {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr const char* kWhere = "the server's reply";
+
+// A seed for this request alone, below 2^31, which every server takes.
+int64_t SeedOf(uint64_t seed, const Request& request) {
+  const std::string hash = HashHex(fmt::format("{}\n{}\n{} {} {}", seed, request.task,
+                                               request.doc_id, request.idx, request.repeat));
+  return static_cast<int64_t>(std::stoull(hash.substr(0, 8), nullptr, 16) & 0x7fffffff);
+}
+
+Json Base(const CompletionsStyle& style) {
+  Json body = Json::object();
+  body["model"] = style.model;
+  return body;
+}
+
+void AddExtra(const CompletionsStyle& style, Json* body) {
+  for (const auto& [key, value] : style.extra.items()) (*body)[key] = value;
+}
+
+std::vector<std::string> UsableStops(const std::vector<std::string>& until) {
+  std::vector<std::string> stops;
+  std::copy_if(until.begin(), until.end(), std::back_inserter(stops),
+               [](const std::string& stop) { return !stop.empty(); });
+  return stops;
+}
+
+int HexValue(std::string_view digits) {
+  int value = 0;
+  for (const char c : digits) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return digits.size() == 4 ? value : -1;
+}
+
+// Python servers write lone surrogates as \uD8xx; JSON parsers refuse them.
+std::string ReplaceLoneSurrogates(std::string_view json) {
+  std::string fixed;
+  fixed.reserve(json.size());
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (json[i] != '\\' || i + 1 >= json.size() || json[i + 1] != 'u') {
+      fixed += json[i];
+      if (json[i] == '\\' && i + 1 < json.size()) fixed += json[++i];
+      continue;
+    }
+    const int unit = HexValue(json.substr(i + 2, 4));
+    const bool high = unit >= 0xD800 && unit <= 0xDBFF;
+    const bool low = unit >= 0xDC00 && unit <= 0xDFFF;
+    const int next = high && json.substr(i + 6, 2) == "\\u" ? HexValue(json.substr(i + 8, 4)) : -1;
+    const bool pair = next >= 0xDC00 && next <= 0xDFFF;
+    const size_t length = pair ? 12 : 6;
+    if ((high && !pair) || low) {
+      fixed += "\\ufffd";
+    } else {
+      fixed += json.substr(i, length);
+    }
+    i += length - 1;
+  }
+  return fixed;
+}
+
+Json ParseReply(std::string_view body) {
+  const std::string text = IsUtf8(body) ? std::string(body) : ReplaceInvalidUtf8(body);
+  try {
+    return ParseJson(text, kWhere);
+  } catch (const Error&) {
+    return ParseJson(ReplaceLoneSurrogates(text), kWhere);
+  }
+}
+
+double NumberOr(const Json& value, double otherwise) {
+  return value.is_number() ? value.get<double>() : otherwise;
+}
+
+// logprobs: {"token_logprobs": [null, -1.2, ...], "top_logprobs": [null, {" a": -1.2}, ...]}
+std::vector<ScoredToken> ParseLogprobs(const Json& logprobs) {
+  std::vector<ScoredToken> tokens;
+  const auto values = Field<std::vector<Json>>(logprobs, "token_logprobs", kWhere);
+  const auto tops = FieldOr<std::vector<Json>>(logprobs, "top_logprobs", {}, kWhere);
+  for (size_t i = 0; i < values.size(); ++i) {
+    ScoredToken token{NumberOr(values[i], kNone), kNone, {}};
+    if (i < tops.size() && tops[i].is_object()) {
+      for (const auto& [text, value] : tops[i].items()) {
+        const double logprob = NumberOr(value, kNone);
+        if (!(logprob <= token.best)) token.best = logprob;
+        token.top.emplace_back(text, logprob);
+      }
+    }
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+Completion ParseWhole(std::string_view body) {
+  const Json json = ParseReply(body);
+  const auto choices = Field<std::vector<Json>>(json, "choices", kWhere);
+  if (choices.empty()) throw Error(ErrorKind::kInput, "the server's reply has no choices");
+  const Json& choice = choices[0];
+  Completion completion;
+  completion.text = Field<std::string>(choice, "text", kWhere);
+  completion.finish_reason = FieldOr<std::string>(choice, "finish_reason", "", kWhere);
+  completion.ended_by_eos = choice.contains("stop_reason") && choice["stop_reason"].is_null();
+  const Json logprobs = FieldOr<Json>(choice, "logprobs", Json(), kWhere);
+  if (logprobs.is_object()) completion.tokens = ParseLogprobs(logprobs);
+  const Json usage = FieldOr<Json>(json, "usage", Json(), kWhere);
+  if (usage.is_object()) {
+    completion.prompt_tokens = FieldOr(usage, "prompt_tokens", -1, kWhere);
+    completion.completion_tokens = FieldOr(usage, "completion_tokens", -1, kWhere);
+  }
+  return completion;
+}
+
+}  // namespace
+
+Json GenerateBody(const CompletionsStyle& style, const Request& request) {
+  const SamplingParams& sampling = request.sampling;
+  Json body = Base(style);
+  body["prompt"] = style.tokens ? Json(request.context_tokens) : Json(request.context);
+  body["max_tokens"] = sampling.max_gen_toks;
+  body["temperature"] = sampling.do_sample ? sampling.temperature : 0.0;
+  if (sampling.do_sample) {
+    body["top_p"] = sampling.top_p;
+    if (sampling.top_k > 0) body["top_k"] = sampling.top_k;
+  }
+  if (style.send_seed) body["seed"] = SeedOf(style.seed, request);
+  std::vector<std::string> stops = UsableStops(sampling.until);
+  if (stops.size() > style.stops_max) stops.resize(style.stops_max);
+  if (!stops.empty()) body["stop"] = stops;
+  AddExtra(style, &body);
+  return body;
+}
+
+Json ScoreBody(const CompletionsStyle& style, const std::vector<int32_t>& tokens) {
+  Json body = Base(style);
+  body["prompt"] = tokens;
+  body["max_tokens"] = 1;
+  body["temperature"] = 0.0;
+  body["logprobs"] = 1;
+  body["echo"] = true;
+  AddExtra(style, &body);
+  return body;
+}
+
+Completion ParseCompletion(std::string_view body) {
+  try {
+    return ParseWhole(body);
+  } catch (const Error& e) {
+    throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
+  }
+}
+
+std::string ErrorText(std::string_view body) {
+  constexpr size_t kBytesMax = 300;
+  std::string text(body.substr(0, 64 * 1024));
+  try {
+    const Json json = ParseReply(body);
+    // {"error": {"message": ...}}, {"error": "..."}, {"message": ...} and {"detail": ...} occur.
+    const Json inner = json.is_object() && json.contains("error") ? json["error"] : json;
+    for (const char* key : {"message", "detail"}) {
+      if (inner.is_object() && inner.contains(key)) {
+        text = inner[key].is_string() ? inner[key].get<std::string>() : ToLine(inner[key]);
+        break;
+      }
+    }
+    if (inner.is_string()) text = inner.get<std::string>();
+  } catch (const Error&) {  // shown as it is
+  }
+  text = ReplaceInvalidUtf8(text.substr(0, kBytesMax));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+bool CutAtStop(const std::vector<std::string>& stops, std::string* text) {
+  size_t cut = std::string::npos;
+  for (const std::string& stop : UsableStops(stops)) cut = std::min(cut, text->find(stop));
+  if (cut == std::string::npos) return false;
+  text->resize(cut);
+  return true;
+}
+
+Generation GenerationOf(const Request& request, Completion completion) {
+  Generation generation;
+  generation.text = std::move(completion.text);
+  const bool cut = CutAtStop(request.sampling.until, &generation.text);
+  if (cut) {
+    generation.finish = FinishReason::kStop;
+  } else if (completion.finish_reason == "length") {
+    generation.finish = FinishReason::kLength;
+  } else {
+    generation.finish = completion.ended_by_eos ? FinishReason::kEos : FinishReason::kStop;
+  }
+  generation.tokens_in = completion.prompt_tokens >= 0
+                             ? completion.prompt_tokens
+                             : static_cast<int>(request.context_tokens.size());
+  generation.tokens_out = std::max(completion.completion_tokens, 0);
+  return generation;
+}
+
+}  // namespace evald::openai

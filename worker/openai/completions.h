@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evald/generation.h"
+#include "evald/json.h"
+#include "evald/request.h"
+
+/// Requests and replies of the completions API, as OpenAI's legacy /v1/completions defines it and
+/// vLLM, SGLang, llama-server and transformers serve offer it. Pure functions.
+namespace evald::openai {
+
+/// What goes into every request.
+struct CompletionsStyle {
+  std::string model;
+  bool tokens = false;   ///< the prompt as token ids; else as text
+  size_t stops_max = 4;  ///< stop strings that the API takes; further ones are cut locally only
+  bool send_seed = true;
+  uint64_t seed = 0;
+  Json extra = Json::object();  ///< members added as they are
+};
+
+/// The body of a generate_until request.
+Json GenerateBody(const CompletionsStyle& style, const Request& request);
+/// The body that asks for the log-probabilities of the prompt `tokens` (echo), with one generated
+/// token, which is ignored: several servers refuse to generate none.
+Json ScoreBody(const CompletionsStyle& style, const std::vector<int32_t>& tokens);
+
+/// One token with its log-probability.
+struct ScoredToken {
+  double logprob = 0;  ///< NaN for the prompt's first, which has none
+  double best = 0;     ///< the highest of top_logprobs at this place; NaN when there is none
+  std::vector<std::pair<std::string, double>> top;
+};
+
+/// A parsed reply.
+struct Completion {
+  std::string text;
+  std::string finish_reason;
+  bool ended_by_eos = false;  ///< said so by a `stop_reason` of null (vLLM)
+  int prompt_tokens = -1;     ///< -1: the server does not say
+  int completion_tokens = -1;
+  std::vector<ScoredToken> tokens;  ///< empty: no logprobs in the reply
+};
+
+/// Throws Error(kInfrastructure) for what is not a completions reply: a proxy's page, half a body.
+/// Invalid UTF-8 and lone surrogates are replaced by U+FFFD.
+Completion ParseCompletion(std::string_view body);
+
+/// The message in an error reply, or the start of the body; at most 300 bytes, one line.
+std::string ErrorText(std::string_view body);
+
+/// `text` up to the first stop string found in it; whether there was one.
+bool CutAtStop(const std::vector<std::string>& stops, std::string* text);
+
+/// The answer to a generate_until request.
+Generation GenerationOf(const Request& request, Completion completion);
+
+}  // namespace evald::openai

@@ -1,0 +1,146 @@
+#include "worker/openai/server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+#include "worker/openai/completions.h"
+
+namespace evald::openai {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kProbeTimeout{5000};
+constexpr std::chrono::milliseconds kProbePause{200};
+constexpr size_t kTailShown = 1500;
+
+}  // namespace
+
+Server::Server(const Options& options) : options_(options), http_(http_options()) {}
+
+HttpOptions Server::http_options() const {
+  HttpOptions http;
+  http.connect_timeout = options_.connect_timeout;
+  http.bearer_token = options_.api_key;
+  return http;
+}
+
+std::string Server::LogTail() const {
+  if (!process_) return "";
+  std::string tail = process_->LogTail();
+  if (tail.size() > kTailShown) tail = "…" + tail.substr(tail.size() - kTailShown);
+  return tail.empty() ? "; it printed nothing" : "; its log ends:\n" + tail;
+}
+
+void Server::Start(const std::filesystem::path& checkpoint) {
+  process_.reset();
+  checkpoint_ = checkpoint;
+  Launch();
+}
+
+void Server::Restart() {
+  if (restarts_ >= options_.restarts) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("the server ended ({}) and was started again {} times already{}",
+                            process_->ending(), restarts_, LogTail()));
+  }
+  ++restarts_;
+  spdlog::warn("the server ended ({}); start {} of {}", process_->ending(), restarts_,
+               options_.restarts);
+  process_.reset();
+  Launch();
+}
+
+void Server::Launch() {
+  url_ = options_.base_url;
+  model_ = Expand(options_.model, checkpoint_, 0);
+  if (!options_.command.empty()) {
+    const int port = FreePort();
+    std::vector<std::string> command;
+    for (const std::string& word : options_.command)
+      command.push_back(Expand(word, checkpoint_, port));
+    std::map<std::string, std::string> environment;
+    for (const auto& [name, value] : options_.environment) {
+      environment[name] = Expand(value, checkpoint_, port);
+    }
+    url_ = fmt::format("http://127.0.0.1:{}", port);
+    process_ = std::make_unique<ServerProcess>(command, environment);
+  }
+  WaitUntilHealthy();
+  max_length_ = options_.max_length;
+  AskForModel();
+  if (max_length_ == 0) ReadConfig();
+}
+
+void Server::WaitUntilHealthy() {
+  const Clock::time_point deadline = Clock::now() + options_.ready_timeout;
+  std::string why_not;
+  while (!Healthy(&why_not)) {
+    if (!alive()) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("the server '{}' ended before it was ready ({}){}",
+                              options_.command[0], process_->ending(), LogTail()),
+                  "run its command by hand to see why");
+    }
+    if (Clock::now() >= deadline) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("{}: not ready after {:.0f} s ({}){}", url_,
+                              std::chrono::duration<double>(options_.ready_timeout).count(),
+                              why_not, LogTail()),
+                  "check that it runs there, or raise ready_seconds");
+    }
+    std::this_thread::sleep_for(kProbePause);
+  }
+}
+
+bool Server::Healthy(std::string* why_not) {
+  const std::string path = options_.health_path.empty() ? "/health" : options_.health_path;
+  HttpReply reply = http_.Do({0, url_ + path, "", kProbeTimeout});
+  if (options_.health_path.empty() && (reply.status == 404 || reply.status == 405)) {
+    reply = http_.Do({0, url_ + "/v1/models", "", kProbeTimeout});
+  }
+  *why_not = reply.status == 0 ? reply.error : fmt::format("status {}", reply.status);
+  return reply.status >= 200 && reply.status < 300;
+}
+
+// /v1/models: {"data": [{"id": ..., "max_model_len": ... (vLLM, SGLang)}, ...]}
+void Server::AskForModel() {
+  const HttpReply reply = http_.Do({0, url_ + "/v1/models", "", kProbeTimeout});
+  try {
+    const Json models = reply.status == 200 ? ParseJson(reply.body, url_) : Json();
+    const bool listed = models.is_object() && models.contains("data") && models["data"].is_array();
+    for (const Json& entry : listed ? models["data"] : Json::array()) {
+      if (!entry.is_object() || !entry.contains("id") || !entry["id"].is_string()) continue;
+      if (!model_.empty() && entry["id"] != model_) continue;
+      model_ = entry["id"].get<std::string>();
+      if (max_length_ == 0) max_length_ = FieldOr(entry, "max_model_len", 0, url_);
+      break;
+    }
+  } catch (const Error&) {  // it lists none
+  }
+  if (model_.empty() && !options_.command.empty()) model_ = checkpoint_.string();
+  if (model_.empty()) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: /v1/models lists no model", url_),
+                "name it with `model`");
+  }
+}
+
+void Server::ReadConfig() {
+  try {
+    const Json config = ParseJson(ReadFile(checkpoint_ / "config.json"), "config.json");
+    max_length_ = FieldOr(config, "max_position_embeddings", 0, "config.json");
+  } catch (const Error& e) {
+    spdlog::warn("the context length is not known: {}", e.what());
+  }
+}
+
+HttpReply Server::Complete(const Json& body, std::chrono::milliseconds timeout) {
+  return http_.Do({0, completions_url(), ToLine(body), timeout});
+}
+
+}  // namespace evald::openai

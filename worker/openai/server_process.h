@@ -1,0 +1,54 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+
+namespace evald::openai {
+
+/// An external server that this process started. It runs in a process group of its own, watched by
+/// a small guardian process in a session of its own: when this process ends, however it ends, the
+/// guardian sees their pipe close and kills the whole group. What the server prints goes to this
+/// process's standard error; the last of it is kept for error messages.
+class ServerProcess {
+ public:
+  /// Starts `command` (found on PATH) with `environment` added to this process's own. Throws
+  /// Error(kInfrastructure). A command that cannot be executed shows as one that ended with 127.
+  ServerProcess(const std::vector<std::string>& command,
+                const std::map<std::string, std::string>& environment);
+  /// SIGTERM to the group, SIGKILL after 5 s.
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  bool running();
+  /// "exit status 1", "signal 9": how it ended, once it is not running.
+  std::string ending() const { return ending_; }
+  /// The last 4 KiB that it printed.
+  std::string LogTail() const;
+
+ private:
+  void ReadLog();
+
+  std::string name_;
+  pid_t guardian_ = -1;
+  UniqueFd life_;  ///< closing it ends the server
+  UniqueFd log_;
+  std::string ending_;
+  mutable std::mutex mutex_;
+  std::string tail_;
+  std::atomic<bool> stopping_{false};
+  std::thread reader_;
+};
+
+/// A TCP port of 127.0.0.1 on which nobody listened just now.
+int FreePort();
+
+}  // namespace evald::openai

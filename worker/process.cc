@@ -1,0 +1,132 @@
+#include "worker/process.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "evald/error.h"
+#include "worker/trial_loop.h"
+
+namespace evald {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kHeartbeat{500};
+constexpr std::chrono::milliseconds kReceiveWait{100};
+constexpr std::chrono::seconds kStopGrace{2};
+
+protocol::Hello MakeHello(const std::string& id, const Json& engine) {
+  protocol::Hello hello;
+  hello.role = "worker";
+  hello.id = id;
+  hello.pid = ::getpid();
+  hello.engine = engine;
+  return hello;
+}
+
+// The connection as the trial loop sees it: losing the agent is not a trial's failure.
+class Line {
+ public:
+  explicit Line(protocol::Channel* channel) : channel_(channel) {}
+
+  void Send(const protocol::Message& message) {
+    if (lost_) return;
+    try {
+      channel_->Send(message);
+    } catch (const Error& e) {
+      if (!lost_.exchange(true)) spdlog::error("{}", e.what());
+    }
+  }
+  bool lost() const { return lost_ || channel_->closed(); }
+
+  // Nothing when none came. A message that makes no sense is told to the agent.
+  std::optional<protocol::Message> Receive() {
+    try {
+      return channel_->Receive(kReceiveWait);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInput) {
+        lost_ = true;
+      } else {
+        Send(protocol::TrialFailed{-1, 0, false, std::string("from the agent: ") + e.what()});
+      }
+      return std::nullopt;
+    }
+  }
+
+ private:
+  protocol::Channel* channel_;
+  std::atomic<bool> lost_{false};
+};
+
+// The engine's thread, and whether it has come to its end.
+class EngineThread {
+ public:
+  explicit EngineThread(TrialLoop* loop)
+      : thread_([this, loop] {
+          loop->Run();
+          const std::lock_guard lock(mutex_);
+          ended_ = true;
+          changed_.notify_all();
+        }) {}
+
+  bool WaitEnded(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [this] { return ended_; });
+  }
+  void Join() { thread_.join(); }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace
+
+int RunWorkerOn(protocol::Channel* channel, Engine* engine) {
+  Line line(channel);
+  TrialLoop loop(engine, [&line](const protocol::Message& message) { line.Send(message); });
+  EngineThread thread(&loop);
+  Clock::time_point next_heartbeat = Clock::now();
+  bool stopping = false;
+  while (!stopping && !thread.WaitEnded(std::chrono::milliseconds(0))) {
+    if (Clock::now() >= next_heartbeat) {
+      for (const protocol::Progress& progress : loop.Snapshot()) line.Send(progress);
+      next_heartbeat = Clock::now() + kHeartbeat;
+    }
+    std::optional<protocol::Message> message = line.Receive();
+    if (line.lost()) message = protocol::Stop{};
+    if (!message) continue;
+    stopping = std::holds_alternative<protocol::Stop>(*message);
+    loop.Post(std::move(*message));
+  }
+  const int status = line.lost() ? 3 : 0;
+  if (status == 3) spdlog::error("the agent is gone; this worker ends");
+  if (stopping && !thread.WaitEnded(kStopGrace)) ::_exit(status);
+  thread.Join();
+  return status;
+}
+
+int RunWorker(const WorkerOptions& options) {
+  protocol::Channel channel = protocol::Channel::Connect(options.socket);
+  std::unique_ptr<Engine> engine;
+  try {
+    engine = MakeEngine(options.engine);
+  } catch (const Error& e) {
+    channel.Send(MakeHello(options.id, Json()));
+    channel.Send(protocol::TrialFailed{-1, 0, false, e.what()});
+    spdlog::error("{}", e.what());
+    return 2;
+  }
+  channel.Send(MakeHello(options.id, ToJson(engine->Info())));
+  return RunWorkerOn(&channel, engine.get());
+}
+
+}  // namespace evald

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "protocol/channel.h"
+#include "worker/engine.h"
+
+namespace evald {
+
+/// What a worker process was told on its command line.
+struct WorkerOptions {
+  std::filesystem::path socket;  ///< of the agent
+  std::string id;                ///< "w0"
+  EngineOptions engine;
+};
+
+/// Connects to the agent and works until it says so (docs/protocol.md). The calling thread receives
+/// and sends heartbeats; the engine has a thread of its own. Returns the exit status: 0 after Drain
+/// or Stop, 2 when the engine cannot be made, 3 when the agent went away. May end the process
+/// itself when the engine does not come back within 2 s of Stop.
+int RunWorker(const WorkerOptions& options);
+
+/// The same over a connection that is there, with an engine that is made. For RunWorker and tests.
+int RunWorkerOn(protocol::Channel* channel, Engine* engine);
+
+}  // namespace evald

@@ -1,0 +1,112 @@
+#include "worker/replay/generation_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<fs::path> Sorted(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(folder)) entries.push_back(entry.path());
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+}  // namespace
+
+GenerationIndex::GenerationIndex(const fs::path& path) : path_(path) {
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) {
+    AddFile(path, "");
+  } else if (fs::is_directory(path, ignored)) {
+    AddFolder(fs::is_directory(path / "generations", ignored) ? path / "generations" : path);
+  } else {
+    throw Error(ErrorKind::kInput, fmt::format("{}: no such file or folder", path.string()),
+                "name a generations file, or a run's folder");
+  }
+  if (lines_ == 0) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: holds no generations", path.string()),
+                "expected <task>/*.jsonl, <task>.jsonl or a file in evald's format");
+  }
+}
+
+void GenerationIndex::AddFolder(const fs::path& folder) {
+  for (const fs::path& entry : Sorted(folder)) {
+    if (fs::is_directory(entry)) {
+      for (const fs::path& file : Sorted(entry)) {
+        if (file.extension() == ".jsonl") AddFile(file, entry.filename().string());
+      }
+    } else if (entry.extension() == ".jsonl") {
+      AddFile(entry, entry.stem().string());
+    }
+  }
+}
+
+void GenerationIndex::AddFile(const fs::path& path, const std::string& task) {
+  Places& places = tasks_[task];
+  files_.emplace_back(path.string(), MappedFile(path));
+  const std::string_view all = files_.back().second.view();
+  bytes_ += all.size();
+  size_t number = 0;
+  for (size_t begin = 0; begin < all.size(); ++begin) {
+    ++number;
+    const size_t end = std::min(all.find('\n', begin), all.size());
+    const std::string_view line = all.substr(begin, end - begin);
+    if (!Trim(line).empty()) {
+      const std::string where = fmt::format("{}:{}", path.string(), number);
+      const Generation generation = GenerationFromJson(ParseJson(line, where), where);
+      const RequestKey key{generation.doc_id, generation.idx, generation.repeat};
+      const Place place{files_.size() - 1, begin, line.size()};
+      if (!places.try_emplace(key, place).second) ++duplicates_;
+      ++lines_;
+    }
+    begin = end;
+  }
+}
+
+const GenerationIndex::Places& GenerationIndex::PlacesOf(const std::string& task) {
+  const auto single = tasks_.find("");
+  if (single != tasks_.end()) {
+    if (claimed_by_.empty()) claimed_by_ = task;
+    if (claimed_by_ == task) return single->second;
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: one file answers for one task, but '{}' and '{}' ask",
+                            path_.string(), claimed_by_, task),
+                "name a folder with <task>.jsonl for each");
+  }
+  const auto found = tasks_.find(task);
+  if (found != tasks_.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, places] : tasks_) names.push_back(name);
+  throw Error(ErrorKind::kInput, fmt::format("{}: holds no generations of the task '{}'{}",
+                                             path_.string(), task, Suggestion(task, names)));
+}
+
+Generation GenerationIndex::Find(const std::string& task, const RequestKey& key, RequestKind kind) {
+  const Places& places = PlacesOf(task);
+  const std::string what = fmt::format("task '{}', document {}, request {}, repeat {}", task,
+                                       key.doc_id, key.idx, key.repeat);
+  const auto found = places.find(key);
+  if (found == places.end()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: holds no generation for {}", path_.string(), what));
+  }
+  const auto& [name, file] = files_[found->second.file];
+  const std::string_view line = file.view().substr(found->second.offset, found->second.bytes);
+  Generation generation = GenerationFromJson(ParseJson(line, name), name);
+  if (generation.kind != kind) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: {}: found an answer to {}, expected one to {}", name, what,
+                            ToString(generation.kind), ToString(kind)));
+  }
+  return generation;
+}
+
+}  // namespace evald

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "evald/generation.h"
+#include "worker/generations_file.h"
+
+namespace evald {
+
+/// Finds generations in files by task and key. Files are mapped; the index holds about 64 bytes a
+/// line. Any thread may read once it is made.
+class GenerationIndex {
+ public:
+  /// See MakeReplayEngine for what `path` may be. Throws Error(kInput) naming file and line for a
+  /// line that is not a generation, and for a path that is not there or holds no generations.
+  explicit GenerationIndex(const std::filesystem::path& path);
+
+  /// Throws Error(kInput) when there is none, or when it is of another kind.
+  Generation Find(const std::string& task, const RequestKey& key, RequestKind kind);
+
+  uint64_t bytes() const { return bytes_; }
+  int64_t lines() const { return lines_; }
+  int64_t duplicates() const { return duplicates_; }  ///< lines whose key came before
+
+ private:
+  struct Place {
+    size_t file = 0;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+  using Places = std::map<RequestKey, Place>;
+
+  void AddFile(const std::filesystem::path& path, const std::string& task);
+  void AddFolder(const std::filesystem::path& folder);
+  const Places& PlacesOf(const std::string& task);
+
+  std::filesystem::path path_;
+  std::vector<std::pair<std::string, MappedFile>> files_;
+  std::map<std::string, Places> tasks_;  ///< a single file's lines are under ""
+  std::string claimed_by_;               ///< the task that a single file answers for
+  uint64_t bytes_ = 0;
+  int64_t lines_ = 0;
+  int64_t duplicates_ = 0;
+};
+
+}  // namespace evald

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "worker/engine.h"
+
+namespace evald {
+
+/// Answers from generations that were made earlier: a run is scored again without a model.
+///
+/// Setting `generations` (required): a run's folder, its `generations` folder with a folder per
+/// task, a folder of `<task>.jsonl` files, or a single file, which then answers for one task. Where
+/// several lines have one key the first counts, files in order of their names.
+///
+/// Keeps an index of the lines, not the lines (the files are mapped). Submit throws Error(kInput)
+/// for a request that is not there, naming task, document, request and repeat.
+std::unique_ptr<Engine> MakeReplayEngine(const EngineOptions& options);
+
+}  // namespace evald

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+#include "evald/json.h"
+
+namespace evald {
+
+/// The settings of one engine: the keys under `engine:` in eval.yaml. Every reader throws
+/// Error(kUsage) naming the engine, the key and what was expected.
+class Settings {
+ public:
+  /// `settings` may be null (none). Throws for a key that is not among `known`, naming the nearest.
+  Settings(const std::string& engine, const Json& settings, const std::vector<std::string>& known);
+
+  bool Has(const std::string& key) const;
+
+  template <typename T>
+  T Get(const std::string& key, T fallback) const {
+    return Has(key) ? Require<T>(key) : fallback;
+  }
+  template <typename T>
+  T Require(const std::string& key) const {
+    try {
+      return Field<T>(json_, key, where_);
+    } catch (const Error& e) {
+      throw Error(ErrorKind::kUsage, e.message(), e.remedy());
+    }
+  }
+  /// Like Get, and refuses what is below `least`.
+  template <typename T>
+  T AtLeast(const std::string& key, T least, T fallback) const {
+    const T value = Get<T>(key, fallback);
+    if (value < least) Refuse(key, "at least " + ToLine(Json(least)));
+    return value;
+  }
+
+  /// Throws "engine 'x': key 'k': found ..., expected <expected>".
+  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const;
+
+ private:
+  Json json_;
+  std::string where_;
+};
+
+}  // namespace evald

@@ -1,0 +1,328 @@
+#include "worker/trial_loop.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr std::chrono::milliseconds kStepBudget{50};
+constexpr std::chrono::milliseconds kWait{500};
+constexpr size_t kOpenTrialsMax = 16;
+// How much work to hold: what the engine does in this time, so that the agent's answer to Want and
+// the opening of the next trial's files are hidden behind it.
+constexpr double kLookaheadSeconds = 0.25;
+
+Error AsError(const std::exception& e) {
+  const auto* error = dynamic_cast<const Error*>(&e);
+  return error != nullptr ? *error : Error(ErrorKind::kInternal, e.what());
+}
+
+}  // namespace
+
+TrialLoop::TrialLoop(Engine* engine, Sender send)
+    : engine_(engine),
+      send_(send),
+      info_(engine->Info()),
+      timeline_(send, MonotonicMicros()),
+      committer_(std::in_place, send),
+      snapshot_{protocol::Progress{}} {}
+
+TrialLoop::~TrialLoop() = default;
+
+void TrialLoop::Post(protocol::Message message) {
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(message));
+  }
+  posted_.notify_all();
+}
+
+std::vector<protocol::Progress> TrialLoop::Snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return snapshot_;
+}
+
+void TrialLoop::Run() {
+  while (true) {
+    TakeMessages(in_flight_.empty() && open_.empty() && waiting_.empty() && !draining_);
+    if (stopping_) break;
+    std::erase_if(open_, [](const auto& trial) { return trial->state()->over.load(); });
+    if (draining_ && open_.empty() && !LeasesWait()) break;
+    TakeUpWaiting();
+    FeedEngine();
+    FlushAndCommit();
+    AskForMore();
+    if (!in_flight_.empty()) Compute();
+    UpdateSnapshot();
+  }
+  engine_->CancelAll();
+  timeline_.Close(MonotonicMicros());
+  committer_.reset();  // waits for what is queued
+}
+
+void TrialLoop::TakeMessages(bool wait) {
+  std::deque<protocol::Message> taken;
+  if (wait) timeline_.Idle(MonotonicMicros());
+  {
+    std::unique_lock lock(mutex_);
+    if (wait && inbox_.empty()) {
+      posted_.wait_for(lock, kWait, [this] { return !inbox_.empty(); });
+    }
+    taken.swap(inbox_);
+  }
+  for (protocol::Message& message : taken) {
+    std::visit([this](auto&& what) { Handle(std::move(what)); }, std::move(message));
+  }
+}
+
+template <typename T>
+void TrialLoop::Handle(T&&) {
+  spdlog::warn("a message that is not for a worker was passed over");
+}
+
+void TrialLoop::Handle(protocol::Load&& load) {
+  waiting_.emplace_back(std::move(load));
+  wanted_ = 0;  // a Load cancels what was asked for before it
+}
+
+void TrialLoop::Handle(protocol::Lease&& lease) {
+  wanted_ = std::max(wanted_ - 1, 0);
+  waiting_.emplace_back(std::move(lease));
+}
+
+void TrialLoop::Handle(protocol::Revoke&& revoke) {
+  const auto matches = [&](int64_t trial, int attempt) {
+    return trial == revoke.trial && attempt == revoke.attempt;
+  };
+  std::erase_if(waiting_, [&](const auto& entry) {
+    const auto* lease = std::get_if<protocol::Lease>(&entry);
+    return lease != nullptr && matches(lease->trial, lease->attempt);
+  });
+  const Trials held = open_;
+  for (const auto& trial : held) {
+    if (matches(trial->state()->trial, trial->state()->attempt)) Drop(trial);
+  }
+}
+
+bool TrialLoop::LeasesWait() const {
+  return std::any_of(waiting_.begin(), waiting_.end(), [](const auto& entry) {
+    return std::holds_alternative<protocol::Lease>(entry);
+  });
+}
+
+void TrialLoop::TakeUpWaiting() {
+  while (!waiting_.empty()) {
+    const auto* load = std::get_if<protocol::Load>(&waiting_.front());
+    if (load != nullptr && !open_.empty()) return;
+    if (load != nullptr) {
+      LoadCheckpoint(*load);
+    } else {
+      Open(std::get<protocol::Lease>(waiting_.front()));
+    }
+    waiting_.pop_front();
+  }
+}
+
+void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
+  TakeBackAll();  // what revoked trials left in the engine
+  const int64_t begin = MonotonicMicros();
+  loaded_ = false;
+  try {
+    StagedLease staged(load.directory);
+    engine_->Load(load.directory);
+    staged_ = std::move(staged);
+    info_ = engine_->Info();
+    loaded_ = true;
+  } catch (const std::exception& e) {
+    const Error error = AsError(e);
+    send_(protocol::TrialFailed{-1, 0, error.kind() != ErrorKind::kInput, error.what()});
+    timeline_.Skip(begin, MonotonicMicros());
+    return;
+  }
+  const int64_t end = MonotonicMicros();
+  send_(protocol::Loaded{load.fingerprint, ToJson(info_), engine_->LoadReport()});
+  send_(protocol::Span{"pull", begin, end, engine_->LoadReport()});
+  timeline_.Skip(begin, end);
+}
+
+void TrialLoop::Open(const protocol::Lease& lease) {
+  try {
+    if (!loaded_) throw Error(ErrorKind::kInfrastructure, "this worker has no checkpoint loaded");
+    open_.push_back(std::make_shared<OpenTrial>(lease, info_, &prepared_));
+  } catch (const std::exception& e) {
+    const Error error = AsError(e);
+    send_(protocol::TrialFailed{lease.trial, lease.attempt, error.kind() != ErrorKind::kInput,
+                                error.what()});
+  }
+}
+
+void TrialLoop::FeedEngine() {
+  const auto room = [this] { return in_flight_.size() < static_cast<size_t>(info_.concurrency); };
+  const Trials held = open_;
+  for (const auto& trial : held) {
+    while (room() && FeedFrom(trial)) {
+    }
+    if (!room()) return;
+    // After a failed Step the trials go through the engine one at a time, until it is known whose
+    // request is at fault.
+    if (!suspects_.empty() && trial->in_flight() > 0) return;
+  }
+}
+
+bool TrialLoop::FeedFrom(const std::shared_ptr<OpenTrial>& trial) {
+  try {
+    InFlight entry{trial, {}};
+    if (trial->state()->over || !trial->Next(&entry.feed)) return false;
+    Request request = std::exchange(entry.feed.request, Request{});
+    entry.feed.request.doc_id = request.doc_id;
+    entry.feed.request.idx = request.idx;
+    entry.feed.request.repeat = request.repeat;
+    entry.feed.request.kind = request.kind;
+    const uint64_t tag = next_tag_++;
+    engine_->Submit(tag, std::move(request));
+    in_flight_.emplace(tag, std::move(entry));
+    return true;
+  } catch (const std::exception& e) {
+    Fail(trial, AsError(e));
+    return false;
+  }
+}
+
+void TrialLoop::AskForMore() {
+  if (!loaded_ || draining_ || !waiting_.empty() || wanted_ > 0 || !suspects_.empty() ||
+      open_.size() >= kOpenTrialsMax) {
+    return;
+  }
+  int64_t remaining = 0;
+  for (const auto& trial : open_) remaining += trial->Remaining();
+  const double lookahead =
+      std::max(2.0 * info_.concurrency, kLookaheadSeconds * requests_per_second_);
+  if (static_cast<double>(remaining) >= lookahead) return;
+  wanted_ = 1;
+  send_(protocol::Want{1});
+}
+
+void TrialLoop::Compute() {
+  const int64_t begin = MonotonicMicros();
+  timeline_.Busy(begin);
+  std::vector<Finished> finished;
+  try {
+    finished = engine_->Step(kStepBudget);
+  } catch (const std::exception& e) {
+    StepFailed(AsError(e));
+    return;
+  }
+  const int64_t micros = std::max<int64_t>(MonotonicMicros() - begin, 1);
+  Charge(micros);
+  const double rate = static_cast<double>(finished.size()) * 1e6 / static_cast<double>(micros);
+  const double weight = std::min(1.0, static_cast<double>(micros) / 1e6);
+  requests_per_second_ += weight * (rate - requests_per_second_);
+  for (Finished& one : finished) Keep(std::move(one));
+}
+
+void TrialLoop::Charge(int64_t micros) {
+  timeline_.Computed(micros);
+  for (const auto& trial : open_) {
+    const double share =
+        static_cast<double>(trial->in_flight()) / static_cast<double>(in_flight_.size());
+    trial->device_seconds += share * static_cast<double>(micros) / 1e6;
+  }
+}
+
+void TrialLoop::Keep(Finished&& finished) {
+  const auto found = in_flight_.find(finished.tag);
+  if (found == in_flight_.end()) return;
+  const InFlight entry = std::move(found->second);
+  in_flight_.erase(found);
+  if (entry.trial->state()->over) return;
+  const Request& request = entry.feed.request;
+  finished.generation.doc_id = request.doc_id;
+  finished.generation.idx = request.idx;
+  finished.generation.repeat = request.repeat;
+  finished.generation.kind = request.kind;
+  try {
+    entry.trial->Finish(entry.feed.slice, std::move(finished.generation));
+  } catch (const std::exception& e) {
+    Fail(entry.trial, AsError(e));
+  }
+}
+
+void TrialLoop::FlushAndCommit() {
+  const Trials held = open_;
+  for (const auto& trial : held) {
+    if (trial->state()->over) continue;
+    try {
+      trial->Flush();
+    } catch (const std::exception& e) {
+      Fail(trial, AsError(e));
+      continue;
+    }
+    protocol::Slice slice;
+    while (auto file = trial->TakeComplete(&slice)) {
+      committer_->Commit(trial->state(), slice, std::move(file));
+    }
+    if (!trial->complete()) continue;
+    committer_->FinishTrial(trial->state(), trial->device_seconds);
+    timeline_.TrialFinished(trial->state()->trial, MonotonicMicros());
+    std::erase(open_, trial);
+    suspects_.erase(trial);
+  }
+}
+
+void TrialLoop::StepFailed(const Error& error) {
+  std::vector<std::shared_ptr<OpenTrial>> affected;
+  for (const auto& trial : open_) {
+    if (trial->in_flight() > 0) affected.push_back(trial);
+  }
+  TakeBackAll();
+  if (error.kind() == ErrorKind::kInput && affected.size() > 1) {
+    suspects_.insert(affected.begin(), affected.end());
+    return;
+  }
+  for (const auto& trial : affected) Fail(trial, error);
+}
+
+void TrialLoop::Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error) {
+  send_(protocol::TrialFailed{trial->state()->trial, trial->state()->attempt,
+                              error.kind() != ErrorKind::kInput, error.what()});
+  Drop(trial);
+}
+
+void TrialLoop::Drop(const std::shared_ptr<OpenTrial>& trial) {
+  trial->state()->over = true;
+  std::erase(open_, trial);
+  suspects_.erase(trial);
+  // The engine cannot forget single requests: while others are under way, those of this trial end
+  // unread.
+  const bool others = std::any_of(in_flight_.begin(), in_flight_.end(), [](const auto& entry) {
+    return !entry.second.trial->state()->over;
+  });
+  if (!others) TakeBackAll();
+}
+
+void TrialLoop::TakeBackAll() {
+  engine_->CancelAll();
+  in_flight_.clear();
+  for (const auto& trial : open_) {
+    if (trial->in_flight() > 0) trial->Rewind();
+  }
+}
+
+void TrialLoop::UpdateSnapshot() {
+  std::vector<protocol::Progress> progress;
+  for (const auto& trial : open_) progress.push_back(trial->progress());
+  if (progress.empty()) progress.push_back(protocol::Progress{});
+  const std::lock_guard lock(mutex_);
+  snapshot_ = std::move(progress);
+}
+
+}  // namespace evald

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "checkpoint/lease.h"
+#include "evald/error.h"
+#include "protocol/messages.h"
+#include "worker/committer.h"
+#include "worker/engine.h"
+#include "worker/open_trial.h"
+#include "worker/timeline.h"
+
+namespace evald {
+
+/// What a worker does with its engine: loads what it is told, keeps the engine fed from the trials
+/// it holds, asks for the next before the last has run dry, and hands what is finished to the
+/// committer. Knows no socket: messages come in through Post and go out through the Sender.
+///
+/// Run belongs to one thread, the engine's; Post and Snapshot may be called from any.
+class TrialLoop {
+ public:
+  /// `engine` must outlive the loop.
+  TrialLoop(Engine* engine, Sender send);
+  ~TrialLoop();
+
+  /// Queues a message of the agent.
+  void Post(protocol::Message message);
+
+  /// Works until Stop, or until Drain and all that is held has been committed.
+  void Run();
+
+  /// The progress of each trial that is held; one with trial -1 when there is none.
+  std::vector<protocol::Progress> Snapshot() const;
+
+ private:
+  struct InFlight {
+    std::shared_ptr<OpenTrial> trial;
+    Feed feed;  ///< its request without texts
+  };
+  using Trials = std::deque<std::shared_ptr<OpenTrial>>;
+
+  void TakeMessages(bool wait);
+  void Handle(protocol::Load&& load);
+  void Handle(protocol::Lease&& lease);
+  void Handle(protocol::Revoke&& revoke);
+  void Handle(protocol::Drain&&) { draining_ = true; }
+  void Handle(protocol::Stop&&) { stopping_ = true; }
+  template <typename T>
+  void Handle(T&&);
+
+  void TakeUpWaiting();
+  bool LeasesWait() const;
+  void LoadCheckpoint(const protocol::Load& load);
+  void Open(const protocol::Lease& lease);
+  void FeedEngine();
+  bool FeedFrom(const std::shared_ptr<OpenTrial>& trial);
+  void AskForMore();
+  void Compute();
+  void Charge(int64_t micros);
+  void Keep(Finished&& finished);
+  void FlushAndCommit();
+  void StepFailed(const Error& error);
+  void Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error);
+  void Drop(const std::shared_ptr<OpenTrial>& trial);
+  void TakeBackAll();
+  void UpdateSnapshot();
+
+  Engine* engine_;
+  Sender send_;
+  EngineInfo info_;
+  StagedLease staged_;
+  PreparedCache prepared_;
+  Timeline timeline_;
+  std::optional<Committer> committer_;
+
+  Trials open_;
+  std::set<std::shared_ptr<OpenTrial>> suspects_;  ///< fed one at a time after a failed Step
+  std::unordered_map<uint64_t, InFlight> in_flight_;
+  uint64_t next_tag_ = 1;
+  /// Loads, and what came behind them: a lease belongs to the checkpoint of the Load before it.
+  std::deque<std::variant<protocol::Load, protocol::Lease>> waiting_;
+  bool loaded_ = false;
+  bool draining_ = false;
+  bool stopping_ = false;
+  int wanted_ = 0;
+  double requests_per_second_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable posted_;
+  std::deque<protocol::Message> inbox_;
+  std::vector<protocol::Progress> snapshot_;
+};
+
+}  // namespace evald
