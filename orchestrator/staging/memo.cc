@@ -1,6 +1,10 @@
 #include "orchestrator/staging/memo.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <fstream>
 
 #include "base/file.h"
 #include "base/jsonl.h"
@@ -71,7 +75,12 @@ void StagingMemo::Store(const StagedRecord& record) const {
   if (folder_.empty()) return;
   try {
     MakeDirectories(folder_);
-    WriteFileAtomic(folder_ / (record.source_id + ".json"), ToLine(ToJson(record)) + "\n");
+    // Not fsynced: what a power cut breaks is passed over, and waiting for the disk costs more than
+    // a small checkpoint does.
+    const fs::path path = folder_ / (record.source_id + ".json");
+    const fs::path part = fmt::format("{}.{}.part", path.string(), ::getpid());
+    std::ofstream(part, std::ios::binary) << ToLine(ToJson(record)) << '\n';
+    fs::rename(part, path);
     Prune();
   } catch (const std::exception& error) {
     spdlog::warn("staging memo not written: {}", error.what());
@@ -88,7 +97,7 @@ void StagingMemo::Prune() const {
   for (const auto& entry : fs::directory_iterator(folder_)) {
     std::error_code error;
     const auto time = entry.last_write_time(error);
-    if (!error && entry.path().extension() == ".json") entries.emplace_back(time, entry.path());
+    if (!error) entries.emplace_back(time, entry.path());
   }
   if (entries.size() <= kEntriesMax) return;
   std::sort(entries.begin(), entries.end());
