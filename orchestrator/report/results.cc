@@ -1,0 +1,138 @@
+#include "orchestrator/report/results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/regex.h"
+#include "jinja/number.h"
+#include "jinja/python_value.h"
+#include "metrics/aggregate.h"
+#include "orchestrator/report/python_json.h"
+
+namespace evald {
+namespace {
+
+using ByName = std::map<std::string, Json>;
+
+Json Sorted(const ByName& entries) {
+  Json object = Json::object();
+  for (const auto& [name, value] : entries) object[name] = value;
+  return object;
+}
+
+Json GroupVersion(const GroupDefinition& group) {
+  return group.version.is_null() ? "N/A" : jinja::PythonStr(group.version);
+}
+
+// metric -> whether higher is better; metrics that a function gave (pass@1) take its direction.
+Json Directions(const TaskDefinition& task, const Json& entry) {
+  Json directions = Json::object();
+  for (const MetricSpec& spec : task.metrics) {
+    directions[spec.metric] = spec.higher_is_better;
+    if (spec.metric != "pass_at_k") continue;
+    for (const auto& [key, value] : entry.items()) {
+      const std::string metric = key.substr(0, key.find(','));
+      if (metric.starts_with("pass@") && metric.find("_stderr") == std::string::npos) {
+        directions[metric] = spec.higher_is_better;
+      }
+    }
+  }
+  return directions;
+}
+
+// What all children that say something agree on; null for a metric in which they differ.
+Json GroupDirections(const GroupDefinition& group, const ByName& directions) {
+  Json merged = Json::object();
+  for (const std::string& child : group.children) {
+    const auto found = directions.find(child);
+    if (found == directions.end()) continue;
+    for (const auto& [metric, higher] : found->second.items()) {
+      if (!merged.contains(metric)) {
+        merged[metric] = higher;
+      } else if (merged[metric] != higher) {
+        merged[metric] = nullptr;
+      }
+    }
+  }
+  return merged;
+}
+
+// The number of examples that all children have in common, if they have one.
+std::optional<Json> GroupShots(const GroupDefinition& group, const ByName& shots) {
+  std::set<int64_t> values;
+  for (const std::string& child : group.children) {
+    const auto found = shots.find(child);
+    if (found != shots.end()) values.insert(found->second.get<int64_t>());
+  }
+  if (values.size() != 1) return std::nullopt;
+  return *values.begin();
+}
+
+void AddTracker(const ResultsInput& input, Json* results) {
+  static const Regex kUnfit("[\"<>:/|\\\\?*\\[\\]]+");
+  (*results)["model_source"] = input.model_source;
+  (*results)["model_name"] = input.model_name;
+  (*results)["model_name_sanitized"] = kUnfit.ReplaceAll(input.model_name, "__");
+  for (const char* key : {"system_instruction", "system_instruction_sha", "fewshot_as_multiturn",
+                          "chat_template", "chat_template_sha"}) {
+    (*results)[key] = nullptr;
+  }
+  (*results)["total_evaluation_time_seconds"] = jinja::FloatRepr(input.seconds);
+}
+
+}  // namespace
+
+Json BuildResults(const ResultsInput& input) {
+  Json task_entries = Json::object();
+  ByName configs, versions, shots, directions;
+  Json samples = Json::object();
+  for (const TaskDefinition& task : input.tasks) {
+    const auto found = input.entries.find(task.name);
+    if (found == input.entries.end()) continue;
+    task_entries[task.name] = found->second;
+    configs[task.name] = task.config;
+    versions[task.name] = task.version;
+    shots[task.name] = task.num_fewshot;
+    directions[task.name] = Directions(task, found->second);
+    samples[task.name] = {{"original", task.original_documents},
+                          {"effective", found->second.value("sample_len", int64_t{0})}};
+  }
+  const Json group_entries = AggregateGroups(input.groups, task_entries);
+  Json groups = Json::object();
+  Json members = Json::object();
+  for (const GroupDefinition& group : input.groups) {
+    versions[group.name] = GroupVersion(group);
+    members[group.name] = group.children;
+    const Json merged = GroupDirections(group, directions);
+    if (!merged.empty()) directions[group.name] = merged;
+    if (const auto shared = GroupShots(group, shots)) shots[group.name] = *shared;
+  }
+  Json all = task_entries;
+  for (const auto& [name, entry] : group_entries.items()) {
+    all[name] = entry;
+    const auto group = std::find_if(input.groups.begin(), input.groups.end(),
+                                    [&](const GroupDefinition& g) { return g.name == name; });
+    if (!group->metrics.empty()) groups[name] = entry;
+  }
+  Json results = {{"results", std::move(all)}};
+  if (!groups.empty()) results["groups"] = std::move(groups);
+  results["group_subtasks"] = std::move(members);
+  results["configs"] = Sorted(configs);
+  results["versions"] = Sorted(versions);
+  results["n-shot"] = Sorted(shots);
+  results["higher_is_better"] = Sorted(directions);
+  results["n-samples"] = std::move(samples);
+  results["config"] = input.config;
+  results["git_hash"] = input.git_hash.empty() ? Json() : Json(input.git_hash);
+  results["date"] = input.date;
+  results["task_hashes"] = input.task_hashes;
+  AddTracker(input, &results);
+  results["evald"] = input.evald;
+  return results;
+}
+
+std::string ResultsText(const Json& results) { return PythonJsonIndented(results) + "\n"; }
+
+}  // namespace evald

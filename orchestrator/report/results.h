@@ -1,0 +1,62 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evald/generation.h"
+#include "evald/json.h"
+#include "evald/score.h"
+#include "evald/task.h"
+#include "prepared/prepared_task.h"
+
+namespace evald {
+
+/// What results.json is made of.
+struct ResultsInput {
+  std::vector<TaskDefinition> tasks;    ///< in the harness's order; only those with results
+  std::vector<GroupDefinition> groups;  ///< parents before children
+  std::map<std::string, Json> entries;  ///< task -> AggregateTask's entry
+  std::map<std::string, std::string> task_hashes;  ///< task -> what WriteSamples returned
+  Json config = Json::object();  ///< the harness's "config": model, model_args, limit, seeds, ...
+  std::string model_source;      ///< the engine's name
+  std::string model_name;        ///< the checkpoint, as eval.yaml names it
+  std::string git_hash;          ///< of evald; "" for none
+  double date = 0;               ///< seconds since 1970 when the run began
+  double seconds = 0;            ///< how long it took
+  Json evald = Json::object();   ///< evald's own facts: fingerprint, isolation, engine, ...
+};
+
+/// results.json in the shape of lm_eval 0.4.13 (EvalAcc._to_eval_results, simple_evaluate,
+/// EvaluationTracker): results, groups, group_subtasks, configs, versions, n-shot,
+/// higher_is_better, n-samples, config, git_hash, date, task_hashes, model_source, model_name, ...,
+/// and "evald". Equal input gives an equal document; what depends on the clock stands in "date" and
+/// "total_evaluation_time_seconds" alone, unless `evald` holds more.
+Json BuildResults(const ResultsInput& input);
+
+/// The text of results.json, as Python's json.dumps(indent=2, ensure_ascii=False) writes it.
+std::string ResultsText(const Json& results);
+
+/// Where WriteSamples finds what a document was answered and scored. Each is called once per
+/// (filter, document), in order of doc_id.
+struct SampleSource {
+  std::function<std::vector<Generation>(int64_t doc_id)> generations;
+  /// Nothing for a document that is to be left out (an incomplete run).
+  std::function<std::optional<ScoredDocument>(int64_t doc_id)> score;
+};
+
+/// Writes samples_<task>.jsonl as the harness does: one line per (filter, document), all documents
+/// of the first filter first. Holds one document at a time. Returns the task's hash (task_hashes).
+/// Differs from the harness in one thing: the probabilities of brier_score are a list, not numpy's
+/// text.
+std::string WriteSamples(const std::filesystem::path& path, const TaskDefinition& task,
+                         const PreparedTask& prepared, const SampleSource& source);
+
+/// The results as a table for people: Tasks, Version, Filter, n-shot, Metric, direction, Value,
+/// Stderr; groups above their members, members indented. Columns are aligned by display width.
+std::string ResultsTable(const Json& results);
+
+}  // namespace evald
