@@ -1,0 +1,41 @@
+// Lines of generations files, replies of external servers.
+#include <cstdlib>
+#include <string>
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "evald/generation.h"
+#include "worker/openai/completions.h"
+
+namespace {
+
+void ReadLine(std::string_view text) {
+  using namespace evald;
+  try {
+    const Generation generation = GenerationFromJson(ParseJson(text, "line"), "line");
+    const std::string line = ToLine(ToJson(generation));
+    if (ToLine(ToJson(GenerationFromJson(ParseJson(line, "line"), "line"))) != line) std::abort();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInput) std::abort();
+  }
+}
+
+void ReadReply(std::string_view text) {
+  using namespace evald;
+  if (!IsUtf8(openai::ErrorText(text))) std::abort();
+  try {
+    if (!IsUtf8(openai::ParseCompletion(text).text)) std::abort();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInfrastructure) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  ReadLine(text);
+  ReadReply(text);
+  return 0;
+}

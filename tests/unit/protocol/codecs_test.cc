@@ -1,0 +1,212 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/jsonl.h"
+#include "evald/engine_info.h"
+#include "evald/error.h"
+#include "evald/generation.h"
+#include "evald/request.h"
+#include "evald/score.h"
+#include "evald/task.h"
+
+namespace evald {
+namespace {
+
+using testing::HasSubstr;
+
+template <typename Function>
+std::string ErrorOf(Function function) {
+  try {
+    function();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    return e.what();
+  }
+  return "no error";
+}
+
+Generation Scored(double loglikelihood) {
+  Generation generation;
+  generation.doc_id = 5;
+  generation.idx = 2;
+  generation.kind = RequestKind::kLoglikelihood;
+  generation.loglikelihood = loglikelihood;
+  generation.is_greedy = true;
+  generation.finish = FinishReason::kScored;
+  generation.tokens_in = 100;
+  generation.tokens_out = 3;
+  return generation;
+}
+
+Generation ThereAndBack(const Generation& generation) {
+  return GenerationFromJson(ParseJson(ToLine(ToJson(generation)), "line"), "line");
+}
+
+TEST(GenerationCodec, ATextKeepsItsLine) {
+  Generation generation;
+  generation.doc_id = 12;
+  generation.repeat = 1;
+  generation.text = "a \"quoted\"\nline \xF0\x9F\x98\x80";
+  generation.finish = FinishReason::kEos;
+  generation.tokens_in = 7;
+  generation.tokens_out = 8;
+  generation.truncated = 9;
+  EXPECT_EQ(
+      ToLine(ToJson(generation)),
+      "{\"doc_id\":12,\"idx\":0,\"repeat\":1,\"text\":\"a \\\"quoted\\\"\\nline "
+      "\xF0\x9F\x98\x80\",\"finish\":\"eos\",\"tokens_in\":7,\"tokens_out\":8,\"truncated\":9}");
+  const Generation back = ThereAndBack(generation);
+  EXPECT_EQ(back.text, generation.text);
+  EXPECT_EQ(back.finish, FinishReason::kEos);
+  EXPECT_EQ(back.truncated, 9);
+}
+
+TEST(GenerationCodec, EveryDoubleComesBackBitForBit) {
+  uint64_t bits = 0x9E3779B97F4A7C15ull;
+  for (int i = 0; i < 20000; ++i) {
+    bits = bits * 6364136223846793005ull + 1442695040888963407ull;
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    if (!std::isfinite(value)) continue;
+    EXPECT_EQ(ThereAndBack(Scored(value)).loglikelihood, value);
+  }
+  for (const double value : {-0.1, -1e-320, -1.7976931348623157e308, -3.0, -0.30000000000000004}) {
+    EXPECT_EQ(ThereAndBack(Scored(value)).loglikelihood, value);
+  }
+}
+
+TEST(GenerationCodec, MinusInfinityIsAStringAndNanIsRefused) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(ToLine(ToJson(Scored(-infinity))), HasSubstr("\"loglikelihood\":\"-inf\""));
+  EXPECT_EQ(ThereAndBack(Scored(-infinity)).loglikelihood, -infinity);
+  EXPECT_THAT(ErrorOf([] { ToJson(Scored(std::nan(""))); }), HasSubstr("document 5, request 2"));
+  EXPECT_THAT(ErrorOf([&] { ToJson(Scored(infinity)); }), HasSubstr("log-likelihood is inf"));
+  EXPECT_THAT(ErrorOf([] {
+                GenerationFromJson(ParseJson(R"({"doc_id":0,"idx":0,"repeat":0,"loglikelihood":null,
+                  "is_greedy":true,"tokens_in":1,"tokens_out":1,"truncated":0})",
+                                             "x"),
+                                   "file:3");
+              }),
+              HasSubstr("file:3: key 'loglikelihood'"));
+}
+
+TEST(GenerationCodec, WithoutIsGreedyItIsARollingOne) {
+  Generation generation = Scored(-2.5);
+  generation.kind = RequestKind::kLoglikelihoodRolling;
+  EXPECT_EQ(ToJson(generation).contains("is_greedy"), false);
+  EXPECT_EQ(ThereAndBack(generation).kind, RequestKind::kLoglikelihoodRolling);
+  EXPECT_EQ(ThereAndBack(Scored(-1)).kind, RequestKind::kLoglikelihood);
+  EXPECT_TRUE(ThereAndBack(Scored(-1)).is_greedy);
+}
+
+TEST(GenerationCodec, AbsentAndWrongKeysAreNamed) {
+  Json json = ToJson(Generation{});
+  json["finish"] = "tired";
+  EXPECT_THAT(ErrorOf([&] { GenerationFromJson(json, "f:1"); }), HasSubstr("found 'tired'"));
+  for (const char* key : {"doc_id", "idx", "repeat", "text", "finish", "tokens_in", "truncated"}) {
+    Json changed = ToJson(Generation{});
+    changed.erase(key);
+    EXPECT_THAT(ErrorOf([&] { GenerationFromJson(changed, "f:1"); }),
+                HasSubstr(std::string("f:1: the key '") + key + "'"));
+  }
+  EXPECT_THAT(ErrorOf([] { GenerationFromJson(Json::array(), "f:1"); }), HasSubstr("f:1"));
+}
+
+TEST(SamplingCodec, DefaultsAndUnknownKeys) {
+  SamplingParams sampling;
+  sampling.until = {"\n\n", "Q:"};
+  sampling.temperature = 0.7;
+  sampling.do_sample = true;
+  sampling.top_k = 40;
+  const SamplingParams back = SamplingFromJson(ToJson(sampling), "x");
+  EXPECT_EQ(back.until, sampling.until);
+  EXPECT_EQ(back.temperature, 0.7);
+  EXPECT_EQ(back.top_k, 40);
+  EXPECT_TRUE(back.do_sample);
+  EXPECT_EQ(SamplingFromJson(Json::object(), "x").max_gen_toks, 256);
+  EXPECT_THAT(
+      ErrorOf([] {
+        SamplingFromJson(Json{{"temprature", 1.0}}, "task 'a'");
+      }),
+      HasSubstr("task 'a': unknown sampling parameter 'temprature'; did you mean 'temperature'?"));
+  EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"until", "x"}}, "y"); }), HasSubstr("a list"));
+}
+
+TEST(RequestKindNames, ThereAndBackAndUnknown) {
+  for (const RequestKind kind : {RequestKind::kGenerateUntil, RequestKind::kLoglikelihood,
+                                 RequestKind::kLoglikelihoodRolling}) {
+    EXPECT_EQ(RequestKindFromString(ToString(kind)), kind);
+  }
+  EXPECT_THAT(ErrorOf([] { RequestKindFromString("multiple_choice"); }),
+              HasSubstr("unknown request kind 'multiple_choice'"));
+}
+
+TEST(EngineInfoCodec, ThereAndBack) {
+  EngineInfo info{"native", "0.1", {RequestKind::kLoglikelihood}, 4096, true, true, false, 16};
+  const EngineInfo back = EngineInfoFromJson(ToJson(info), "x");
+  EXPECT_EQ(ToLine(ToJson(back)), ToLine(ToJson(info)));
+  Json wrong = ToJson(info);
+  wrong["kinds"][0] = "dream";
+  EXPECT_THAT(ErrorOf([&] { EngineInfoFromJson(wrong, "hello"); }), HasSubstr("hello: kinds"));
+}
+
+TEST(ScoreCodec, ThereAndBack) {
+  ScoredDocument score;
+  score.doc_id = 3;
+  score.filters.push_back({"strict-match", Json{"72"}, Json{{"exact_match", 1.0}}});
+  score.filters.push_back({"pass", Json{{1, "a"}}, Json{{"acc", {0, 1}}}});
+  score.detail = {{"0", "passed"}};
+  const std::string line = ToLine(ToJson(score));
+  EXPECT_EQ(ToLine(ToJson(ScoreFromJson(ParseJson(line, "x"), "x"))), line);
+  Json wrong = ToJson(score);
+  wrong["filters"][1]["metrics"] = 3;
+  EXPECT_THAT(ErrorOf([&] { ScoreFromJson(wrong, "s:1"); }),
+              HasSubstr("s:1: filters[1]: key 'metrics'"));
+}
+
+TaskDefinition SomeTask() {
+  TaskDefinition task;
+  task.name = "gsm8k";
+  task.alias = "GSM8K";
+  task.version = 3.0;
+  task.output_type = "generate_until";
+  task.repeats = 2;
+  task.num_fewshot = 5;
+  task.metrics = {{"exact_match", "", "mean", true, Json{{"ignore_case", true}}}};
+  task.filters = {
+      {"strict-match",
+       {{"regex", Json{{"regex_pattern", "#### (.*)"}}}, {"take_first", Json::object()}}}};
+  task.original_documents = 1319;
+  task.effective_documents = 200;
+  task.config = {{"task", "gsm8k"}};
+  task.sources = {{"test", "hash"}};
+  return task;
+}
+
+TEST(TaskCodec, ThereAndBack) {
+  const std::string line = ToLine(ToJson(SomeTask()));
+  EXPECT_EQ(ToLine(ToJson(TaskFromJson(ParseJson(line, "x"), "x"))), line);
+  const Json whole = ToJson(SomeTask());
+  for (const auto& [key, value] : whole.items()) {
+    Json changed = whole;
+    changed.erase(key);
+    EXPECT_THAT(ErrorOf([&] { TaskFromJson(changed, "task.json"); }),
+                HasSubstr("task.json: the key '" + key + "'"));
+  }
+  Json none = whole;
+  none["repeats"] = 0;
+  EXPECT_THAT(ErrorOf([&] { TaskFromJson(none, "t"); }), HasSubstr("expected at least 1"));
+}
+
+TEST(GroupCodec, ThereAndBack) {
+  GroupDefinition group{
+      "mmlu", "mmlu", 2, {"mmlu_stem", "mmlu_other"}, {{"acc", "mean", true, {"none"}}}};
+  const std::string line = ToLine(ToJson(group));
+  EXPECT_EQ(ToLine(ToJson(GroupFromJson(ParseJson(line, "x"), "x"))), line);
+}
+
+}  // namespace
+}  // namespace evald

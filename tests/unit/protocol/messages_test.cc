@@ -1,0 +1,143 @@
+#include "protocol/messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald::protocol {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<Message> OneOfEach() {
+  Slice slice{
+      "gsm8k", "/cache/prepared/ab", "k1", 3, 9, "/run/g/1.0.jsonl", {"/run/g/1.0.jsonl.part"}};
+  return {
+      Hello{kVersion, "worker", "w0", 4711, Json{{"name", "native"}}},
+      Loaded{"f00d", Json{{"name", "native"}}, Json{{"bytes", 12}}},
+      Want{2},
+      Progress{7, 1, 100, 2000, 3000},
+      SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700},
+      TrialDone{7, 1, 12.25},
+      TrialFailed{7, 1, false, "disk \"full\""},
+      JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5},
+      JobFailed{9, true, "killed"},
+      Span{"generate", 1000, 2000, Json{{"trials", {7}}}},
+      Load{"/dev/shm/evald-0/f00d", "f00d"},
+      Lease{7, 1, {slice, slice}},
+      Job{9, "gsm8k", "/cache/prepared/ab", 3, 9, "/run/g/7.1.jsonl", "/run/s/9.jsonl"},
+      Revoke{7, 1},
+      Drain{},
+      Stop{},
+  };
+}
+
+std::string ErrorOf(const std::string& line) {
+  try {
+    Decode(line);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Messages, EachComesBackAsItWas) {
+  const std::vector<Message> messages = OneOfEach();
+  ASSERT_EQ(messages.size(), std::variant_size_v<Message>);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    ASSERT_EQ(messages[i].index(), i);
+    const std::string line = Encode(messages[i]);
+    EXPECT_EQ(line.find('\n'), line.size() - 1) << line;
+    const Message decoded = Decode(line);
+    EXPECT_EQ(decoded.index(), i) << line;
+    EXPECT_EQ(Encode(decoded), line);
+  }
+}
+
+TEST(Messages, ValuesArriveInTheirMembers) {
+  const auto lease = std::get<Lease>(Decode(Encode(OneOfEach()[11])));
+  EXPECT_EQ(lease.trial, 7);
+  EXPECT_EQ(lease.attempt, 1);
+  ASSERT_EQ(lease.slices.size(), 2u);
+  EXPECT_EQ(lease.slices[1].first, 3);
+  EXPECT_EQ(lease.slices[1].end, 9);
+  EXPECT_EQ(lease.slices[1].salvage, std::vector<std::string>{"/run/g/1.0.jsonl.part"});
+}
+
+// Every member of every message, taken away and given a wrong type, is named with its message.
+TEST(Messages, AnAbsentOrWrongMemberIsNamed) {
+  for (const Message& message : OneOfEach()) {
+    const Json whole = ParseJson(Encode(message), "test");
+    for (const auto& [key, value] : whole.items()) {
+      if (key == "type") continue;
+      const std::string type = whole["type"];
+      Json changed = whole;
+      changed.erase(key);
+      EXPECT_THAT(ErrorOf(ToLine(changed)),
+                  HasSubstr("message '" + type + "': the key '" + key + "'"));
+      if (value.is_object()) continue;  // members that may hold any JSON
+      changed[key] = Json::object();
+      EXPECT_THAT(ErrorOf(ToLine(changed)), HasSubstr("message '" + type + "': key '" + key + "'"));
+    }
+  }
+}
+
+TEST(Messages, AWrongSliceIsNamedWithItsPlace) {
+  Json lease = ParseJson(Encode(OneOfEach()[11]), "test");
+  lease["slices"][1]["first"] = "three";
+  EXPECT_THAT(ErrorOf(ToLine(lease)), HasSubstr("message 'lease': slices[1]: key 'first'"));
+  lease["slices"][1] = 5;
+  EXPECT_THAT(ErrorOf(ToLine(lease)), HasSubstr("slices[1]"));
+}
+
+TEST(Messages, WhatIsNotAMessageIsRefused) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("not JSON"));
+  EXPECT_THAT(ErrorOf("[]"), HasSubstr("message"));
+  EXPECT_THAT(ErrorOf("{}"), HasSubstr("'type' is absent"));
+  EXPECT_THAT(ErrorOf(R"({"type":5})"), HasSubstr("'type'"));
+  EXPECT_THAT(ErrorOf(R"({"type":"hallo"})"), HasSubstr("unknown message type 'hallo'"));
+  EXPECT_THAT(ErrorOf(R"({"type":"want","count":1e999})"), HasSubstr("message"));
+  EXPECT_THAT(ErrorOf(R"({"type":"want","count":9223372036854775808})"), HasSubstr("'count'"));
+  EXPECT_THAT(ErrorOf(std::string(5000, '[')), HasSubstr("nested deeper"));
+}
+
+TEST(Messages, UnknownMembersArePassedOver) {
+  EXPECT_EQ(std::get<Want>(Decode(R"({"type":"want","count":3,"later":true})")).count, 3);
+}
+
+TEST(LineSplitter, GivesLinesHoweverTheyArrive) {
+  const std::string stream = "one\ntwo\n\nthree and more\n";
+  for (size_t piece = 1; piece <= stream.size(); ++piece) {
+    LineSplitter splitter;
+    std::vector<std::string> lines;
+    std::string line;
+    for (size_t at = 0; at < stream.size(); at += piece) {
+      splitter.Feed(std::string_view(stream).substr(at, piece));
+      while (splitter.Next(&line)) lines.push_back(line);
+    }
+    EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "", "three and more"}));
+  }
+}
+
+TEST(LineSplitter, ALineWithoutEndIsRefusedAndForgotten) {
+  LineSplitter splitter;
+  std::string line;
+  const std::string chunk(1024 * 1024, 'x');
+  for (int i = 0; i < 4; ++i) {
+    splitter.Feed(chunk);
+    EXPECT_FALSE(splitter.Next(&line));
+  }
+  splitter.Feed(chunk);
+  EXPECT_THROW(splitter.Next(&line), Error);
+  splitter.Feed("tail\nnext\n");
+  ASSERT_TRUE(splitter.Next(&line));
+  EXPECT_EQ(line, "tail");
+  ASSERT_TRUE(splitter.Next(&line));
+  EXPECT_EQ(line, "next");
+}
+
+}  // namespace
+}  // namespace evald::protocol
