@@ -23,6 +23,10 @@ inline constexpr uint32_t kStepBytes = 160;
 inline constexpr uint64_t kSourceBytesMax = 64ull << 20;
 inline constexpr uint32_t kFilterInstructionsMax = 4096;  ///< BPF_MAXINSNS
 
+/// A program that keeps using CPU time when its wall limit comes is not asleep but starved by other
+/// work: it gets the limit again, up to so many times in all, and its CPU time decides.
+inline constexpr uint32_t kWallWindowsMax = 8;
+
 /// The limits of every program of one zygote.
 struct ZygoteConfig {
   uint32_t magic;

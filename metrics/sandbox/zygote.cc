@@ -213,9 +213,9 @@ void Zygote::SendConfig(const SandboxOptions& options, bool own_ids) {
   config.namespaces = options.unsafe ? 0 : 1;
   config.filter_required = options.unsafe ? 0 : 1;
   config.program_uid = !options.unsafe && own_ids ? kProgramUid : 0;
-  // The program's init counts too, and where there is one id for all, the zygote.
+  // Where there is one id for all, the zygote counts too.
   if (!options.unsafe) {
-    config.task_limit = static_cast<uint32_t>(options.processes) + (own_ids ? 1 : 2);
+    config.task_limit = static_cast<uint32_t>(options.processes) + (own_ids ? 0 : 1);
   }
   config.cpu_limit_us = static_cast<uint64_t>(options.cpu_seconds * 1e6);
   config.memory_bytes = options.memory_bytes;
@@ -237,8 +237,8 @@ void Zygote::AwaitReady() {
 }
 
 ProgramReport Zygote::Run(const ProgramRequest& request, const std::string& source) {
-  const int64_t deadline =
-      MonotonicMicros() + static_cast<int64_t>(request.wall_limit_us) + kAnswerGraceUs;
+  const int64_t longest_us = static_cast<int64_t>(request.wall_limit_us) * kWallWindowsMax;
+  const int64_t deadline = MonotonicMicros() + longest_us + kAnswerGraceUs;
   if (!SendWithin(control_.get(), &request, sizeof(request), deadline) ||
       !SendWithin(control_.get(), source.data(), source.size(), deadline)) {
     ThrowDead("taking a program");

@@ -1,4 +1,4 @@
-// The program's init, and what is taken from a program before it begins.
+// What is taken from a program before it begins.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "metrics/sandbox/guest/guest.h"
@@ -58,7 +56,7 @@ void Limit(SetupPage* setup, int resource, uint64_t value, const char* name) {
 }
 
 void SetLimits(const ZygoteConfig& config, SetupPage* setup) {
-  // Counts in ticks and may strike a little early; so the timer decides, this bounds the rest.
+  // The supervisor's clock decides; this one counts in ticks and bounds what it does not see.
   Limit(setup, RLIMIT_CPU, config.cpu_limit_us / 1000000 + 2, "RLIMIT_CPU");
   Limit(setup, RLIMIT_AS, config.memory_bytes, "RLIMIT_AS");
   Limit(setup, RLIMIT_FSIZE, config.tmpfs_bytes, "RLIMIT_FSIZE");
@@ -69,26 +67,6 @@ void SetLimits(const ZygoteConfig& config, SetupPage* setup) {
   Limit(setup, RLIMIT_MSGQUEUE, 0, "RLIMIT_MSGQUEUE");
   Limit(setup, RLIMIT_SIGPENDING, 64, "RLIMIT_SIGPENDING");
   if (config.task_limit != 0) Limit(setup, RLIMIT_NPROC, config.task_limit, "RLIMIT_NPROC");
-}
-
-/// Kills this process when it has used up its CPU time, to the nanosecond. Not inherited: a child
-/// has RLIMIT_CPU, and the tree's sum decides in the end.
-void StartCpuTimer(const ZygoteConfig& config, SetupPage* setup) {
-  sigevent event;
-  memset(&event, 0, sizeof(event));
-  event.sigev_notify = SIGEV_SIGNAL;
-  event.sigev_signo = SIGKILL;
-  int timer = 0;
-  if (syscall(SYS_timer_create, CLOCK_PROCESS_CPUTIME_ID, &event, &timer) != 0) {
-    FailSetup(setup, "timer_create(CLOCK_PROCESS_CPUTIME_ID)");
-  }
-  itimerspec when;
-  memset(&when, 0, sizeof(when));
-  when.it_value.tv_sec = static_cast<time_t>(config.cpu_limit_us / 1000000);
-  when.it_value.tv_nsec = static_cast<long>(config.cpu_limit_us % 1000000) * 1000;
-  if (syscall(SYS_timer_settime, timer, 0, &when, nullptr) != 0) {
-    FailSetup(setup, "timer_settime(CPU time)");
-  }
 }
 
 /// Straight system calls: libc's wrappers would signal threads that this process does not have.
@@ -121,58 +99,29 @@ void InstallFilter(const Zygote& zygote, SetupPage* setup) {
   if (zygote.config.filter_required) FailSetup(setup, "seccomp(SECCOMP_SET_MODE_FILTER)");
 }
 
-void DieWithParent(SetupPage* setup) {
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) FailSetup(setup, "PR_SET_PDEATHSIG");
-}
-
-/// Reaps until the program's process has ended; returns its status.
-int ReapUntil(pid_t program) {
-  for (;;) {
-    int status = 0;
-    const pid_t reaped = waitpid(-1, &status, __WALL);
-    if (reaped == program) return status;
-    if (reaped < 0 && errno != EINTR) return -1;
-  }
-}
-
-/// What the program and its init both lack. The init stays able to wait, and nothing else.
-void GiveUpPrivileges(const ZygoteConfig& config, SetupPage* setup) {
-  KeepNoDescriptors(setup);
-  if (config.namespaces) {
-    DropBoundingSet(setup);
-    BecomeProgramUser(config, setup);
-    DropCapabilities(setup);
-  }
-  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) FailSetup(setup, "PR_SET_DUMPABLE");
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) FailSetup(setup, "PR_SET_NO_NEW_PRIVS");
-  DieWithParent(setup);  // after the change of user, which clears it
-}
-
-/// The program's process: limits last but for the filter, which forbids setting up anything.
-[[noreturn]] void StartProgram(const Program& program) {
-  const Zygote& zygote = *program.zygote;
-  DieWithParent(program.setup);
-  if (setsid() < 0) FailSetup(program.setup, "setsid()");
-  SetLimits(zygote.config, program.setup);
-  StartCpuTimer(zygote.config, program.setup);
-  InstallFilter(zygote, program.setup);
-  RunProgram(program);
+void Forbid(SetupPage* setup, int option, unsigned long value, const char* name) {
+  if (prctl(option, value, 0, 0, 0) != 0) FailSetup(setup, name);
 }
 
 }  // namespace
 
-void RunInit(const Program& program) {
-  const ZygoteConfig& config = program.zygote->config;
-  if (setsid() < 0) FailSetup(program.setup, "setsid()");
-  signal(SIGINT, SIG_DFL);  // Python's handler would make pid 1 killable from within
+void StartProgram(const Program& program) {
+  const Zygote& zygote = *program.zygote;
+  SetupPage* setup = program.setup;
+  if (setsid() < 0) FailSetup(setup, "setsid()");
   EnterFreshFolder(program);
-  GiveUpPrivileges(config, program.setup);
-  const pid_t child = fork();
-  if (child < 0) FailSetup(program.setup, "fork(program)");
-  if (child == 0) StartProgram(program);
-  program.setup->wait_status = ReapUntil(child);
-  if (!config.namespaces) kill(-child, SIGKILL);
-  _exit(0);
+  KeepNoDescriptors(setup);
+  if (zygote.config.namespaces) {
+    DropBoundingSet(setup);
+    BecomeProgramUser(zygote.config, setup);
+    DropCapabilities(setup);
+  }
+  Forbid(setup, PR_SET_DUMPABLE, 0, "PR_SET_DUMPABLE");
+  Forbid(setup, PR_SET_NO_NEW_PRIVS, 1, "PR_SET_NO_NEW_PRIVS");
+  Forbid(setup, PR_SET_PDEATHSIG, SIGKILL, "PR_SET_PDEATHSIG");  // a change of user clears it
+  SetLimits(zygote.config, setup);
+  InstallFilter(zygote, setup);
+  RunProgram(program);
 }
 
 }  // namespace evald::guest

@@ -33,11 +33,10 @@ struct CompletionPage {
   char detail[sandbox::kDetailBytes];
 };
 
-/// Written by the program's init and, until the program begins, by its process. Shared.
+/// Written by the program's process until the program begins. Shared with the zygote.
 struct SetupPage {
   int32_t error_number;
   char step[sandbox::kStepBytes];
-  int32_t wait_status;
 };
 
 /// One program on its way.
@@ -52,10 +51,10 @@ struct Program {
 /// Notes a failed step with errno and ends this process.
 [[noreturn]] void FailSetup(SetupPage* setup, const char* step);
 
-/// The program's init: pid 1 of a fresh pid namespace. Sets up the one writable place, gives up all
-/// privileges, forks the program's process (which sets its limits and its filter), reaps all that
-/// is orphaned, and ends when the program's process has ended; with it everything in the namespace.
-[[noreturn]] void RunInit(const Program& program);
+/// The checklist of a program's process, which is the first of a fresh pid namespace: when it ends,
+/// whatever it has left behind ends too. Gives the process its one writable folder, takes
+/// everything else away, and runs the program.
+[[noreturn]] void StartProgram(const Program& program);
 
 /// Executes the source in this process' interpreter and records how it ended. Never returns.
 [[noreturn]] void RunProgram(const Program& program);

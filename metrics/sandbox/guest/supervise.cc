@@ -1,4 +1,4 @@
-// Starts a program's init in fresh namespaces, watches the clock and the runner, and counts.
+// Starts a program in fresh namespaces, watches the clocks and the runner, and counts.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +43,8 @@ bool RunnerHasGone() {
 }
 
 /// Without namespaces nothing dies by itself with this process.
-[[noreturn]] void EndZygote(const Zygote& zygote, int init_pidfd) {
-  syscall(SYS_pidfd_send_signal, init_pidfd, SIGKILL, nullptr, 0);
+[[noreturn]] void EndZygote(const Zygote& zygote, int pidfd) {
+  syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
   if (!zygote.config.namespaces) {
     uint64_t ignored = 0;
     EndDescendants(&ignored);
@@ -53,26 +53,57 @@ bool RunnerHasGone() {
   _exit(0);
 }
 
-/// Waits for the init to end; kills it, and so the whole tree, at the wall limit. Returns whether
-/// the limit was reached.
-bool WaitWithinWallLimit(const Zygote& zygote, int init_pidfd, uint64_t limit_us) {
-  const uint64_t deadline = NowMicros() + limit_us;
-  pollfd watched[2] = {{init_pidfd, POLLIN, 0}, {sandbox::kControlFd, POLLIN | POLLRDHUP, 0}};
+/// CPU time of the process `pid` so far, all its threads; 0 when it cannot be told.
+uint64_t ProcessCpuMicros(pid_t pid) {
+  clockid_t clock;
+  timespec used;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<uint64_t>(used.tv_sec) * 1000000 + static_cast<uint64_t>(used.tv_nsec) / 1000;
+}
+
+/// The wall limit, which is for programs that sleep (see kWallWindowsMax).
+class WallClock {
+ public:
+  explicit WallClock(uint64_t limit_us) : limit_us_(limit_us), deadline_(NowMicros() + limit_us) {}
+
+  /// Whether the limit is reached by a program that has used `cpu_us` so far.
+  bool Exceeded(uint64_t cpu_us) {
+    if (NowMicros() < deadline_) return false;
+    const bool awake = cpu_us - cpu_us_before_ >= limit_us_ / 100;
+    if (!awake || ++windows_ >= sandbox::kWallWindowsMax) return true;
+    cpu_us_before_ = cpu_us;
+    deadline_ += limit_us_;
+    return false;
+  }
+
+ private:
+  const uint64_t limit_us_;
+  uint64_t deadline_;
+  uint64_t cpu_us_before_ = 0;
+  uint32_t windows_ = 0;
+};
+
+/// Waits for the program's process to end; kills it, and so the whole tree, when it has used up its
+/// CPU time or the wall limit is reached. Returns whether it was the latter.
+bool WaitWithinLimits(const Zygote& zygote, pid_t pid, int pidfd, uint64_t wall_limit_us) {
+  constexpr long kTickNs = 50'000'000;
+  WallClock wall(wall_limit_us);
+  pollfd watched[2] = {{pidfd, POLLIN, 0}, {sandbox::kControlFd, POLLIN | POLLRDHUP, 0}};
+  bool wall_exceeded = false;
   for (;;) {
-    const uint64_t now = NowMicros();
-    if (now >= deadline) break;
-    const uint64_t left_us = deadline - now;
-    const timespec left = {static_cast<time_t>(left_us / 1000000),
-                           static_cast<long>(left_us % 1000000) * 1000};
-    const int ready = ppoll(watched, 2, &left, nullptr);
+    const uint64_t cpu_us = ProcessCpuMicros(pid);
+    wall_exceeded = wall.Exceeded(cpu_us);
+    if (wall_exceeded || cpu_us >= zygote.config.cpu_limit_us) break;
+    const timespec pause = {0, kTickNs};
+    const int ready = ppoll(watched, 2, &pause, nullptr);
     if (ready < 0 && errno != EINTR) break;
     if (ready <= 0) continue;
     if (watched[0].revents != 0) return false;
-    if (RunnerHasGone()) EndZygote(zygote, init_pidfd);
+    if (RunnerHasGone()) EndZygote(zygote, pidfd);
     watched[1].fd = -1;  // the next request came early: it waits
   }
-  syscall(SYS_pidfd_send_signal, init_pidfd, SIGKILL, nullptr, 0);
-  return true;
+  syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
+  return wall_exceeded;
 }
 
 void CopyCompletion(const Program& program, ProgramReport* report) {
@@ -83,7 +114,6 @@ void CopyCompletion(const Program& program, ProgramReport* report) {
   memcpy(report->detail, page.detail, report->detail_bytes);
   report->setup_errno = program.setup->error_number;
   memcpy(report->setup_step, program.setup->step, sizeof(report->setup_step));
-  report->wait_status = program.setup->wait_status;
 }
 
 int RemoveEntry(const char* path, const struct stat*, int, FTW*) {
@@ -111,25 +141,23 @@ void Supervise(Zygote& zygote, const Program& program, ProgramReport* report) {
       return;
     }
   }
-  program.setup->wait_status = -1;
   const uint64_t start = NowMicros();
   int pidfd = -1;
   PyOS_BeforeFork();
-  const pid_t init = static_cast<pid_t>(syscall(SYS_clone, flags, 0, &pidfd, 0, 0));
-  if (init == 0) RunInit(program);
+  const pid_t pid = static_cast<pid_t>(syscall(SYS_clone, flags, 0, &pidfd, 0, 0));
+  if (pid == 0) StartProgram(program);
   const int clone_errno = errno;
   PyOS_AfterFork_Parent();
-  if (init < 0) {
+  if (pid < 0) {
     report->setup_errno = clone_errno;
     strcpy(report->setup_step, "clone(a program's namespaces)");
     return;
   }
-  report->wall_exceeded = WaitWithinWallLimit(zygote, pidfd, program.request.wall_limit_us);
+  report->wall_exceeded = WaitWithinLimits(zygote, pid, pidfd, program.request.wall_limit_us);
   close(pidfd);
   rusage usage;
   memset(&usage, 0, sizeof(usage));
-  int init_status = 0;
-  while (wait4(init, &init_status, __WALL, &usage) < 0 && errno == EINTR) {
+  while (wait4(pid, &report->wait_status, __WALL, &usage) < 0 && errno == EINTR) {
   }
   report->cpu_us = CpuMicros(usage);
   if (!zygote.config.namespaces) {

@@ -16,6 +16,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 
 # What solutions of HumanEval and MBPP import; each costs a fork nothing once it is loaded.
 WARM = """abc array ast base64 bisect calendar cmath collections collections.abc contextlib copy
@@ -65,6 +66,7 @@ class ProgramStream(io.StringIO):
 def warm():
     for name in WARM:
         importlib.import_module(name)
+    tempfile.tempdir = "/tmp"  # found out by then in code_eval; the guard would forbid it
     # A fork reseeds `random` from the kernel; a score must not depend on that.
     os.register_at_fork(after_in_child=functools.partial(random.seed, 0))
 

@@ -1,0 +1,105 @@
+#include "tests/unit/sandbox/fixtures.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "evald/error.h"
+
+namespace evald::sandbox_test {
+
+namespace fs = std::filesystem;
+
+SandboxOptions ShortLimits(uint64_t marker) {
+  SandboxOptions options;
+  options.cpu_seconds = 1;
+  options.wall_seconds = 3;
+  options.memory_bytes = 256ull << 20;
+  options.output_bytes = marker;
+  return options;
+}
+
+std::vector<int> ProcessesOf(uint64_t marker) {
+  const std::string wanted = '\0' + std::to_string(marker) + '\0';
+  std::vector<int> pids;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
+    const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (line.find(wanted) != std::string::npos) pids.push_back(std::stoi(name));
+  }
+  return pids;
+}
+
+size_t AwaitProcesses(uint64_t marker, size_t count) {
+  size_t found = 0;
+  for (int i = 0; i < 100; ++i) {
+    found = ProcessesOf(marker).size();
+    if (found == count) break;
+    usleep(50'000);
+  }
+  return found;
+}
+
+std::string HostTraces() {
+  std::stringstream traces;
+  traces << std::ifstream("/proc/self/mountinfo").rdbuf();
+  for (const auto& entry : fs::directory_iterator("/tmp")) {
+    if (entry.path().filename().string().starts_with("evald-program-")) traces << entry.path();
+  }
+  return traces.str();
+}
+
+ProgramOutcome RunOnce(const SandboxOptions& options, const std::string& source) {
+  return MakeCodeRunner(options)->Run(source);
+}
+
+int InChild(const std::function<int()>& body) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (const std::exception& error) {
+      fprintf(stderr, "in the child: %s\n", error.what());
+    }
+    _exit(status);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+fs::path DataFolder() {
+  if (const char* folder = std::getenv("EVALD_DATA_DIR")) return folder;
+  return fs::path(EVALD_SOURCE_DIR) / ".." / "shared" / "data";
+}
+
+std::string ReadGzip(const fs::path& path) {
+  gzFile file = gzopen(path.c_str(), "rb");
+  std::string text;
+  char chunk[65536];
+  int got = 0;
+  while (file != nullptr && (got = gzread(file, chunk, sizeof(chunk))) > 0) {
+    text.append(chunk, static_cast<size_t>(got));
+  }
+  if (file != nullptr) gzclose(file);
+  return text;
+}
+
+void Isolated::SetUp() {
+  try {
+    runner_ = MakeCodeRunner(options_);
+  } catch (const Error& error) {
+    GTEST_SKIP() << "this host cannot isolate: " << error.what();
+  }
+}
+
+}  // namespace evald::sandbox_test

