@@ -21,14 +21,14 @@ struct TaskRequest {
   std::optional<int64_t> limit_total;  ///< first documents, spread evenly over a group's leaf tasks
   std::optional<int> num_fewshot;
   std::optional<int> repeats;
-  Json generation_kwargs;              ///< merged over the task's own; null: nothing
+  Json generation_kwargs;  ///< merged over the task's own; null: nothing
 };
 
 /// One line of `evald tasks`.
 struct TaskListing {
   std::string name;
-  std::string kind;    ///< task, group or tag
-  std::string source;  ///< "built in", or the file
+  std::string kind;     ///< task, group or tag
+  std::string source;   ///< "built in", or the file
   std::string summary;  ///< output type and few-shot count, or a group's members
 };
 
@@ -40,8 +40,8 @@ struct LeafTask {
 };
 
 struct ResolvedTasks {
-  std::vector<LeafTask> leaves;          ///< in the harness's order, each once
-  std::vector<GroupDefinition> groups;   ///< parents before children
+  std::vector<LeafTask> leaves;         ///< in the harness's order, each once
+  std::vector<GroupDefinition> groups;  ///< parents before children
 };
 
 struct PrepareOptions {

@@ -1,0 +1,112 @@
+#include "datasets/functions.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+using SamplesFunction = std::vector<Json> (*)();
+using ProcessFunction = std::vector<Json> (*)(std::vector<Json>);
+using OneDocFunction = Json (*)(const Json&);
+
+// Three of the "prompt" rows of MBPP, as lm_eval/tasks/mbpp/utils.py (0.4.13) lists them.
+std::vector<Json> MbppSamples() {
+  return {
+      {{"task_id", 2},
+       {"text", "Write a function to find the similar elements from the given two tuple lists."},
+       {"code",
+        "def similar_elements(test_tup1, test_tup2):\r\n  res = tuple(set(test_tup1) & "
+        "set(test_tup2))\r\n  return (res) "},
+       {"test_list",
+        {"assert similar_elements((3, 4, 5, 6),(5, 7, 4, 10)) == (4, 5)",
+         "assert similar_elements((1, 2, 3, 4),(5, 4, 3, 7)) == (3, 4)",
+         "assert similar_elements((11, 12, 14, 13),(17, 15, 14, 13)) == (13, 14)"}},
+       {"is_fewshot", true}},
+      {{"task_id", 3},
+       {"text", "Write a python function to identify non-prime numbers."},
+       {"code",
+        "import math\r\ndef is_not_prime(n):\r\n    result = False\r\n    for i in "
+        "range(2,int(math.sqrt(n)) + 1):\r\n        if n % i == 0:\r\n            result = "
+        "True\r\n    return result"},
+       {"test_list",
+        {"assert is_not_prime(2) == False", "assert is_not_prime(10) == True",
+         "assert is_not_prime(35) == True"}},
+       {"is_fewshot", true}},
+      {{"task_id", 4},
+       {"text",
+        "Write a function to find the largest integers from a given list of numbers using heap "
+        "queue algorithm."},
+       {"code",
+        "import heapq as hq\r\ndef heap_queue_largest(nums,n):\r\n  largest_nums = hq.nlargest(n, "
+        "nums)\r\n  return largest_nums"},
+       {"test_list",
+        {"assert heap_queue_largest( [25, 35, 22, 85, 14, 65, 75, 22, 58],3)==[85, 75, 65] ",
+         "assert heap_queue_largest( [25, 35, 22, 85, 14, 65, 75, 22, 58],2)==[85, 75] ",
+         "assert heap_queue_largest( [25, 35, 22, 85, 14, 65, 75, 22, 58],5)==[85, 75, 65, 58, "
+         "35]"}},
+       {"is_fewshot", true}},
+  };
+}
+
+const std::map<std::string, SamplesFunction>& SamplesFunctions() {
+  static const std::map<std::string, SamplesFunction> kAll = {
+      {"mbpp/utils.list_fewshot_samples", MbppSamples},
+  };
+  return kAll;
+}
+
+// The built-in tasks need none so far; a task that names one is refused.
+const std::map<std::string, ProcessFunction>& ProcessFunctions() {
+  static const std::map<std::string, ProcessFunction> kAll;
+  return kAll;
+}
+
+const std::map<std::string, OneDocFunction>& DocFunctions() {
+  static const std::map<std::string, OneDocFunction> kAll;
+  return kAll;
+}
+
+template <typename Function>
+Function Find(const std::map<std::string, Function>& known, const std::string& name,
+              const std::string& where, const char* use) {
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& item : known) names.push_back(item.first);
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: the function '{}' is not implemented{}", where, name,
+                          Suggestion(name, names)),
+              fmt::format("known for {}: {}", use, names.empty() ? "none" : Join(names, ", ")));
+}
+
+}  // namespace
+
+void CheckSamplesFunction(const std::string& name, const std::string& where) {
+  Find(SamplesFunctions(), name, where, "fewshot_config.samples");
+}
+void CheckProcessDocsFunction(const std::string& name, const std::string& where) {
+  Find(ProcessFunctions(), name, where, "process_docs");
+}
+void CheckDocFunction(const std::string& name, const std::string& where) {
+  Find(DocFunctions(), name, where, "doc_to_text, doc_to_target and doc_to_choice");
+}
+
+std::vector<Json> FewshotSamples(const std::string& name, const std::string& where) {
+  return Find(SamplesFunctions(), name, where, "fewshot_config.samples")();
+}
+
+std::vector<Json> ProcessDocs(const std::string& name, std::vector<Json> docs,
+                              const std::string& where) {
+  return Find(ProcessFunctions(), name, where, "process_docs")(std::move(docs));
+}
+
+Json DocFunction(const std::string& name, const Json& doc, const std::string& where) {
+  return Find(DocFunctions(), name, where, "doc_to_text, doc_to_target and doc_to_choice")(doc);
+}
+
+}  // namespace evald

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "datasets/task_config.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+[[noreturn]] void Fail(const std::string& where, const std::string& message) {
+  throw Error(ErrorKind::kInput, where + ": " + message);
+}
+
+double Number(const Json& value, const std::string& key, const std::string& where) {
+  if (value.is_number()) return value.get<double>();
+  Fail(where, fmt::format("generation_kwargs.{} is {}, expected a number", key, value.dump()));
+}
+
+int Integer(const Json& value, const std::string& key, const std::string& where, int64_t least) {
+  if (value.is_number_integer() && value.get<int64_t>() >= least &&
+      value.get<int64_t>() <= INT32_MAX) {
+    return value.get<int>();
+  }
+  Fail(where, fmt::format("generation_kwargs.{} is {}, expected an integer of at least {}", key,
+                          value.dump(), least));
+}
+
+std::vector<std::string> Until(const Json& value, const std::string& where) {
+  std::vector<std::string> until;
+  if (value.is_null()) return until;
+  for (const Json& stop : value.is_array() ? value : Json::array({value})) {
+    if (!stop.is_string()) Fail(where, "generation_kwargs.until is not text or a list of texts");
+    // The harness passes over empty stop strings.
+    if (!stop.get_ref<const std::string&>().empty()) until.push_back(stop.get<std::string>());
+  }
+  return until;
+}
+
+}  // namespace
+
+SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where) {
+  static const std::vector<std::string> kLengthKeys = {"max_gen_toks", "max_new_tokens",
+                                                       "max_tokens", "max_completion_tokens"};
+  SamplingParams params;
+  std::optional<bool> do_sample;
+  std::optional<double> temperature;
+  for (const auto& item : kwargs.items()) {
+    const std::string& key = item.key();
+    const Json& value = item.value();
+    if (key == "until") {
+      params.until = Until(value, where);
+    } else if (key == "do_sample") {
+      if (!value.is_boolean()) Fail(where, "generation_kwargs.do_sample is not true or false");
+      do_sample = value.get<bool>();
+    } else if (key == "temperature") {
+      temperature = Number(value, key, where);
+    } else if (key == "top_p") {
+      params.top_p = Number(value, key, where);
+    } else if (key == "top_k") {
+      params.top_k = Integer(value, key, where, 0);
+    } else if (std::find(kLengthKeys.begin(), kLengthKeys.end(), key) == kLengthKeys.end()) {
+      std::vector<std::string> known = kLengthKeys;
+      known.insert(known.end(), {"until", "do_sample", "temperature", "top_p", "top_k"});
+      Fail(where,
+           fmt::format("generation_kwargs.{} is not supported{}", key, Suggestion(key, known)));
+    }
+  }
+  for (const std::string& key : kLengthKeys) {
+    if (!kwargs.contains(key) || kwargs.at(key).is_null()) continue;
+    params.max_gen_toks = Integer(kwargs.at(key), key, where, 1);
+    break;
+  }
+  params.do_sample = do_sample.value_or(temperature.value_or(0.0) > 0.0);
+  params.temperature = params.do_sample ? temperature.value_or(1.0) : 0.0;
+  if (params.do_sample && params.temperature <= 0.0) {
+    Fail(where, "generation_kwargs asks for sampling (do_sample) at a temperature of 0");
+  }
+  if (params.top_p <= 0 || params.top_p > 1)
+    Fail(where, "generation_kwargs.top_p is not in (0, 1]");
+  return params;
+}
+
+}  // namespace evald

@@ -1,0 +1,271 @@
+#include "datasets/group_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "datasets/leaf_task.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr int kDepthMax = 20;
+constexpr size_t kLeavesMax = 20'000;
+
+const std::vector<std::string> kGroupKeys = {"group", "group_alias", "task",
+                                             "aggregate_metric_list", "metadata"};
+
+bool IsGroupKey(const std::string& key) {
+  return std::find(kGroupKeys.begin(), kGroupKeys.end(), key) != kGroupKeys.end();
+}
+
+[[noreturn]] void Fail(const std::string& where, const std::string& message) {
+  throw Error(ErrorKind::kInput, where + ": " + message);
+}
+
+std::vector<std::string> FilterList(const Json& value, const std::string& where) {
+  std::vector<std::string> filters;
+  if (value.is_null()) return filters;
+  for (const Json& filter : value.is_array() ? value : Json::array({value})) {
+    if (!filter.is_string()) Fail(where, "filter_list is a list of names");
+    filters.push_back(filter.get<std::string>());
+  }
+  return filters;
+}
+
+// AggMetricConfig. Without filter_list, the filters are those that the tasks have: an empty list.
+GroupMetric ReadGroupMetric(const Json& value, const std::string& where) {
+  static const std::vector<std::string> kKeys = {"metric", "filter_list", "aggregation",
+                                                 "weight_by_size"};
+  if (!value.is_object()) Fail(where, "an entry of aggregate_metric_list is a mapping");
+  for (const auto& item : value.items()) {
+    if (std::find(kKeys.begin(), kKeys.end(), item.key()) == kKeys.end()) {
+      Fail(where, fmt::format("an entry of aggregate_metric_list has no key '{}'{}", item.key(),
+                              Suggestion(item.key(), kKeys)));
+    }
+  }
+  GroupMetric metric;
+  if (!value.contains("metric") || !value.at("metric").is_string()) {
+    Fail(where, "an entry of aggregate_metric_list has no metric");
+  }
+  metric.metric = value.at("metric").get<std::string>();
+  metric.filters = FilterList(value.value("filter_list", Json()), where);
+  const Json aggregation = value.value("aggregation", Json("mean"));
+  if (aggregation != "mean") Fail(where, "a group aggregates by 'mean' only");
+  const Json weight = value.value("weight_by_size", Json(true));
+  if (!weight.is_boolean()) Fail(where, "weight_by_size is not true or false");
+  metric.weight_by_size = weight.get<bool>();
+  return metric;
+}
+
+GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, const Json& value,
+                          const std::string& pointer) {
+  GroupDefinition group;
+  group.name = name;
+  const Json alias = value.value("group_alias", Json());
+  if (!alias.is_null() && !alias.is_string()) {
+    Fail(yaml.Where(pointer + "/group_alias"), "group_alias is not text");
+  }
+  group.alias = alias.is_string() ? alias.get<std::string>() : name;
+  const Json metadata = value.value("metadata", Json());
+  if (metadata.is_object()) group.version = metadata.value("version", Json());
+  Json metrics = value.value("aggregate_metric_list", Json());
+  if (metrics.is_object()) metrics = Json::array({metrics});
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const std::string at = pointer + "/aggregate_metric_list/" + std::to_string(i);
+    group.metrics.push_back(ReadGroupMetric(metrics[i], yaml.Where(at)));
+  }
+  return group;
+}
+
+}  // namespace
+
+void GroupBuilder::Add(const TaskRequest& request) {
+  const std::string where = request.where.empty() ? "" : request.where + ": ";
+  const TaskEntry* entry = index_.Find(request.name);
+  if (entry == nullptr) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}there is no task, group or tag '{}'{}", where, request.name,
+                            Suggestion(request.name, index_.Names())),
+                "`evald tasks` lists them");
+  }
+  if (request.limit && request.limit_total) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}'{}' has both limit and limit_total", where, request.name));
+  }
+  Overrides overrides;
+  const auto set = [&](const char* key, const Json& value) {
+    overrides.values[key] = value;
+    overrides.where[std::string("/") + key] = request.where;
+  };
+  if (request.num_fewshot) set("num_fewshot", *request.num_fewshot);
+  if (request.repeats) set("repeats", *request.repeats);
+  if (!request.generation_kwargs.is_null()) set("generation_kwargs", request.generation_kwargs);
+  asking_ = request.name;
+  const size_t first = out_.leaves.size();
+  try {
+    Build(*entry, overrides);
+  } catch (Error& error) {
+    if (!request.where.empty())
+      error.AddContext(fmt::format("{}: '{}'", request.where, request.name));
+    throw;
+  }
+  SpreadLimit(request, first);
+}
+
+// The first leaves get one document more when the total does not divide.
+void GroupBuilder::SpreadLimit(const TaskRequest& request, size_t first) {
+  const auto leaves = static_cast<int64_t>(out_.leaves.size() - first);
+  for (int64_t i = 0; i < leaves; ++i) {
+    std::optional<int64_t> limit = request.limit;
+    if (request.limit_total) {
+      limit = *request.limit_total / leaves + (i < *request.limit_total % leaves ? 1 : 0);
+    }
+    if (!limit) continue;
+    LeafTask& leaf = out_.leaves[first + static_cast<size_t>(i)];
+    if (*limit < 1) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: a limit of {} leaves no document of task '{}'", request.where,
+                              *limit, leaf.name));
+    }
+    auto state = std::make_shared<LeafTask::State>(*leaf.state);
+    state->limit = limit;
+    leaf.state = std::move(state);
+  }
+}
+
+std::string GroupBuilder::Build(const TaskEntry& entry, const Overrides& overrides) {
+  if (entry.kind == EntryKind::kGroup) {
+    return BuildGroup(entry.name, entry.yaml, entry.yaml.value, "", entry.path, overrides);
+  }
+  if (entry.kind == EntryKind::kTask) return BuildTask(entry.yaml, entry.path, overrides);
+  for (const std::string& name : entry.tagged) {
+    if (const TaskEntry* tagged = index_.Find(name)) {
+      BuildTask(tagged->yaml, tagged->path, overrides);
+    }
+  }
+  return entry.name;
+}
+
+std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& path,
+                                    const Overrides& overrides) {
+  YamlMapping merged = yaml;
+  for (const auto& item : overrides.values.items()) {
+    if (item.key() == "generation_kwargs" && item.value().is_object() &&
+        merged.value.value("generation_kwargs", Json()).is_object()) {
+      merged.value["generation_kwargs"].update(item.value());
+    } else {
+      merged.value[item.key()] = item.value();
+    }
+  }
+  for (const auto& [pointer, where] : overrides.where) merged.where[pointer] = where;
+  for (const char* key : {"tag", "group", "task_list"}) merged.value.erase(key);
+  auto state = std::make_shared<LeafTask::State>();
+  state->config = ParseTaskConfig(merged, path);
+  const std::string name = state->config.name;
+  const auto [asked, added] = asked_by_.emplace(name, asking_);
+  if (!added) {
+    if (asked->second == asking_) return name;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the task '{}' is asked for twice, by '{}' and by '{}'", name,
+                            asked->second, asking_));
+  }
+  if (out_.leaves.size() >= kLeavesMax) {
+    throw Error(ErrorKind::kUsage, fmt::format("more than {} tasks are asked for", kLeavesMax));
+  }
+  out_.leaves.push_back({name, std::move(state)});
+  return name;
+}
+
+std::string GroupBuilder::BuildGroup(const std::string& name, const YamlMapping& yaml,
+                                     const Json& value, const std::string& pointer,
+                                     const std::string& path, const Overrides& overrides) {
+  if (++depth_ > kDepthMax) {
+    Fail(yaml.Where(pointer + "/group"), fmt::format("the group '{}' holds itself", name));
+  }
+  GroupDefinition group = ReadGroup(name, yaml, value, pointer);
+  Overrides inner;
+  for (const auto& item : value.items()) {
+    const std::string& key = item.key();
+    if (IsGroupKey(key) || key == "tag") continue;
+    const auto& known = TaskKeys();
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      std::vector<std::string> all = kGroupKeys;
+      all.insert(all.end(), known.begin(), known.end());
+      Fail(yaml.Where(pointer + "/" + key),
+           fmt::format("a group has no key '{}'{}", key, Suggestion(key, all)));
+    }
+    inner.values[key] = item.value();
+    inner.where["/" + key] = yaml.Where(pointer + "/" + key);
+  }
+  for (const auto& item : overrides.values.items()) inner.values[item.key()] = item.value();
+  for (const auto& [at, where] : overrides.where) inner.where[at] = where;
+  const size_t position = out_.groups.size();
+  const bool fresh = groups_.insert(name).second;
+  if (fresh) out_.groups.push_back(group);
+  const Json members = value.value("task", Json::array());
+  if (!members.is_array()) Fail(yaml.Where(pointer + "/task"), "the task of a group is a list");
+  for (size_t i = 0; i < members.size(); ++i) {
+    BuildMember(yaml, members[i], pointer + "/task/" + std::to_string(i), name, path, inner,
+                &group.children);
+  }
+  if (fresh) out_.groups[position].children = group.children;
+  --depth_;
+  return name;
+}
+
+std::vector<std::string> GroupBuilder::BuildEntryAsMember(const TaskEntry& entry,
+                                                          const Overrides& overrides) {
+  if (entry.kind != EntryKind::kTag) return {Build(entry, overrides)};
+  std::vector<std::string> names;
+  for (const std::string& name : entry.tagged) {
+    if (const TaskEntry* tagged = index_.Find(name)) {
+      names.push_back(BuildTask(tagged->yaml, tagged->path, overrides));
+    }
+  }
+  return names;
+}
+
+void GroupBuilder::BuildMember(const YamlMapping& yaml, const Json& member,
+                               const std::string& pointer, const std::string& group,
+                               const std::string& path, const Overrides& overrides,
+                               std::vector<std::string>* children) {
+  const std::string where = yaml.Where(pointer);
+  const bool named = member.is_object() && (member.contains("task") || member.contains("group"));
+  if (!member.is_string() && !named) {
+    Fail(where, "a member of a group is a name, or a mapping with 'task' or 'group'");
+  }
+  const bool inline_group = member.is_object() && member.contains("group");
+  const Json& name_value = member.is_string() ? member : member.at(inline_group ? "group" : "task");
+  if (!name_value.is_string()) Fail(where, "the name of a member of a group is text");
+  const auto name = name_value.get<std::string>();
+  const TaskEntry* entry = index_.Find(name);
+  if (inline_group && entry == nullptr) {
+    children->push_back(BuildGroup(group + "::" + name, yaml, member, pointer, path, overrides));
+    return;
+  }
+  Overrides own = overrides;
+  if (member.is_object()) {
+    for (const auto& item : member.items()) {
+      if (item.key() == "group" || item.key() == "task") continue;
+      own.values[item.key()] = item.value();
+      own.where["/" + item.key()] = yaml.Where(pointer + "/" + item.key());
+    }
+  }
+  if (entry != nullptr) {
+    for (const std::string& child : BuildEntryAsMember(*entry, own)) children->push_back(child);
+    return;
+  }
+  if (member.is_string() && !own.values.contains("dataset_path")) {
+    Fail(where, fmt::format("the group '{}' names '{}', which is not known{}", group, name,
+                            Suggestion(name, index_.Names())));
+  }
+  YamlMapping task;
+  task.value["task"] = group + "::" + name;
+  task.where["/task"] = where;
+  children->push_back(BuildTask(task, path, own));
+}
+
+}  // namespace evald

@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "datasets/documents.h"
+#include "datasets/functions.h"
+#include "datasets/leaf_task.h"
+#include "datasets/prompts.h"
+#include "datasets/sources.h"
+#include "datasets/task_set.h"
+#include "evald/error.h"
+#include "prepared/prepared_task.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+/// Changes when equal task files and data give other requests than before.
+constexpr int kFormatVersion = 1;
+
+std::string HashFile(const fs::path& path) {
+  const MappedFile file(path);
+  return HashHex(file.view());
+}
+
+// One leaf task with its data.
+class Preparation {
+ public:
+  Preparation(const LeafTask& task, const PrepareOptions& options)
+      : state_(*task.state), config_(task.state->config), options_(options) {
+    eval_split_ = config_.test_split.empty() ? config_.validation_split : config_.test_split;
+    CheckFunctions();
+    Locate("eval", eval_split_, &eval_files_);
+    if (config_.num_fewshot > 0 && !UsesSamples()) {
+      fewshot_split_ = FewshotSplit();
+      Locate("fewshot", fewshot_split_, &fewshot_files_);
+    }
+  }
+
+  // The content key: everything that decides the requests.
+  std::string Key() const {
+    Json config = config_.dump;
+    if (config.contains("metadata") && config["metadata"].is_object()) {
+      config["metadata"].erase("config_source");
+    }
+    Json content = {{"format", kFormatVersion},
+                    {"config", std::move(config)},
+                    {"files", Json::array()},
+                    {"fewshot_seed", options_.fewshot_seed},
+                    {"limit", Limit()}};
+    for (const Json& file : files_) {
+      Json entry = file;
+      entry.erase("file");
+      content["files"].push_back(std::move(entry));
+    }
+    return HashHex(content.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+
+  TaskDefinition Describe() {
+    LoadDocuments();
+    PromptBuilder builder(config_, documents_.columns, Documents{}, options_.fewshot_seed,
+                          documents_.rows.front());
+    return Define(builder);
+  }
+
+  fs::path Prepare() {
+    const fs::path folder = options_.cache_dir / "prepared" / Key();
+    std::error_code ignored;
+    if (fs::is_regular_file(folder / "task.json", ignored)) return folder;
+    LoadDocuments();
+    PromptBuilder builder = AtDocument(0, [&] {
+      return PromptBuilder(config_, documents_.columns, LoadFewshot(), options_.fewshot_seed,
+                           documents_.rows.front());
+    });
+    PreparedTaskWriter writer(folder, ToJson(Define(builder)));
+    for (int64_t i = 0; i < Effective(); ++i) {
+      CheckCancelled();
+      std::vector<Request> requests;
+      const PreparedDocument document = AtDocument(static_cast<size_t>(i), [&] {
+        return builder.Build(i, documents_.rows[static_cast<size_t>(i)], &requests);
+      });
+      writer.Add(document, requests);
+    }
+    writer.Finish();
+    return folder;
+  }
+
+ private:
+  bool UsesSamples() const {
+    return config_.fewshot.split.is_null() && !config_.fewshot.samples.is_null();
+  }
+
+  std::string FewshotSplit() const {
+    if (config_.fewshot.split.is_string()) return config_.fewshot.split.get<std::string>();
+    if (!config_.training_split.empty()) return config_.training_split;
+    return config_.validation_split.empty() ? config_.test_split : config_.validation_split;
+  }
+
+  // Fails before any data is read.
+  void CheckFunctions() const {
+    std::string name;
+    if (!config_.process_docs.empty())
+      CheckProcessDocsFunction(config_.process_docs, config_.where);
+    if (IsFunction(config_.fewshot.samples, &name)) CheckSamplesFunction(name, config_.where);
+    for (const Json* field : {&config_.doc_to_text, &config_.doc_to_target, &config_.doc_to_choice,
+                              &config_.fewshot.doc_to_text, &config_.fewshot.doc_to_target,
+                              &config_.fewshot.doc_to_choice}) {
+      if (IsFunction(*field, &name)) CheckDocFunction(name, config_.where);
+    }
+  }
+
+  void Locate(const char* use, const std::string& split, SplitFiles* out) {
+    *out = FindSplit(config_, split, options_.data_dir);
+    for (const fs::path& file : out->files) {
+      Json entry = {
+          {"use", use}, {"split", split}, {"file", file.string()}, {"hash", HashFile(file)}};
+      if (out->range) {
+        entry["rows"] = {
+            {"field", out->range->field}, {"from", out->range->from}, {"to", out->range->to}};
+      }
+      files_.push_back(std::move(entry));
+    }
+  }
+
+  void CheckCancelled() const {
+    if (options_.cancel != nullptr && options_.cancel->load()) {
+      throw Error(ErrorKind::kInfrastructure, "preparing the tasks was cancelled");
+    }
+  }
+
+  void LoadDocuments() {
+    documents_ = ReadSplit(eval_files_, options_.cancel);
+    if (!config_.process_docs.empty()) {
+      documents_.rows =
+          ProcessDocs(config_.process_docs, std::move(documents_.rows), config_.where);
+      documents_.where.resize(documents_.rows.size(), config_.where);
+    }
+  }
+
+  Documents LoadFewshot() const {
+    Documents out;
+    if (config_.num_fewshot == 0) return out;
+    if (!UsesSamples()) {
+      out = ReadSplit(fewshot_files_, options_.cancel);
+      std::string function;
+      if (IsFunction(config_.fewshot.process_docs, &function)) {
+        out.rows = ProcessDocs(function, std::move(out.rows), config_.where);
+        out.where.resize(out.rows.size(), config_.where);
+      }
+      return out;
+    }
+    std::string function;
+    out.rows = IsFunction(config_.fewshot.samples, &function)
+                   ? FewshotSamples(function, config_.where)
+                   : config_.fewshot.samples.get<std::vector<Json>>();
+    for (size_t i = 0; i < out.rows.size(); ++i) {
+      out.where.push_back(fmt::format("fewshot_config.samples[{}]", i));
+      for (const auto& item : out.rows[i].items()) {
+        if (std::find(out.columns.begin(), out.columns.end(), item.key()) == out.columns.end()) {
+          out.columns.push_back(item.key());
+        }
+      }
+    }
+    return out;
+  }
+
+  // Puts the place of a document in front of errors.
+  template <typename Work>
+  auto AtDocument(size_t i, Work work) -> decltype(work()) {
+    try {
+      return work();
+    } catch (Error& error) {
+      error.AddContext(fmt::format("{}: task '{}'", documents_.where[i], config_.name));
+      throw;
+    }
+  }
+
+  Json Limit() const { return state_.limit ? Json(*state_.limit) : Json(); }
+
+  int64_t Effective() const {
+    const auto all = static_cast<int64_t>(documents_.rows.size());
+    return state_.limit ? std::min(*state_.limit, all) : all;
+  }
+
+  TaskDefinition Define(const PromptBuilder& builder) const {
+    TaskDefinition task;
+    task.name = config_.name;
+    task.alias = config_.alias;
+    task.version = config_.version;
+    task.output_type = config_.output_type;
+    task.repeats = config_.repeats;
+    task.num_fewshot = config_.num_fewshot;
+    task.unsafe_code = config_.unsafe_code;
+    task.multiple_target = builder.multiple_target();
+    task.multiple_input = builder.multiple_input();
+    task.process_results = config_.process_results;
+    task.metrics = config_.metrics;
+    task.filters = config_.filters;
+    task.original_documents = static_cast<int64_t>(documents_.rows.size());
+    task.effective_documents = Effective();
+    task.config = config_.dump;
+    task.sources = {{"key", Key()},
+                    {"format", kFormatVersion},
+                    {"files", files_},
+                    {"fewshot_seed", options_.fewshot_seed},
+                    {"limit", Limit()}};
+    return task;
+  }
+
+  const LeafTask::State& state_;
+  const TaskConfig& config_;
+  const PrepareOptions& options_;
+  std::string eval_split_;
+  std::string fewshot_split_;
+  SplitFiles eval_files_;
+  SplitFiles fewshot_files_;
+  Json files_ = Json::array();
+  Documents documents_;
+};
+
+}  // namespace
+
+TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options) {
+  return Preparation(task, options).Describe();
+}
+
+fs::path PrepareTask(const LeafTask& task, const PrepareOptions& options) {
+  return Preparation(task, options).Prepare();
+}
+
+}  // namespace evald

@@ -1,0 +1,253 @@
+#include "datasets/prompts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evald/error.h"
+#include "jinja/python_value.h"
+
+namespace evald {
+namespace {
+
+// maybe_delimit of lm_eval/api/utils.py: a space between, unless white space is there already.
+std::string JoinWithSpace(const std::string& prefix, const std::string& suffix) {
+  if (prefix.empty() || suffix.empty()) return prefix + suffix;
+  const bool spaced = jinja::EndsWithSpace(prefix) || jinja::StartsWithSpace(suffix);
+  return prefix + (spaced ? "" : " ") + suffix;
+}
+
+std::string JoinMessages(const std::vector<PromptMessage>& messages) {
+  std::string text;
+  for (const PromptMessage& message : messages) text += message.content + message.delimiter;
+  return text;
+}
+
+bool IsLabel(const Json& value) { return value.is_number_integer() || value.is_boolean(); }
+
+int64_t LabelOf(const Json& value) {
+  return value.is_boolean() ? static_cast<int64_t>(value.get<bool>()) : value.get<int64_t>();
+}
+
+}  // namespace
+
+struct PromptBuilder::Turn {
+  std::string question;
+  const Json* answer = nullptr;
+  const std::vector<std::string>* choices = nullptr;
+  std::string gen_prefix;
+  std::string target_delimiter;
+  std::string fewshot_delimiter;
+};
+
+PromptBuilder::PromptBuilder(const TaskConfig& config, const std::vector<std::string>& columns,
+                             Documents fewshot, uint64_t seed, const Json& first)
+    : config_(config),
+      fewshot_(std::move(fewshot)),
+      text_(config.doc_to_text, {columns.begin(), columns.end()}, "doc_to_text", config.where),
+      target_(config.doc_to_target, {columns.begin(), columns.end()}, "doc_to_target",
+              config.where),
+      choice_(config.doc_to_choice, {columns.begin(), columns.end()}, "doc_to_choice",
+              config.where),
+      gen_prefix_(config.gen_prefix, {columns.begin(), columns.end()}, "gen_prefix", config.where),
+      description_(config.description, {columns.begin(), columns.end()}, "description",
+                   config.where),
+      fewshot_text_(config.fewshot.doc_to_text, {columns.begin(), columns.end()},
+                    "fewshot_config.doc_to_text", config.where),
+      fewshot_target_(config.fewshot.doc_to_target, {columns.begin(), columns.end()},
+                      "fewshot_config.doc_to_target", config.where),
+      fewshot_choice_(config.fewshot.doc_to_choice, {columns.begin(), columns.end()},
+                      "fewshot_config.doc_to_choice", config.where),
+      fewshot_gen_prefix_(config.fewshot.gen_prefix,
+                          {fewshot_.columns.begin(), fewshot_.columns.end()},
+                          "fewshot_config.gen_prefix", config.where),
+      sampler_(config.fewshot.sampler, fewshot_.rows, static_cast<int64_t>(seed), config.where) {
+  const Json test_split = config.test_split.empty() ? Json() : Json(config.test_split);
+  excludes_self_ = config.fewshot.split == test_split;
+  const bool has_choices = !choice_.IsNull();
+  multiple_target_ = target_.Target(first, has_choices).is_array();
+  multiple_input_ =
+      has_choices && IsLabel(text_.Text(first, true)) && !choice_.Choices(first).empty();
+}
+
+void PromptBuilder::Fail(const std::string& message) const {
+  throw Error(ErrorKind::kInput, fmt::format("the task at {}: {}", config_.where, message));
+}
+
+std::string PromptBuilder::Prefix(const DocField& field, const Json& doc) const {
+  if (field.IsNull()) return "";
+  const Json value = field.Raw(doc);
+  if (!value.is_string()) Fail("gen_prefix is not text");
+  return value.get<std::string>();
+}
+
+std::string PromptBuilder::AnswerText(const Json& answer,
+                                      const std::vector<std::string>* choices) const {
+  if (choices != nullptr && !choices->empty() && IsLabel(answer)) {
+    const auto size = static_cast<int64_t>(choices->size());
+    const int64_t at = LabelOf(answer) < 0 ? LabelOf(answer) + size : LabelOf(answer);
+    if (at < 0 || at >= size) {
+      Fail(fmt::format("the target {} is no index of the {} choices", LabelOf(answer), size));
+    }
+    return (*choices)[static_cast<size_t>(at)];
+  }
+  if (answer.is_array() && answer.empty()) Fail("the target is an empty list");
+  const Json& text = answer.is_array() ? answer[0] : answer;
+  if (!text.is_string()) {
+    Fail(fmt::format("the target {} of a few-shot example is not text", jinja::PythonRepr(text)));
+  }
+  return text.get<std::string>();
+}
+
+// ConfigurableTask.build_qa_turn.
+void PromptBuilder::AddTurn(const Turn& turn, std::vector<PromptMessage>* messages) const {
+  const bool has_answer = turn.answer != nullptr && !turn.answer->is_null() && *turn.answer != "";
+  const std::string& prefix = turn.gen_prefix;
+  const bool touches_prefix = !prefix.empty() && !turn.question.empty() &&
+                              !jinja::EndsWithSpace(turn.question) &&
+                              !jinja::StartsWithSpace(prefix);
+  const bool delimits = prefix.empty() ? has_answer : touches_prefix;
+  messages->push_back({"user", turn.question, delimits ? turn.target_delimiter : ""});
+  if (has_answer) {
+    messages->push_back({"assistant", JoinWithSpace(prefix, AnswerText(*turn.answer, turn.choices)),
+                         turn.fewshot_delimiter});
+  } else if (!prefix.empty()) {
+    messages->push_back({"assistant", prefix, ""});
+  }
+}
+
+void PromptBuilder::AddExample(const Json& example, std::vector<PromptMessage>* messages) const {
+  const bool has_choices = !choice_.IsNull();
+  // What fewshot_config leaves empty falls back to the task's own.
+  const DocField& text = fewshot_text_.IsNull() ? text_ : fewshot_text_;
+  const DocField& target = fewshot_target_.IsNull() ? target_ : fewshot_target_;
+  const Json question = text.Text(example, has_choices);
+  std::vector<std::string> choices;
+  if (!fewshot_choice_.IsNull()) choices = fewshot_choice_.Choices(example);
+  const Json answer = target.Target(example, has_choices);
+  Turn turn;
+  turn.answer = &answer;
+  turn.choices = choices.empty() || multiple_input_ ? nullptr : &choices;
+  turn.gen_prefix = Prefix(fewshot_gen_prefix_, example);
+  turn.target_delimiter = config_.fewshot.target_delimiter;
+  turn.fewshot_delimiter = config_.fewshot.fewshot_delimiter;
+  if (multiple_input_) {
+    if (!IsLabel(question))
+      Fail("doc_to_text of a few-shot example is not an index of the choices");
+    turn.question = AnswerText(question, &choices);
+  } else if (question.is_string()) {
+    turn.question = question.get<std::string>();
+  } else {
+    Fail("doc_to_text of a few-shot example is not text");
+  }
+  AddTurn(turn, messages);
+}
+
+// The description and the few-shot examples.
+std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
+  std::vector<PromptMessage> messages;
+  if (!config_.description.empty()) {
+    const auto found = doc.find(config_.description);
+    const Json description = found != doc.end() ? *found : description_.Raw(doc);
+    if (!description.is_string()) Fail("the description is not text");
+    if (description != "") messages.push_back({"system", description.get<std::string>(), ""});
+  }
+  const auto count = static_cast<size_t>(config_.num_fewshot);
+  for (size_t at : sampler_.Sample(count, excludes_self_ ? &doc : nullptr)) {
+    try {
+      AddExample(fewshot_.rows[at], &messages);
+    } catch (Error& error) {
+      error.AddContext("few-shot example " + fewshot_.where[at]);
+      throw;
+    }
+  }
+  return messages;
+}
+
+// ConfigurableTask.fewshot_context, without a chat template: one context, or one for each choice.
+std::vector<std::string> PromptBuilder::Contexts(const Json& doc, const PreparedDocument& out) {
+  const std::vector<PromptMessage> before = Messages(doc);
+  const Json question = text_.Text(doc, !choice_.IsNull());
+  std::vector<std::string> questions;
+  if (multiple_input_) {
+    questions = out.choices.get<std::vector<std::string>>();
+  } else if (question.is_string()) {
+    questions.push_back(question.get<std::string>());
+  } else {
+    Fail(fmt::format("doc_to_text gives {}, not text", jinja::PythonRepr(question)));
+  }
+  Turn turn;
+  turn.gen_prefix = Prefix(gen_prefix_, doc);
+  turn.target_delimiter = multiple_input_ ? "" : config_.target_delimiter;
+  std::vector<std::string> contexts;
+  for (const std::string& text : questions) {
+    turn.question = text;
+    std::vector<PromptMessage> messages = before;
+    AddTurn(turn, &messages);
+    contexts.push_back(JoinMessages(messages));
+  }
+  return contexts;
+}
+
+// ConfigurableTask.construct_requests.
+std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>& contexts,
+                                                 const PreparedDocument& document) const {
+  std::vector<Request> requests;
+  const auto add = [&](RequestKind kind, const std::string& context,
+                       const std::string& continuation) {
+    Request request;
+    request.doc_id = document.doc_id;
+    request.idx = static_cast<int>(requests.size());
+    request.kind = kind;
+    request.context = context;
+    request.continuation = continuation;
+    requests.push_back(std::move(request));
+  };
+  const auto target_text = [&]() {
+    if (!document.target.is_string()) {
+      Fail(fmt::format("doc_to_target gives {}, not text", jinja::PythonRepr(document.target)));
+    }
+    return document.target.get<std::string>();
+  };
+  if (config_.output_type == "generate_until") {
+    add(RequestKind::kGenerateUntil, contexts[0], "");
+    requests[0].sampling = config_.sampling;
+  } else if (config_.output_type == "loglikelihood") {
+    add(RequestKind::kLoglikelihood, contexts[0], target_text());
+  } else if (config_.output_type == "loglikelihood_rolling") {
+    add(RequestKind::kLoglikelihoodRolling, target_text(), "");
+  } else {
+    const std::string& delimiter = config_.target_delimiter;
+    const auto choices = document.choices.get<std::vector<std::string>>();
+    if (multiple_input_) {
+      const std::string continuation = delimiter + jinja::PythonStr(document.target);
+      for (const std::string& context : contexts) {
+        add(RequestKind::kLoglikelihood, context, continuation);
+      }
+    } else {
+      for (const std::string& choice : choices) {
+        add(RequestKind::kLoglikelihood, contexts[0], delimiter + choice);
+      }
+    }
+    const bool mutual =
+        std::any_of(config_.metrics.begin(), config_.metrics.end(),
+                    [](const MetricSpec& m) { return m.metric == "acc_mutual_info"; });
+    for (size_t i = 0; mutual && i < choices.size(); ++i) {
+      add(RequestKind::kLoglikelihood, "", delimiter + choices[i]);
+    }
+  }
+  return requests;
+}
+
+PreparedDocument PromptBuilder::Build(int64_t doc_id, const Json& doc,
+                                      std::vector<Request>* requests) {
+  PreparedDocument out;
+  out.doc_id = doc_id;
+  out.doc = doc;
+  out.target = target_.Target(doc, !choice_.IsNull());
+  if (!choice_.IsNull()) out.choices = choice_.Choices(doc);
+  *requests = MakeRequests(Contexts(doc, out), out);
+  return out;
+}
+
+}  // namespace evald

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "datasets/documents.h"
+#include "datasets/renderer.h"
+#include "datasets/sampler.h"
+#include "datasets/task_config.h"
+#include "evald/request.h"
+#include "prepared/prepared_task.h"
+
+namespace evald {
+
+/// One message of a prompt, and what follows it when it is written as plain text. A chat template
+/// would be given these instead (lm_eval/api/utils.py, Message).
+struct PromptMessage {
+  std::string role;  ///< system, user or assistant
+  std::string content;
+  std::string delimiter;
+};
+
+/// Makes documents into requests as ConfigurableTask does (lm_eval/api/task.py, 0.4.13). Documents
+/// must be built in their order, since few-shot examples are drawn at random. One thread at a time.
+class PromptBuilder {
+ public:
+  /// `fewshot` are the documents that examples are taken from; empty when num_fewshot is 0.
+  /// `first` is the first evaluated document, from which the shape of the task is read.
+  PromptBuilder(const TaskConfig& config, const std::vector<std::string>& columns,
+                Documents fewshot, uint64_t seed, const Json& first);
+
+  /// The document's target and choices, and its requests. Throws Error(kInput) that names the
+  /// template and what is wrong; the caller adds the document's place.
+  PreparedDocument Build(int64_t doc_id, const Json& doc, std::vector<Request>* requests);
+
+  bool multiple_target() const { return multiple_target_; }
+  bool multiple_input() const { return multiple_input_; }
+
+ private:
+  struct Turn;
+
+  std::vector<PromptMessage> Messages(const Json& doc);
+  void AddExample(const Json& example, std::vector<PromptMessage>* messages) const;
+  void AddTurn(const Turn& turn, std::vector<PromptMessage>* messages) const;
+  std::vector<std::string> Contexts(const Json& doc, const PreparedDocument& out);
+  std::string AnswerText(const Json& answer, const std::vector<std::string>* choices) const;
+  std::string Prefix(const DocField& field, const Json& doc) const;
+  std::vector<Request> MakeRequests(const std::vector<std::string>& contexts,
+                                    const PreparedDocument& document) const;
+  [[noreturn]] void Fail(const std::string& message) const;
+
+  const TaskConfig& config_;
+  Documents fewshot_;
+  DocField text_;
+  DocField target_;
+  DocField choice_;
+  DocField gen_prefix_;
+  DocField description_;
+  DocField fewshot_text_;
+  DocField fewshot_target_;
+  DocField fewshot_choice_;
+  DocField fewshot_gen_prefix_;
+  FewshotSampler sampler_;
+  bool excludes_self_ = false;
+  bool multiple_target_ = false;
+  bool multiple_input_ = false;
+};
+
+}  // namespace evald

@@ -1,0 +1,94 @@
+#include "datasets/renderer.h"
+
+#include <fmt/format.h>
+
+#include "datasets/functions.h"
+#include "evald/error.h"
+#include "jinja/python_value.h"
+
+namespace evald {
+namespace {
+
+// "007".isdigit() holds, but no Python literal is written so: the harness raises, and so does this.
+Json DigitsAsInteger(const std::string& text) { return jinja::PythonLiteral(text); }
+
+bool LooksLikeList(const std::string& text) {
+  return text.size() >= 2 && text.front() == '[' && text.back() == ']';
+}
+
+}  // namespace
+
+DocField::DocField(const Json& value, const std::set<std::string>& columns, std::string key,
+                   std::string where)
+    : value_(value), key_(std::move(key)), where_(std::move(where)) {
+  if (!value_.is_string()) return;
+  const auto& text = value_.get_ref<const std::string&>();
+  if (IsFunction(value_, &function_)) {
+    CheckDocFunction(function_, fmt::format("{}: {}", where_, key_));
+  } else if (columns.count(text) != 0) {
+    column_ = text;
+  } else {
+    template_ = std::make_shared<const jinja::Template>(
+        text, jinja::TemplateOptions::Harness(), fmt::format("{} of the task at {}", key_, where_));
+  }
+}
+
+void DocField::Fail(const std::string& message) const {
+  throw Error(ErrorKind::kInput, fmt::format("{} of the task at {}: {}", key_, where_, message));
+}
+
+const Json& DocField::Column(const Json& doc, const std::string& name) const {
+  const auto found = doc.find(name);
+  if (found == doc.end()) Fail(fmt::format("the document has no field '{}'", name));
+  return *found;
+}
+
+Json DocField::Raw(const Json& doc) const {
+  if (!function_.empty()) return DocFunction(function_, doc, where_);
+  if (!column_.empty()) return Column(doc, column_);
+  if (template_ != nullptr) return template_->Render(doc);
+  return value_;
+}
+
+Json DocField::Text(const Json& doc, bool has_choices) const {
+  Json raw = Raw(doc);
+  if (template_ == nullptr || !has_choices) return raw;
+  const auto& text = raw.get_ref<const std::string&>();
+  return jinja::PythonIsDigit(text) ? DigitsAsInteger(text) : raw;
+}
+
+Json DocField::Target(const Json& doc, bool has_choices) const {
+  Json raw = Raw(doc);
+  if (template_ == nullptr) return raw;
+  const auto& text = raw.get_ref<const std::string&>();
+  if (has_choices && jinja::PythonIsDigit(text)) return DigitsAsInteger(text);
+  if (!LooksLikeList(text)) return raw;
+  try {
+    return jinja::PythonLiteral(text);
+  } catch (const Error&) {
+    return raw;
+  }
+}
+
+std::vector<std::string> DocField::Choices(const Json& doc) const {
+  Json list = Raw(doc);
+  if (template_ != nullptr) {
+    try {
+      list = jinja::PythonLiteral(list.get_ref<const std::string&>());
+    } catch (Error& error) {
+      error.AddContext(fmt::format("{} of the task at {}", key_, where_));
+      throw;
+    }
+  }
+  std::vector<std::string> choices;
+  if (!list.is_array() && !list.is_object()) Fail("the choices are not a list");
+  for (const Json& choice : list) {
+    if (!choice.is_string()) {
+      Fail(fmt::format("the choice {} is not text", jinja::PythonRepr(choice)));
+    }
+    choices.push_back(choice.get<std::string>());
+  }
+  return choices;
+}
+
+}  // namespace evald

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "datasets/task_config.h"
+#include "evald/json.h"
+#include "jinja/template.h"
+
+namespace evald {
+
+/// One of doc_to_text, doc_to_target, doc_to_choice, gen_prefix or description: a template, the
+/// name of a column, a number, a list, a mapping or a !function. Compiled once, evaluated for many
+/// documents. Immutable; any thread may evaluate.
+class DocField {
+ public:
+  /// `columns`: the columns of the evaluated split; a text equal to one of them reads it.
+  /// `key` and `where` are used in errors. Throws Error(kInput) for a template that does not parse.
+  DocField(const Json& value, const std::set<std::string>& columns, std::string key,
+           std::string where);
+
+  bool IsNull() const { return value_.is_null(); }
+
+  /// The text of the template, or the field itself.
+  Json Raw(const Json& doc) const;
+  /// As ConfigurableTask.doc_to_text: an integer when the text is digits and the task has choices.
+  Json Text(const Json& doc, bool has_choices) const;
+  /// As ConfigurableTask.doc_to_target: text, an integer, or a list.
+  Json Target(const Json& doc, bool has_choices) const;
+  /// As ConfigurableTask.doc_to_choice: a list of texts.
+  std::vector<std::string> Choices(const Json& doc) const;
+
+ private:
+  [[noreturn]] void Fail(const std::string& message) const;
+  const Json& Column(const Json& doc, const std::string& name) const;
+
+  Json value_;
+  std::string key_;
+  std::string where_;
+  std::string column_;  ///< set when the value names a column
+  std::string function_;
+  std::shared_ptr<const jinja::Template> template_;
+};
+
+}  // namespace evald

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datasets/documents.h"
+#include "datasets/task_config.h"
+
+namespace evald {
+
+/// The files that hold one split of a task's dataset.
+struct SplitFiles {
+  std::vector<std::filesystem::path> files;  ///< read one after the other
+  std::optional<RowRange> range;
+};
+
+/// Finds the files of `split`: the task's own data_files, else the table
+/// datasets/tasks/sources.yaml under `data_dir`, else <data_dir>/<last part of
+/// dataset_path>[/<dataset_name>]/<split>.<ending>. Throws Error(kInput) that names every place
+/// looked at.
+SplitFiles FindSplit(const TaskConfig& config, const std::string& split,
+                     const std::filesystem::path& data_dir);
+
+/// Reads the rows of a split. Throws Error(kInput).
+Documents ReadSplit(const SplitFiles& files, const std::atomic<bool>* cancel);
+
+}  // namespace evald

@@ -1,0 +1,473 @@
+#include "datasets/task_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "datasets/metric_defaults.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+const std::vector<std::string> kOutputTypes = {"loglikelihood", "multiple_choice",
+                                               "loglikelihood_rolling", "generate_until"};
+const std::vector<std::string> kSamplers = {"default", "first_n"};
+const std::vector<std::string> kFewshotKeys = {
+    "sampler",         "split",         "process_docs",  "fewshot_indices", "samples",
+    "doc_to_text",     "doc_to_choice", "doc_to_target", "gen_prefix",      "fewshot_delimiter",
+    "target_delimiter"};
+
+// Reads the members of one mapping of the file.
+class Section {
+ public:
+  Section(const YamlMapping& yaml, const Json& value, std::string pointer)
+      : yaml_(yaml), value_(value), pointer_(std::move(pointer)) {}
+
+  [[noreturn]] void Fail(const std::string& key, const std::string& message,
+                         const std::string& remedy = "") const {
+    throw Error(ErrorKind::kInput, Where(key) + ": " + message, remedy);
+  }
+
+  std::string Where(const std::string& key) const { return yaml_.Where(pointer_ + "/" + key); }
+
+  const Json& At(const std::string& key) const {
+    static const Json kNull;
+    const auto found = value_.find(key);
+    return found == value_.end() ? kNull : *found;
+  }
+
+  std::string Text(const std::string& key, const std::string& fallback) const {
+    const Json& value = At(key);
+    if (value.is_null()) return fallback;
+    if (value.is_string() && !IsFunction(value)) return value.get<std::string>();
+    Fail(key, fmt::format("{} is {}, expected text", key, Shown(value)));
+  }
+
+  bool Flag(const std::string& key, bool fallback) const {
+    const Json& value = At(key);
+    if (value.is_null()) return fallback;
+    if (value.is_boolean()) return value.get<bool>();
+    Fail(key, fmt::format("{} is {}, expected true or false", key, Shown(value)));
+  }
+
+  int Integer(const std::string& key, int fallback, int least) const {
+    const Json& value = At(key);
+    if (value.is_null()) return fallback;
+    if (value.is_number_integer() && value.get<int64_t>() >= least &&
+        value.get<int64_t>() <= 1'000'000) {
+      return value.get<int>();
+    }
+    Fail(key, fmt::format("{} is {}, expected an integer from {}", key, Shown(value), least));
+  }
+
+  std::string Function(const std::string& key) const {
+    std::string name;
+    if (At(key).is_null()) return "";
+    if (!IsFunction(At(key), &name)) Fail(key, fmt::format("{} is not a !function", key));
+    return name;
+  }
+
+  void CheckKeys(const std::vector<std::string>& known, const std::string& what) const {
+    for (const auto& item : value_.items()) {
+      if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
+      Fail(item.key(),
+           fmt::format("{} has no key '{}'{}", what, item.key(), Suggestion(item.key(), known)));
+    }
+  }
+
+  static std::string Shown(const Json& value) {
+    std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return text.size() > 80 ? text.substr(0, 77) + "..." : text;
+  }
+
+ private:
+  const YamlMapping& yaml_;
+  const Json& value_;
+  std::string pointer_;
+};
+
+class ConfigReader {
+ public:
+  ConfigReader(const YamlMapping& yaml, const std::string& file)
+      : yaml_(yaml), top_(yaml, yaml.value, "") {
+    config_.folder = file.rfind(kBuiltinPrefix, 0) == 0 ? "" : Folder(file);
+  }
+
+  TaskConfig Read() {
+    CheckSupported();
+    config_.name = top_.Text("task", "");
+    if (config_.name.empty()) top_.Fail("task", "the task has no name");
+    config_.where = top_.Where("task");
+    config_.alias = top_.Text("task_alias", config_.name);
+    ReadDataset();
+    ReadPrompt();
+    ReadFewshot();
+    ReadGeneration();
+    ReadMetrics();
+    ReadFilters();
+    const Json& metadata = top_.At("metadata");
+    config_.version = metadata.is_object() ? metadata.value("version", Json()) : Json();
+    config_.dump = Dump();
+    return std::move(config_);
+  }
+
+ private:
+  static std::string Folder(const std::string& file) {
+    const size_t slash = file.rfind('/');
+    return slash == std::string::npos ? "." : file.substr(0, slash);
+  }
+
+  void CheckSupported() const {
+    top_.CheckKeys(TaskKeys(), "a task");
+    for (const char* key :
+         {"class", "custom_dataset", "doc_to_image", "doc_to_audio", "use_prompt", "task_list"}) {
+      if (!top_.At(key).is_null())
+        top_.Fail(key, fmt::format("the key '{}' is not supported", key));
+    }
+  }
+
+  void ReadDataset() {
+    config_.dataset_path = top_.Text("dataset_path", "");
+    if (config_.dataset_path.empty()) top_.Fail("dataset_path", "the task has no dataset_path");
+    config_.dataset_name = top_.Text("dataset_name", "");
+    config_.training_split = top_.Text("training_split", "");
+    config_.validation_split = top_.Text("validation_split", "");
+    config_.test_split = top_.Text("test_split", "");
+    if (config_.test_split.empty() && config_.validation_split.empty()) {
+      top_.Fail("task", "the task has neither a test_split nor a validation_split");
+    }
+    config_.process_docs = top_.Function("process_docs");
+    const Json& kwargs = top_.At("dataset_kwargs");
+    const bool local = config_.dataset_path == "json" || config_.dataset_path == "csv";
+    if (!kwargs.is_null()) {
+      if (!kwargs.is_object()) top_.Fail("dataset_kwargs", "dataset_kwargs is not a mapping");
+      const Section section(yaml_, kwargs, "/dataset_kwargs");
+      section.CheckKeys({"data_files", "trust_remote_code"}, "dataset_kwargs (as supported here)");
+      config_.data_files = section.At("data_files");
+      config_.data_files_where = section.Where("data_files");
+      CheckDataFiles(section);
+    }
+    if (local && config_.data_files.is_null()) {
+      top_.Fail("dataset_path",
+                fmt::format("a dataset_path of '{}' needs dataset_kwargs.data_files",
+                            config_.dataset_path));
+    }
+  }
+
+  void CheckDataFiles(const Section& section) const {
+    const auto is_files = [](const Json& value) {
+      return value.is_string() ||
+             (value.is_array() && !value.empty() &&
+              std::all_of(value.begin(), value.end(), [](const Json& v) { return v.is_string(); }));
+    };
+    const Json& files = config_.data_files;
+    const bool fine = files.is_null() || is_files(files) ||
+                      (files.is_object() && std::all_of(files.begin(), files.end(), is_files));
+    if (!fine) {
+      section.Fail("data_files",
+                   "data_files is not a file, a list of files, or a mapping of splits");
+    }
+  }
+
+  // A template, the name of a field, a number, or a !function.
+  Json Field(const Section& section, const std::string& key, bool lists, bool mappings) const {
+    const Json& value = section.At(key);
+    const bool fine = value.is_null() || value.is_string() || value.is_number_integer() ||
+                      (lists && value.is_array()) || (mappings && value.is_object());
+    if (!fine)
+      section.Fail(key,
+                   fmt::format("{} is {}, which is not understood", key, Section::Shown(value)));
+    return value;
+  }
+
+  void ReadPrompt() {
+    config_.output_type = top_.Text("output_type", "generate_until");
+    if (std::find(kOutputTypes.begin(), kOutputTypes.end(), config_.output_type) ==
+        kOutputTypes.end()) {
+      top_.Fail("output_type",
+                fmt::format("the output_type '{}' is not known{}", config_.output_type,
+                            Suggestion(config_.output_type, kOutputTypes)));
+    }
+    config_.doc_to_text = Field(top_, "doc_to_text", false, false);
+    config_.doc_to_target = Field(top_, "doc_to_target", true, false);
+    config_.doc_to_choice = Field(top_, "doc_to_choice", true, true);
+    if (config_.doc_to_choice.is_number()) top_.Fail("doc_to_choice", "doc_to_choice is a number");
+    for (const char* key : {"doc_to_text", "doc_to_target"}) {
+      if (top_.At(key).is_null()) top_.Fail("task", fmt::format("the task has no {}", key));
+    }
+    if (config_.output_type == "multiple_choice" && config_.doc_to_choice.is_null()) {
+      top_.Fail("output_type", "a multiple_choice task needs doc_to_choice");
+    }
+    config_.description = top_.Text("description", "");
+    config_.target_delimiter = top_.Text("target_delimiter", " ");
+    config_.fewshot_delimiter = top_.Text("fewshot_delimiter", "\n\n");
+    config_.gen_prefix =
+        top_.At("gen_prefix").is_null() ? Json() : Json(top_.Text("gen_prefix", ""));
+    config_.num_fewshot = top_.Integer("num_fewshot", 0, 0);
+    config_.repeats = top_.Integer("repeats", 1, 1);
+    config_.unsafe_code = top_.Flag("unsafe_code", false);
+    top_.Flag("should_decontaminate", false);
+    config_.process_results = top_.Function("process_results");
+  }
+
+  void ReadFewshot() {
+    Json fewshot = top_.At("fewshot_config");
+    if (fewshot.is_null()) fewshot = Json::object();
+    if (!fewshot.is_object()) top_.Fail("fewshot_config", "fewshot_config is not a mapping");
+    const Section section(yaml_, fewshot, "/fewshot_config");
+    section.CheckKeys(kFewshotKeys, "fewshot_config");
+    FewshotConfig& out = config_.fewshot;
+    if (!section.At("fewshot_indices").is_null()) {
+      section.Fail("fewshot_indices",
+                   "fewshot_indices is not supported (lm_eval 0.4.13 reads it and "
+                   "does not apply it)");
+    }
+    out.sampler = section.Text("sampler", "default");
+    if (std::find(kSamplers.begin(), kSamplers.end(), out.sampler) == kSamplers.end()) {
+      section.Fail("sampler", fmt::format("the sampler '{}' is not known{}", out.sampler,
+                                          Suggestion(out.sampler, kSamplers)));
+    }
+    const auto own = [&](const char* key, const Json& inherited) {
+      return fewshot.contains(key) ? fewshot.at(key) : inherited;
+    };
+    out.split = own("split", top_.At("fewshot_split"));
+    if (!out.split.is_null() && !out.split.is_string()) section.Fail("split", "split is not text");
+    out.samples = section.At("samples");
+    const bool samples_fine =
+        out.samples.is_null() || out.samples.is_array() || IsFunction(out.samples);
+    if (!samples_fine)
+      section.Fail("samples", "samples is neither a list of documents nor a !function");
+    if (out.samples.is_array()) {
+      for (const Json& sample : out.samples) {
+        if (!sample.is_object()) section.Fail("samples", "a sample is a mapping");
+      }
+    }
+    out.process_docs = own("process_docs", top_.At("process_docs"));
+    out.doc_to_text = own("doc_to_text", config_.doc_to_text);
+    out.doc_to_choice = own("doc_to_choice", config_.doc_to_choice);
+    out.doc_to_target = own("doc_to_target", config_.doc_to_target);
+    out.gen_prefix = own("gen_prefix", config_.gen_prefix);
+    out.fewshot_delimiter = section.Text("fewshot_delimiter", config_.fewshot_delimiter);
+    out.target_delimiter = section.Text("target_delimiter", config_.target_delimiter);
+  }
+
+  // TaskConfig.__post_init__: without `until`, the few-shot delimiter ends a generation.
+  void ReadGeneration() {
+    const Json& given = top_.At("generation_kwargs");
+    if (given.is_null()) {
+      if (config_.output_type != "generate_until") return;
+      generation_kwargs_ = {{"temperature", 0.0},
+                            {"do_sample", false},
+                            {"max_gen_toks", 256},
+                            {"until", Json::array({config_.fewshot_delimiter})}};
+    } else {
+      if (!given.is_object()) top_.Fail("generation_kwargs", "generation_kwargs is not a mapping");
+      generation_kwargs_ = given;
+      if (given.contains("temperature") && given.at("temperature").is_number()) {
+        generation_kwargs_["temperature"] = given.at("temperature").get<double>();
+      }
+      if (!given.contains("until")) {
+        generation_kwargs_["until"] = Json::array({config_.fewshot_delimiter});
+      }
+    }
+    config_.sampling = SamplingFromKwargs(generation_kwargs_, top_.Where("generation_kwargs"));
+  }
+
+  void ReadMetrics() {
+    const Json& list = top_.At("metric_list");
+    if (list.is_null()) {
+      config_.metrics = DefaultMetrics(config_.output_type);
+      return;
+    }
+    if (!list.is_array()) top_.Fail("metric_list", "metric_list is not a list");
+    for (size_t i = 0; i < list.size(); ++i) {
+      config_.metrics.push_back(ReadMetric(list[i], "/metric_list/" + std::to_string(i)));
+    }
+  }
+
+  MetricSpec ReadMetric(const Json& value, const std::string& pointer) const {
+    if (!value.is_object()) {
+      throw Error(ErrorKind::kInput,
+                  yaml_.Where(pointer) + ": an entry of metric_list is a mapping");
+    }
+    const Section section(yaml_, value, pointer);
+    MetricSpec spec;
+    if (section.At("metric").is_null())
+      section.Fail("metric", "an entry of metric_list has no metric");
+    if (IsFunction(section.At("metric"), &spec.function)) {
+      spec.metric = spec.function.substr(spec.function.rfind('.') + 1);
+    } else {
+      spec.metric = section.Text("metric", "");
+    }
+    if (section.Flag("hf_evaluate", false)) {
+      section.Fail("hf_evaluate",
+                   fmt::format("metric '{}': metrics of the evaluate library are not "
+                               "supported",
+                               spec.metric));
+    }
+    const MetricDefault* known = FindMetricDefault(spec.metric);
+    std::string aggregation;
+    if (IsFunction(section.At("aggregation"), &aggregation)) {
+      spec.aggregation = std::string(kFunctionTag) + aggregation;
+    } else {
+      spec.aggregation = section.Text("aggregation", known == nullptr ? "" : known->aggregation);
+    }
+    if (spec.aggregation.empty()) {
+      section.Fail("metric", fmt::format("metric '{}' needs an aggregation", spec.metric));
+    }
+    spec.higher_is_better =
+        section.Flag("higher_is_better", known == nullptr ? true : known->higher_is_better);
+    if (!config_.process_results.empty()) return spec;
+    for (const auto& item : value.items()) {
+      const std::string& key = item.key();
+      if (key != "metric" && key != "aggregation" && key != "higher_is_better" &&
+          key != "hf_evaluate") {
+        spec.kwargs[key] = item.value();
+      }
+    }
+    return spec;
+  }
+
+  void ReadFilters() {
+    const Json& list = top_.At("filter_list");
+    if (list.is_null()) {
+      config_.filters = {{"none", {{"take_first", Json::object()}}}};
+      return;
+    }
+    if (!list.is_array() || list.empty()) top_.Fail("filter_list", "filter_list is not a list");
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string pointer = "/filter_list/" + std::to_string(i);
+      const Section section(yaml_, list[i], pointer);
+      if (!list[i].is_object()) section.Fail("name", "an entry of filter_list is a mapping");
+      section.CheckKeys({"name", "filter"}, "an entry of filter_list");
+      FilterPipeline pipeline;
+      pipeline.name = section.Text("name", "");
+      if (pipeline.name.empty()) section.Fail("name", "an entry of filter_list has no name");
+      const Json& steps = section.At("filter");
+      if (!steps.is_array() || steps.empty())
+        section.Fail("filter", "filter is not a list of steps");
+      for (const Json& step : steps) {
+        if (!step.is_object() || !step.contains("function") || !step.at("function").is_string()) {
+          section.Fail("filter", "a step of a filter is a mapping with a function");
+        }
+        FilterStep out;
+        out.function = step.at("function").get<std::string>();
+        for (const auto& item : step.items()) {
+          if (item.key() != "function") out.kwargs[item.key()] = item.value();
+        }
+        pipeline.steps.push_back(std::move(out));
+      }
+      config_.filters.push_back(std::move(pipeline));
+    }
+  }
+
+  Json DumpFewshot() const {
+    const FewshotConfig& f = config_.fewshot;
+    return {{"sampler", f.sampler},
+            {"split", f.split},
+            {"process_docs", f.process_docs},
+            {"fewshot_indices", nullptr},
+            {"samples", f.samples},
+            {"doc_to_text", f.doc_to_text},
+            {"doc_to_choice", f.doc_to_choice},
+            {"doc_to_target", f.doc_to_target},
+            {"gen_prefix", f.gen_prefix},
+            {"fewshot_delimiter", f.fewshot_delimiter},
+            {"target_delimiter", f.target_delimiter}};
+  }
+
+  // TaskConfig.to_dict(): the fields of the dataclass in their order, without the null ones.
+  Json Dump() const {
+    Json all = {{"task", config_.name},
+                {"task_alias", top_.At("task_alias")},
+                {"dataset_path", config_.dataset_path},
+                {"dataset_name", top_.At("dataset_name")},
+                {"dataset_kwargs", top_.At("dataset_kwargs")},
+                {"training_split", top_.At("training_split")},
+                {"validation_split", top_.At("validation_split")},
+                {"test_split", top_.At("test_split")},
+                {"fewshot_split", top_.At("fewshot_split")},
+                {"process_docs", top_.At("process_docs")},
+                {"doc_to_text", config_.doc_to_text},
+                {"doc_to_target", config_.doc_to_target},
+                {"unsafe_code", config_.unsafe_code},
+                {"doc_to_choice", config_.doc_to_choice},
+                {"process_results", top_.At("process_results")},
+                {"description", config_.description},
+                {"target_delimiter", config_.target_delimiter},
+                {"fewshot_delimiter", config_.fewshot_delimiter},
+                {"fewshot_config", DumpFewshot()},
+                {"num_fewshot", config_.num_fewshot},
+                {"metric_list", top_.At("metric_list")},
+                {"output_type", config_.output_type},
+                {"generation_kwargs", generation_kwargs_},
+                {"repeats", config_.repeats},
+                {"filter_list", top_.At("filter_list")},
+                {"should_decontaminate", top_.Flag("should_decontaminate", false)},
+                {"doc_to_decontamination_query", top_.At("doc_to_decontamination_query")},
+                {"gen_prefix", config_.gen_prefix},
+                {"metadata", top_.At("metadata")}};
+    Json dump = Json::object();
+    for (auto& item : all.items()) {
+      if (!item.value().is_null()) dump[item.key()] = std::move(item.value());
+    }
+    return dump;
+  }
+
+  const YamlMapping& yaml_;
+  Section top_;
+  TaskConfig config_;
+  Json generation_kwargs_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& TaskKeys() {
+  static const std::vector<std::string> kKeys = {"task",
+                                                 "task_alias",
+                                                 "tag",
+                                                 "custom_dataset",
+                                                 "dataset_path",
+                                                 "dataset_name",
+                                                 "dataset_kwargs",
+                                                 "training_split",
+                                                 "validation_split",
+                                                 "test_split",
+                                                 "fewshot_split",
+                                                 "process_docs",
+                                                 "doc_to_text",
+                                                 "doc_to_target",
+                                                 "doc_to_image",
+                                                 "doc_to_audio",
+                                                 "unsafe_code",
+                                                 "doc_to_choice",
+                                                 "process_results",
+                                                 "use_prompt",
+                                                 "description",
+                                                 "target_delimiter",
+                                                 "fewshot_delimiter",
+                                                 "fewshot_config",
+                                                 "num_fewshot",
+                                                 "metric_list",
+                                                 "output_type",
+                                                 "generation_kwargs",
+                                                 "repeats",
+                                                 "filter_list",
+                                                 "should_decontaminate",
+                                                 "doc_to_decontamination_query",
+                                                 "gen_prefix",
+                                                 "metadata",
+                                                 "include",
+                                                 "group",
+                                                 "class",
+                                                 "task_list"};
+  return kKeys;
+}
+
+TaskConfig ParseTaskConfig(const YamlMapping& yaml, const std::string& file) {
+  return ConfigReader(yaml, file).Read();
+}
+
+}  // namespace evald

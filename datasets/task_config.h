@@ -1,0 +1,77 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datasets/yaml_reader.h"
+#include "evald/json.h"
+#include "evald/request.h"
+#include "evald/task.h"
+
+namespace evald {
+
+/// How few-shot examples are chosen and written, with what the task says filled in where
+/// fewshot_config says nothing (lm_eval/config/task.py, FewshotConfig.from_dict). A null doc_to_*
+/// means that the task has none.
+struct FewshotConfig {
+  std::string sampler = "default";
+  Json split;    ///< a string or null
+  Json samples;  ///< a list of documents, a !function, or null
+  Json doc_to_text;
+  Json doc_to_choice;
+  Json doc_to_target;
+  Json gen_prefix;
+  Json process_docs;
+  std::string fewshot_delimiter;
+  std::string target_delimiter;
+};
+
+/// A task file after inclusion and overrides, with the defaults of lm_eval/config/task.py filled
+/// in.
+struct TaskConfig {
+  std::string name;
+  std::string alias;
+  std::string folder;  ///< where the task's file lies; "" for a built-in one
+  std::string where;   ///< "file:line" of its name
+  std::string dataset_path;
+  std::string dataset_name;
+  Json data_files;  ///< dataset_kwargs.data_files, or null
+  std::string data_files_where;
+  std::string training_split;
+  std::string validation_split;
+  std::string test_split;
+  Json doc_to_text;
+  Json doc_to_target;
+  Json doc_to_choice;
+  std::string description;
+  std::string target_delimiter = " ";
+  std::string fewshot_delimiter = "\n\n";
+  Json gen_prefix;
+  FewshotConfig fewshot;
+  int num_fewshot = 0;
+  std::string output_type = "generate_until";
+  SamplingParams sampling;  ///< from generation_kwargs
+  int repeats = 1;
+  bool unsafe_code = false;
+  std::string process_results;
+  std::string process_docs;  ///< name of a !function, or ""
+  std::vector<MetricSpec> metrics;
+  std::vector<FilterPipeline> filters;
+  Json version;
+  Json dump;  ///< as lm_eval's TaskConfig.to_dict(), functions as "!function <name>"
+};
+
+/// Checks and types a merged task file. Throws Error(kInput) "file:line: ..." for unknown keys
+/// (with the nearest known), wrong types, and features that are known but not supported, by name.
+TaskConfig ParseTaskConfig(const YamlMapping& yaml, const std::string& file);
+
+/// generation_kwargs as lm_eval/models/utils.py (normalize_gen_kwargs) reads them. Throws
+/// Error(kInput) "<where>: ..." for a key that no engine here serves.
+SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where);
+
+/// The keys of a task file.
+const std::vector<std::string>& TaskKeys();
+
+}  // namespace evald

@@ -1,0 +1,70 @@
+#include "datasets/task_set.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "datasets/group_builder.h"
+#include "datasets/task_index.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+// The members of a group as its file lists them, for people.
+std::string Members(const Json& value) {
+  std::vector<std::string> names;
+  const Json members = value.value("task", Json::array());
+  if (!members.is_array()) return "";
+  for (const Json& member : members) {
+    const Json& name =
+        member.is_object()
+            ? (member.contains("group") ? member.at("group") : member.value("task", Json()))
+            : member;
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return Join(names, ", ");
+}
+
+std::string Summary(const TaskEntry& entry) {
+  if (entry.kind == EntryKind::kGroup) return Members(entry.yaml.value);
+  if (entry.kind == EntryKind::kTag) {
+    return Join(std::vector<std::string>(entry.tagged.begin(), entry.tagged.end()), ", ");
+  }
+  const Json output = entry.yaml.value.value("output_type", Json("generate_until"));
+  const Json shots = entry.yaml.value.value("num_fewshot", Json(0));
+  return fmt::format("{}, {}-shot", output.is_string() ? output.get<std::string>() : output.dump(),
+                     shots.is_null() ? "0" : shots.dump());
+}
+
+}  // namespace
+
+struct TaskRegistry::State {
+  explicit State(const std::vector<std::filesystem::path>& task_dirs) : index(task_dirs) {}
+  TaskIndex index;
+};
+
+TaskRegistry::TaskRegistry(const std::vector<std::filesystem::path>& task_dirs)
+    : state_(std::make_unique<State>(task_dirs)) {}
+TaskRegistry::~TaskRegistry() = default;
+
+std::vector<TaskListing> TaskRegistry::List() const {
+  static const char* const kKinds[] = {"task", "group", "tag"};
+  std::vector<TaskListing> listings;
+  for (const auto& [name, entry] : state_->index.entries()) {
+    std::string source = SourceOf(entry);
+    if (entry.kind == EntryKind::kTag && !entry.tagged.empty()) {
+      const TaskEntry* first = state_->index.Find(*entry.tagged.begin());
+      if (first != nullptr) source = SourceOf(*first);
+    }
+    listings.push_back({name, kKinds[static_cast<int>(entry.kind)], source, Summary(entry)});
+  }
+  return listings;
+}
+
+ResolvedTasks TaskRegistry::Resolve(const std::vector<TaskRequest>& requests) const {
+  GroupBuilder builder(state_->index);
+  for (const TaskRequest& request : requests) builder.Add(request);
+  return builder.Take();
+}
+
+}  // namespace evald

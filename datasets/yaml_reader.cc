@@ -1,0 +1,345 @@
+#include "datasets/yaml_reader.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <optional>
+#include <regex>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "datasets/builtin_files.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kNodesMax = 200'000;
+constexpr size_t kFileBytesMax = 4u << 20;
+constexpr int kDepthMax = 100;
+constexpr size_t kIncludesMax = 50;
+
+// "lm_eval.tasks.gsm8k.utils.f" and "gsm8k/utils.f" name a function whole; "utils.f" is one of the
+// file's own folder.
+std::string FullFunctionName(const std::string& name, const std::string& folder) {
+  const std::string package = "lm_eval.tasks.";
+  if (name.rfind(package, 0) == 0) {
+    std::string rest = name.substr(package.size());
+    const size_t last = rest.rfind('.');
+    const size_t module = last == std::string::npos ? std::string::npos : rest.rfind('.', last - 1);
+    if (module != std::string::npos) {
+      std::replace(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(module), '.', '/');
+      rest[module] = '/';
+      return rest;
+    }
+  }
+  return name.find('/') != std::string::npos || folder.empty() ? name : folder + "/" + name;
+}
+
+bool Matches(const std::string& text, const char* pattern) {
+  return text.size() < 400 && std::regex_match(text, std::regex(pattern));
+}
+
+std::optional<Json> ParseYamlInteger(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
+  const bool negative = text[0] == '-';
+  if (text[0] == '-' || text[0] == '+') text.erase(0, 1);
+  int base = 10;
+  if (text.rfind("0x", 0) == 0) {
+    base = 16;
+    text.erase(0, 2);
+  } else if (text.rfind("0b", 0) == 0) {
+    base = 2;
+    text.erase(0, 2);
+  } else if (text.size() > 1 && text[0] == '0') {
+    base = 8;
+  }
+  try {
+    const int64_t value = std::stoll(text, nullptr, base);
+    return negative ? -value : value;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+// Turns a tree of yaml-cpp into JSON.
+class Converter {
+ public:
+  Converter(std::string file, std::string folder, YamlMapping* out)
+      : file_(std::move(file)), folder_(std::move(folder)), out_(out) {}
+
+  Json Convert(const YAML::Node& node, const std::string& pointer, int depth) {
+    if (++nodes_ > kNodesMax) Fail(node, fmt::format("more than {} values", kNodesMax));
+    if (depth > kDepthMax) Fail(node, fmt::format("nested more than {} deep", kDepthMax));
+    switch (node.Type()) {
+      case YAML::NodeType::Scalar:
+        return Scalar(node);
+      case YAML::NodeType::Sequence: {
+        CheckTag(node, "!", "tag:yaml.org,2002:seq");
+        Json list = Json::array();
+        for (const YAML::Node& item : node) {
+          const std::string at = pointer + "/" + std::to_string(list.size());
+          out_->where[at] = Place(item.Mark());
+          list.push_back(Convert(item, at, depth + 1));
+        }
+        return list;
+      }
+      case YAML::NodeType::Map:
+        CheckTag(node, "!", "tag:yaml.org,2002:map");
+        return Mapping(node, pointer, depth);
+      default:
+        return nullptr;
+    }
+  }
+
+  std::string Place(const YAML::Mark& mark) const {
+    return mark.is_null() ? file_ : fmt::format("{}:{}", file_, mark.line + 1);
+  }
+
+ private:
+  [[noreturn]] void Fail(const YAML::Node& node, const std::string& message) const {
+    throw Error(ErrorKind::kInput, Place(node.Mark()) + ": " + message);
+  }
+
+  void CheckTag(const YAML::Node& node, const char* plain, const char* standard) const {
+    const std::string& tag = node.Tag();
+    if (!tag.empty() && tag != "?" && tag != plain && tag != standard) {
+      Fail(node, fmt::format("the tag '{}' is not known", tag));
+    }
+  }
+
+  Json Mapping(const YAML::Node& node, const std::string& pointer, int depth) {
+    Json object = Json::object();
+    Json merged = Json::object();
+    for (const auto& item : node) {
+      const Json key = Convert(item.first, pointer, depth + 1);
+      const std::string name = key.is_string() ? key.get<std::string>() : key.dump();
+      const std::string at = pointer + "/" + name;
+      out_->where[at] = Place(item.first.Mark());
+      Json value = Convert(item.second, at, depth + 1);
+      if (key == "<<" && item.first.Tag() != "!") {
+        Merge(item.second, value, &merged);
+      } else if (object.contains(name)) {
+        Fail(item.first, fmt::format("the key '{}' is written twice", name));
+      } else {
+        object[name] = std::move(value);
+      }
+    }
+    for (const auto& item : merged.items()) {
+      if (!object.contains(item.key())) object[item.key()] = item.value();
+    }
+    return object;
+  }
+
+  void Merge(const YAML::Node& node, const Json& value, Json* merged) const {
+    const Json list = value.is_array() ? value : Json::array({value});
+    for (const Json& map : list) {
+      if (!map.is_object()) Fail(node, "'<<' needs a mapping");
+      for (const auto& item : map.items()) {
+        if (!merged->contains(item.key())) (*merged)[item.key()] = item.value();
+      }
+    }
+  }
+
+  Json Scalar(const YAML::Node& node) const {
+    const std::string& text = node.Scalar();
+    const std::string& tag = node.Tag();
+    if (!IsUtf8(text)) Fail(node, "the text is not valid UTF-8");
+    if (tag == "!function") {
+      return std::string(kFunctionTag) + FullFunctionName(std::string(Trim(text)), folder_);
+    }
+    if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
+    CheckTag(node, "", "");
+    return Plain(node, text);
+  }
+
+  // The implicit types of PyYAML (yaml/resolver.py).
+  Json Plain(const YAML::Node& node, const std::string& text) const {
+    static const std::set<std::string> kTrue = {"yes",  "Yes", "YES", "true", "True",
+                                                "TRUE", "on",  "On",  "ON"};
+    static const std::set<std::string> kFalse = {"no",    "No",  "NO",  "false", "False",
+                                                 "FALSE", "off", "Off", "OFF"};
+    if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
+      return nullptr;
+    }
+    if (kTrue.count(text) != 0) return true;
+    if (kFalse.count(text) != 0) return false;
+    const bool numeric = std::string("+-.0123456789").find(text[0]) != std::string::npos;
+    if (!numeric) return text;
+    if (Matches(text,
+                R"([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)")) {
+      if (const auto value = ParseYamlInteger(text)) return *value;
+      Fail(node, fmt::format("the integer {} is beyond 64 bits", text.substr(0, 40)));
+    }
+    if (Matches(
+            text,
+            R"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|[-+]?\.[0-9][0-9_]*([eE][-+][0-9]+)?)")) {
+      std::string digits = text;
+      digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
+      return std::strtod(digits.c_str(), nullptr);
+    }
+    const bool special = Matches(text, R"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))") ||
+                         Matches(text, R"([-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)") ||
+                         Matches(text, R"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?)");
+    if (special) {
+      Fail(node,
+           fmt::format("'{}' would be read as a date or special number; put it in quotes", text));
+    }
+    return text;
+  }
+
+  std::string file_;
+  std::string folder_;
+  YamlMapping* out_;
+  size_t nodes_ = 0;
+};
+
+std::string FolderName(const std::string& path) {
+  return fs::path(path.rfind(kBuiltinPrefix, 0) == 0 ? path.substr(kBuiltinPrefix.size()) : path)
+      .parent_path()
+      .filename()
+      .string();
+}
+
+bool ReadTaskFile(const std::string& path, std::string* text) {
+  if (path.rfind(kBuiltinPrefix, 0) == 0) {
+    std::string_view found;
+    if (!FindBuiltinFile(path.substr(kBuiltinPrefix.size()), &found)) return false;
+    *text = std::string(found);
+    return true;
+  }
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  if (fs::file_size(path, ignored) > kFileBytesMax) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a task file has at most {}", path, HumanBytes(kFileBytesMax)));
+  }
+  *text = ReadFile(path);
+  return true;
+}
+
+// The places where `include` of `path` may lie.
+std::vector<std::string> IncludePlaces(const std::string& path, const std::string& include) {
+  const bool builtin = path.rfind(kBuiltinPrefix, 0) == 0;
+  const fs::path own(builtin ? path.substr(kBuiltinPrefix.size()) : path);
+  const std::string beside = (own.parent_path() / include).lexically_normal().string();
+  if (builtin) return {std::string(kBuiltinPrefix) + beside};
+  if (fs::path(include).is_absolute()) return {include};
+  return {beside, std::string(kBuiltinPrefix) + fs::path(include).lexically_normal().string()};
+}
+
+class Loader {
+ public:
+  YamlMapping Load(const std::string& path) {
+    std::string text;
+    if (!ReadTaskFile(path, &text)) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", path));
+    }
+    return Merge(path, ParseYaml(text, path, FolderName(path)));
+  }
+
+ private:
+  YamlMapping Merge(const std::string& path, YamlMapping own) {
+    if (!seen_.insert(path).second) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: the file includes itself", path));
+    }
+    if (seen_.size() > kIncludesMax) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: more than {} includes", path, kIncludesMax));
+    }
+    if (!own.value.contains("include")) return own;
+    const std::string where = own.Where("/include");
+    Json includes = own.value["include"];
+    own.value.erase("include");
+    if (!includes.is_array()) includes = Json::array({includes});
+    YamlMapping merged;
+    for (const Json& include : includes) {
+      if (!include.is_string())
+        throw Error(ErrorKind::kInput, where + ": include is not a file name");
+      YamlMapping inner = LoadInclude(path, include.get<std::string>(), where);
+      inner.value.erase("task_list");
+      Overlay(std::move(inner), &merged);
+    }
+    Overlay(std::move(own), &merged);
+    return merged;
+  }
+
+  YamlMapping LoadInclude(const std::string& path, const std::string& include,
+                          const std::string& where) {
+    const std::vector<std::string> places = IncludePlaces(path, include);
+    std::string text;
+    for (const std::string& place : places) {
+      if (ReadTaskFile(place, &text))
+        return Merge(place, ParseYaml(text, place, FolderName(place)));
+    }
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the included file '{}' is not there", where, include),
+                "looked at " + Join(places, ", "));
+  }
+
+  // dict.update: keys keep the place where they were first set.
+  static void Overlay(YamlMapping&& over, YamlMapping* base) {
+    for (auto& item : over.value.items()) {
+      const std::string pointer = "/" + item.key();
+      for (auto it = base->where.begin(); it != base->where.end();) {
+        const bool inside = it->first == pointer || it->first.rfind(pointer + "/", 0) == 0;
+        it = inside ? base->where.erase(it) : std::next(it);
+      }
+      base->value[item.key()] = std::move(item.value());
+    }
+    base->where.merge(over.where);
+  }
+
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+bool IsFunction(const Json& value, std::string* name) {
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  if (text.rfind(kFunctionTag, 0) != 0) return false;
+  if (name != nullptr) *name = text.substr(kFunctionTag.size());
+  return true;
+}
+
+std::string YamlMapping::Where(const std::string& pointer) const {
+  for (std::string at = pointer; !at.empty(); at = at.substr(0, at.rfind('/'))) {
+    const auto found = where.find(at);
+    if (found != where.end()) return found->second;
+  }
+  return where.empty() ? "" : where.begin()->second;
+}
+
+bool FindBuiltinFile(std::string_view path, std::string_view* text) {
+  for (size_t i = 0; i < kBuiltinFileCount; ++i) {
+    if (kBuiltinFiles[i].path == path) {
+      *text = kBuiltinFiles[i].text;
+      return true;
+    }
+  }
+  return false;
+}
+
+YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder) {
+  YamlMapping out;
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsMap()) {
+      throw Error(ErrorKind::kInput, file + ":1: a task file is a mapping of keys to values");
+    }
+    out.value = Converter(file, folder, &out).Convert(root, "", 0);
+  } catch (const YAML::Exception& e) {
+    throw Error(ErrorKind::kInput,
+                e.mark.is_null()
+                    ? fmt::format("{}: broken YAML: {}", file, e.msg)
+                    : fmt::format("{}:{}: broken YAML: {}", file, e.mark.line + 1, e.msg));
+  }
+  return out;
+}
+
+YamlMapping LoadTaskYaml(const std::string& path) { return Loader().Load(path); }
+
+}  // namespace evald

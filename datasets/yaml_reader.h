@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "evald/json.h"
+
+namespace evald {
+
+/// What a `!function` value is kept as: "!function <folder>/<module>.<name>".
+inline constexpr std::string_view kFunctionTag = "!function ";
+
+/// Whether `value` stands for a `!function`; gives its full name without the tag.
+bool IsFunction(const Json& value, std::string* name = nullptr);
+
+/// A YAML mapping as JSON, and where each of its keys was written.
+struct YamlMapping {
+  Json value = Json::object();
+  std::map<std::string, std::string> where;  ///< JSON pointer of a key ("/a/0/b") -> "file:line"
+
+  /// The place of `pointer`, or of the nearest key around it that is known.
+  std::string Where(const std::string& pointer) const;
+};
+
+/// Reads one YAML text as PyYAML's safe loader does (YAML 1.1: yes and on are booleans, 1e5 is
+/// text), with lm-evaluation-harness's tag `!function`. `folder` is the name of the folder the file
+/// lies in. Throws Error(kInput) "file:line: ..." for broken YAML, a value that is not a mapping, a
+/// doubled key, an unknown tag, a date, and more than 200,000 nodes.
+YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder);
+
+/// The name under which a built-in file is opened: "builtin:" + its path under datasets/tasks.
+inline constexpr std::string_view kBuiltinPrefix = "builtin:";
+
+/// Reads a task file and the files it includes: what a file says itself wins over what it includes,
+/// a later include over an earlier one (lm_eval/tasks/_yaml_loader.py, 0.4.13). An include is
+/// looked for beside the file that includes it, then among the built-in ones. Throws Error(kInput).
+YamlMapping LoadTaskYaml(const std::string& path);
+
+}  // namespace evald

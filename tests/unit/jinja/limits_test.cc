@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include "evald/error.h"
+#include "jinja/template.h"
+
+namespace evald::jinja {
+namespace {
+
+std::string Fails(const std::string& source, TemplateOptions options = {},
+                  const Json& variables = Json::object()) {
+  try {
+    return "rendered: " + Template(source, options, "t").Render(variables).substr(0, 100);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInput);
+    return error.what();
+  }
+}
+
+std::string Repeat(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+// Templates that would take for ever or fill the memory end in an error, and soon.
+TEST(JinjaLimits, HostileTemplatesAreStopped) {
+  for (const std::string& source : {
+           std::string("{{ 'a' * 999999999999 }}"),
+           std::string("{{ [1] * 9999999999 }}"),
+           std::string(
+               "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"),
+           std::string("{{ range(10**12)|list }}"),
+           std::string("{{ '%999999999d' % 1 }}"),
+           std::string("{{ '{:999999999}'.format(1) }}"),
+           std::string("{{ 'a'.center(99999999999) }}"),
+           std::string("{{ 'x'|indent(9999999999, true) }}"),
+           std::string("{% set ns = namespace(x='aaaaaaaaaa') %}{% for i in range(99999) %}"
+                       "{% set ns.x = ns.x ~ ns.x %}{% endfor %}"),
+           std::string("{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}"
+                       "{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}"),
+           std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
+           std::string("{% macro f(x) %}{{ f(x) }}{{ f(x) }}{% endmacro %}{{ f(1) }}"),
+           "{{ " + Repeat("(", 5000) + "1" + Repeat(")", 5000) + " }}",
+           "{{ " + Repeat("not ", 5000) + "1 }}",
+           "{{ " + Repeat("-", 5000) + "1 }}",
+           "{{ 1" + Repeat(" + 1", 5000) + " }}",
+           "{{ x" + Repeat(".a", 5000) + " }}",
+           "{{ 1" + Repeat("|abs", 5000) + " }}",
+           Repeat("{% if 1 %}", 5000) + Repeat("{% endif %}", 5000),
+           Repeat("{% for i in [1] %}", 5000),
+           std::string("{{ 'ab'|replace('', 'x' * 1000000)|replace('', 'y' * 1000000) }}"),
+           std::string("{{ 9223372036854775807 + 1 }}"),
+           std::string("{{ 10 ** 100 }}"),
+       }) {
+    const std::string message = Fails(source);
+    EXPECT_EQ(message.rfind("t: line 1:", 0), 0u) << source.substr(0, 100) << "\n" << message;
+  }
+}
+
+TEST(JinjaLimits, OutputIsBounded) {
+  TemplateOptions options;
+  options.limits.output_bytes_max = 1000;
+  EXPECT_NE(Fails("{% for i in range(2000) %}x{% endfor %}", options).find("more than 1000 bytes"),
+            std::string::npos);
+}
+
+TEST(JinjaErrors, NameTheLineAndWhatIsMissing) {
+  const TemplateOptions harness = TemplateOptions::Harness();
+  EXPECT_EQ(Fails("a\n{{ question }}", harness), "t: line 2: 'question' is undefined");
+  EXPECT_EQ(Fails("{{ n|uper }}", harness, {{"n", 1}}),
+            "t: line 1: the filter 'uper' is not known; did you mean 'upper'?");
+  EXPECT_NE(Fails("{% include 'x' %}").find("'include' is not supported"), std::string::npos);
+  EXPECT_NE(Fails("{% fro x in y %}").find("did you mean 'for'?"), std::string::npos);
+  EXPECT_NE(Fails("{{ x.append(1) }}", {}, {{"x", Json::array()}}).find("'append' of list"),
+            std::string::npos);
+  EXPECT_NE(Fails("{{ ''.__class__ }}").find("'__class__' is not supported"), std::string::npos);
+  EXPECT_NE(Fails("{% set ns = namespace() %}{% set ns.x = ns %}").find("cannot be kept"),
+            std::string::npos);
+  EXPECT_NE(Fails("{{ strftime_now('%Y') }}", TemplateOptions::ChatTemplate()).find("no date"),
+            std::string::npos);
+  EXPECT_NE(Fails("\xff").find("UTF-8"), std::string::npos);
+}
+
+TEST(Jinja, StrftimeNowShowsTheGivenDate) {
+  TemplateOptions options = TemplateOptions::ChatTemplate();
+  options.now_seconds = 1721994000;
+  EXPECT_EQ(Template("{{ strftime_now('%d %b %Y') }}", options, "t").Render(Json::object()),
+            "26 Jul 2024");
+}
+
+TEST(Jinja, FreeNames) {
+  const Template t("{% set a = b %}{% for c in d.e %}{{ c ~ f|default(g) }}{% endfor %}", {}, "t");
+  EXPECT_EQ(t.FreeNames(), (std::vector<std::string>{"b", "d", "f", "g"}));
+}
+
+}  // namespace
+}  // namespace evald::jinja
