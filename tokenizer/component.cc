@@ -38,4 +38,15 @@ std::string OneCharacter(const Json& object, const std::string& key, const std::
   return text;
 }
 
+void CheckGrowth(size_t bytes_before, size_t bytes_after) {
+  constexpr size_t kFactorMax = 64;
+  constexpr size_t kBytesAlways = size_t{1} << 20;
+  if (bytes_after <= kBytesAlways || bytes_after / kFactorMax <= bytes_before) return;
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("the tokenizer's rules make {} out of {} of text, expected at most {} times "
+                  "as much",
+                  HumanBytes(bytes_after), HumanBytes(bytes_before), kFactorMax));
+}
+
 }  // namespace evald::tok

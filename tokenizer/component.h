@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -23,5 +24,9 @@ void CheckMembers(const Json& object, std::initializer_list<std::string_view> kn
 
 /// The one code point of the string member `key`.
 std::string OneCharacter(const Json& object, const std::string& key, const std::string& where);
+
+/// Refuses a rewriting that makes a text more than 64 times (and 1 MiB) longer: a chain of rules in
+/// a hostile file could double it at each step. Throws Error(kInput).
+void CheckGrowth(size_t bytes_before, size_t bytes_after);
 
 }  // namespace evald::tok

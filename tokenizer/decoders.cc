@@ -22,6 +22,12 @@ std::string Joined(const std::vector<std::string>& tokens) {
   return text;
 }
 
+size_t Bytes(const std::vector<std::string>& tokens) {
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  return bytes;
+}
+
 class ByteLevelDecoder : public Decoder {
  public:
   void Apply(std::vector<std::string>* tokens) const override {
@@ -170,8 +176,10 @@ class SequenceDecoder : public Decoder {
   }
 
   void Apply(std::vector<std::string>* tokens) const override {
+    const size_t before = Bytes(*tokens);
     for (const auto& part : parts_) {
       if (part) part->Apply(tokens);
+      CheckGrowth(before, Bytes(*tokens));
     }
   }
 

@@ -47,8 +47,10 @@ class SequenceNormalizer : public Normalizer {
     }
   }
   std::string Apply(std::string text) const override {
+    const size_t before = text.size();
     for (const auto& part : parts_) {
       if (part) text = part->Apply(std::move(text));
+      CheckGrowth(before, text.size());
     }
     return text;
   }

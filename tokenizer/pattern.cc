@@ -133,6 +133,7 @@ std::string Pattern::Replace(std::string_view text, std::string_view replacement
   std::string out;
   for (const Stretch& stretch : Find(text)) {
     out += stretch.match ? replacement : text.substr(stretch.begin, stretch.end - stretch.begin);
+    CheckGrowth(text.size(), out.size());
   }
   return out;
 }

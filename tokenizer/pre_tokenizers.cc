@@ -24,6 +24,12 @@ void Take(const Piece& piece, const std::vector<Stretch>& parts, std::vector<Pie
   }
 }
 
+size_t Bytes(const std::vector<Piece>& pieces) {
+  size_t bytes = 0;
+  for (const Piece& piece : pieces) bytes += piece.text.size();
+  return bytes;
+}
+
 // Splits every piece at what `find` finds in it.
 class Splitter : public PreTokenizer {
  public:
@@ -151,8 +157,10 @@ class SequencePreTokenizer : public PreTokenizer {
   }
 
   void Apply(std::vector<Piece>* pieces) const override {
+    const size_t before = Bytes(*pieces);
     for (const auto& part : parts_) {
       if (part) part->Apply(pieces);
+      CheckGrowth(before, Bytes(*pieces));
     }
   }
   bool LooksAtStart() const override { return looks_at_start_; }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "evald/error.h"
+#include "tokenizer/unicode_age.h"
 
 namespace evald::tok {
 namespace {
@@ -40,6 +41,21 @@ bool IsAscii(std::string_view text) {
     if (static_cast<unsigned char>(c) >= 0x80) return false;
   }
   return true;
+}
+
+std::string NormalizePart(std::string_view text, NormalForm form) {
+  if (IsAscii(text)) return std::string(text);
+  utf8proc_uint8_t* mapped = nullptr;
+  const utf8proc_ssize_t length =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
+                   static_cast<utf8proc_option_t>(Options(form)));
+  if (length < 0) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("Unicode normal form of {} bytes: {}",
+                                                        text.size(), utf8proc_errmsg(length)));
+  }
+  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(mapped, std::free);
+  return {reinterpret_cast<const char*>(mapped), static_cast<size_t>(length)};
 }
 
 }  // namespace
@@ -118,6 +134,8 @@ bool IsPunctuation(char32_t code) {
 }
 
 bool IsMark(char32_t code) {
+  if (UnknownToNormalForms(code)) return false;
+  if (code == 0x1CF2 || code == 0x1CF3) return true;  // letters since Unicode 12
   const utf8proc_category_t category = Category(code);
   return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
 }
@@ -131,18 +149,16 @@ bool IsWord(char32_t code) {
 }
 
 std::string Normalize(std::string_view text, NormalForm form) {
-  if (IsAscii(text)) return std::string(text);
-  utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t length =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                   static_cast<utf8proc_option_t>(Options(form)));
-  if (length < 0) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("Unicode normal form of {} bytes: {}",
-                                                        text.size(), utf8proc_errmsg(length)));
+  std::string out;
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    if (!UnknownToNormalForms(NextCodePoint(text, &at))) continue;
+    out += NormalizePart(text.substr(done, begin - done), form);
+    out += text.substr(begin, at - begin);
+    done = at;
   }
-  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(mapped, std::free);
-  return {reinterpret_cast<const char*>(mapped), static_cast<size_t>(length)};
+  return out + NormalizePart(text.substr(done), form);
 }
 
 std::string Lowercase(std::string_view text) {

@@ -20,15 +20,17 @@ bool IsPythonWhitespace(char32_t code);
 bool IsNumeric(char32_t code);
 /// ASCII punctuation or one of the categories P*.
 bool IsPunctuation(char32_t code);
-/// One of the categories M*.
+/// One of the categories M*, as of Unicode 9 (see unicode_age.h).
 bool IsMark(char32_t code);
 /// What \w takes in Rust's regex crate (UTS 18, annex C): Alphabetic, M, Nd, Pc, Join_Control.
 bool IsWord(char32_t code);
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
-/// `text` (valid UTF-8) in a normal form of UAX 15. Throws Error(kInfrastructure) without memory.
+/// `text` (valid UTF-8) in a normal form of UAX 15, as of Unicode 9 (see unicode_age.h). Throws
+/// Error(kInfrastructure) without memory.
 std::string Normalize(std::string_view text, NormalForm form);
-/// Rust's char::to_lowercase for each code point: no rule looks at its neighbours.
+/// Rust's char::to_lowercase for each code point: no rule looks at its neighbours. Follows Unicode
+/// 15, which lacks the 55 upper-case letters of versions 16 and 17.
 std::string Lowercase(std::string_view text);
 
 }  // namespace evald::tok

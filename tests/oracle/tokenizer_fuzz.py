@@ -27,7 +27,7 @@ def dump(command, lines):
     """What tokenizer-dump answers to each of `lines`."""
     text = "\n".join(json.dumps(line) for line in lines) + "\n"
     done = subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=True)
-    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return [json.loads(line) for line in done.stdout.decode().split("\n") if line]
 
 
 def lines_of(count, vocabulary, rng):

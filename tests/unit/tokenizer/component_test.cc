@@ -51,6 +51,15 @@ TEST(Components, Decoders) {
   });
 }
 
+// The library's normal forms are those of Unicode 9: what came later stays as it is.
+TEST(Components, NormalFormsAreOfUnicode9) {
+  EXPECT_EQ(Normalize("e\u07FD\u0301", NormalForm::kNfc), "e\u07FD\u0301");
+  EXPECT_EQ(Normalize("\u32FF", NormalForm::kNfkc), "\u32FF");
+  EXPECT_EQ(Normalize("e\u0323\u0301", NormalForm::kNfc), "\u1EB9\u0301");
+  EXPECT_FALSE(IsMark(0x0898));
+  EXPECT_TRUE(IsMark(0x1CF2));
+}
+
 TEST(Components, TheByteAlphabetIsOneToOne) {
   for (int byte = 0; byte < 256; ++byte) {
     const std::string spelled = ToByteAlphabet(std::string(1, static_cast<char>(byte)));

@@ -117,6 +117,28 @@ TEST(Refusal, ManyMembersDoNotTakeForever) {
   EXPECT_THAT(Refusal(text + "\"z\": 0}"), HasSubstr("more than 10000 members"));
 }
 
+TEST(Refusal, RulesThatExplode) {
+  Json doubled = {{"type", "Sequence"}, {"normalizers", Json::array()}};
+  Json spelled = {{"type", "Sequence"}, {"pretokenizers", Json::array()}};
+  for (int i = 0; i < 60; ++i) {
+    doubled["normalizers"].push_back(
+        {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}});
+    spelled["pretokenizers"].push_back(
+        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}});
+  }
+  Json json = SmallTokenizer();
+  json["normalizer"] = doubled;
+  EXPECT_THROW(Small(json)->Encode("a", false), Error);
+  json = SmallTokenizer();
+  json["pre_tokenizer"] = spelled;
+  EXPECT_THROW(Small(json)->Encode("é", false), Error);
+  json = SmallTokenizer();
+  doubled["decoders"] = doubled["normalizers"];
+  doubled.erase("normalizers");
+  json["decoder"] = doubled;
+  EXPECT_THROW(Small(json)->Decode({0}, false), Error);
+}
+
 TEST(Refusal, TextThatIsNotUtf8) {
   EXPECT_THROW(Small(SmallTokenizer())->Encode("a\xFF", false), Error);
 }
