@@ -137,7 +137,8 @@ void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
   const int64_t begin = MonotonicMicros();
   loaded_ = false;
   try {
-    StagedLease staged(load.directory);
+    // Engines that need no weights of ours are given no folder.
+    StagedLease staged = load.directory.empty() ? StagedLease() : StagedLease(load.directory);
     engine_->Load(load.directory);
     staged_ = std::move(staged);
     info_ = engine_->Info();

@@ -1,0 +1,149 @@
+#include "orchestrator/report/run_results.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <set>
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "metrics/aggregate.h"
+#include "orchestrator/report/results.h"
+
+namespace evald {
+namespace {
+
+// Requests whose prompt lost tokens, by task; only the files that count.
+Json Truncated(const RunResultsInput& input) {
+  Json truncated = Json::object();
+  for (const SuiteTask& task : input.suite.tasks) {
+    const std::string& name = task.definition.name;
+    const auto generated = input.record.generated.find(name);
+    if (generated == input.record.generated.end()) continue;
+    std::set<size_t> files;
+    for (const auto& [document, file] : generated->second) files.insert(file);
+    int64_t count = 0;
+    for (const size_t file : files) count += input.record.generations[file].truncated;
+    truncated[name] = count;
+  }
+  return truncated;
+}
+
+Json Tokens(const RunResultsInput& input) {
+  int64_t in = 0, out = 0, requests = 0;
+  for (const CommittedFile& file : input.record.generations) {
+    in += file.tokens_in;
+    out += file.tokens_out;
+    requests += file.requests;
+  }
+  return {{"requests", requests}, {"tokens_in", in}, {"tokens_out", out}};
+}
+
+Json Facts(const RunResultsInput& input) {
+  Json incomplete = Json::array();
+  for (size_t t = 0; t < input.suite.tasks.size(); ++t) {
+    if (input.finished.count(t) == 0) incomplete.push_back(input.suite.tasks[t].definition.name);
+  }
+  double share = 0;
+  for (const auto& [device, value] : input.device_shares) share += value / static_cast<double>(input.device_shares.size());
+  return {{"run", input.directory.id()},
+          {"version", input.directory.record().value("evald_version", "")},
+          {"fingerprint", input.fingerprint},
+          {"engine", input.engine},
+          {"isolation", input.isolation},
+          {"truncated", Truncated(input)},
+          {"work", Tokens(input)},
+          {"device_share", share},
+          {"device_shares", input.device_shares},
+          {"complete", incomplete.empty() && input.problems.empty()},
+          {"incomplete", incomplete},
+          {"problems", input.problems}};
+}
+
+Json HarnessConfig(const EvalConfig& config) {
+  Json limit = nullptr;
+  for (const TaskRequest& task : config.tasks) {
+    if (task.limit) limit = *task.limit;
+  }
+  return {{"model", config.engine.name},
+          {"model_args", {{"pretrained", config.checkpoint.string()}}},
+          {"limit", limit},
+          {"bootstrap_iters", config.bootstrap_iters},
+          {"gen_kwargs", nullptr},
+          {"random_seed", config.seed},
+          {"fewshot_seed", config.fewshot_seed}};
+}
+
+}  // namespace
+
+Json BuildRunResults(const RunResultsInput& input) {
+  ResultsInput results;
+  Json entries = Json::object();
+  for (size_t t = 0; t < input.suite.tasks.size(); ++t) {
+    const auto finished = input.finished.find(t);
+    if (finished == input.finished.end()) continue;
+    const TaskDefinition& task = input.suite.tasks[t].definition;
+    results.tasks.push_back(task);
+    results.entries[task.name] = finished->second.entry;
+    results.task_hashes[task.name] = finished->second.hash;
+  }
+  // A group is reported when all of its tasks are.
+  if (results.tasks.size() == input.suite.tasks.size()) results.groups = input.suite.groups;
+  results.config = HarnessConfig(input.config);
+  results.model_source = input.config.engine.name;
+  results.model_name = input.config.name;
+  results.date = input.directory.record().value("created", 0.0);
+  results.seconds = input.seconds;
+  results.evald = Facts(input);
+  return BuildResults(results);
+}
+
+std::string Headline(const TaskDefinition& task, const Json& entry) {
+  for (const auto& [key, value] : entry.items()) {
+    const size_t comma = key.find(',');
+    if (comma == std::string::npos || key.find("_stderr") != std::string::npos || !value.is_number()) continue;
+    const std::string filter = key.substr(comma + 1);
+    return fmt::format("{}{} {:.4f}", key.substr(0, comma),
+                       task.filters.size() > 1 ? " (" + filter + ")" : "", value.get<double>());
+  }
+  return "done";
+}
+
+void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json) {
+  const bool complete = outcome.status == ExitStatus::kDone;
+  if (json) {
+    Json document = outcome.results.is_null() ? Json::object() : outcome.results;
+    document["run_directory"] = outcome.directory.string();
+    document["exit_status"] = static_cast<int>(outcome.status);
+    if (!complete) document["error"] = Join(outcome.problems, "; ");
+    fmt::print("{}\n", ToLine(document));
+  } else if (!outcome.results.is_null() && !outcome.results["results"].empty()) {
+    const Json& facts = outcome.results["evald"];
+    fmt::print("{}\n", ResultsTable(outcome.results));
+    fmt::print("\n{}: {} requests in {}; the devices computed {:.1f} % of the time\n", config.name,
+               facts["work"]["requests"].get<int64_t>(),
+               HumanSeconds(outcome.seconds),
+               100 * outcome.device_share);
+    for (const auto& [task, count] : facts["truncated"].items()) {
+      if (count.get<int64_t>() > 0) fmt::print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
+    }
+    if (facts["engine"].value("emulated", false)) fmt::print("The answers are emulated: these are not a model's scores.\n");
+    if (config.metrics.sandbox.unsafe) fmt::print("The model's code ran WITHOUT isolation (unsafe).\n");
+  }
+  std::fflush(stdout);
+  if (complete) {
+    if (!json) fmt::print("results: {}\n", (outcome.directory / "results.json").string());
+    return;
+  }
+  constexpr size_t kShown = 10;
+  for (size_t i = 0; i < std::min(kShown, outcome.problems.size()); ++i) {
+    fmt::print(stderr, "evald: error: {}\n", outcome.problems[i]);
+  }
+  if (outcome.problems.size() > kShown) fmt::print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
+  if (outcome.status == ExitStatus::kIncomplete) {
+    fmt::print(stderr, "evald: the run is incomplete; what is done is kept in {}\n"
+                       "evald: finish it with the same command and --resume\n", outcome.directory.string());
+  }
+}
+
+}  // namespace evald

@@ -9,6 +9,7 @@
 #include "orchestrator/run/coordinator.h"
 #include "orchestrator/run/preparation.h"
 #include "orchestrator/run/run_directory.h"
+#include "orchestrator/run/task_finisher.h"
 #include "orchestrator/state/run_store.h"
 
 namespace evald {
@@ -19,7 +20,7 @@ struct RunResultsInput {
   const RunDirectory& directory;
   const Suite& suite;
   const RunRecord& record;
-  const std::map<size_t, Json>& finished;  ///< task -> its entry in `results`
+  const std::map<size_t, TaskResult>& finished;  ///< by the task's place in the suite
   const Json& engine;                      ///< EngineInfo as JSON
   const Json& isolation;                   ///< what isolates the model's code
   std::string fingerprint;

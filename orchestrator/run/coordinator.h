@@ -25,6 +25,7 @@ struct RunOutcome {
   std::filesystem::path directory;
   Json results;                       ///< results.json; null when the run was interrupted
   std::vector<std::string> problems;  ///< why it is incomplete, for people
+  double seconds = 0;
   double device_share = 0;            ///< mean share of time in which the devices computed
 };
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "metrics/sandbox_options.h"
+#include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 
 namespace evald {
@@ -368,7 +370,7 @@ ProgressSnapshot Evaluation::Snapshot() const {
     const MachineTask& task = machine_.tasks()[t];
     TaskProgress progress{task.name, task.documents, machine_.generated(t), machine_.scored(t), ""};
     const auto entry = finished_tasks_.find(t);
-    if (entry != finished_tasks_.end()) progress.headline = Headline(suite_->tasks[t].definition, entry->second);
+    if (entry != finished_tasks_.end()) progress.headline = Headline(suite_->tasks[t].definition, entry->second.entry);
     documents += task.documents;
     generated += progress.generated;
     scored += progress.scored;
@@ -399,6 +401,7 @@ RunOutcome Evaluation::Finish() {
 
   RunOutcome outcome;
   outcome.directory = directory_.path();
+  outcome.seconds = static_cast<double>(end_us - begin_us_) / 1e6;
   for (const Missing& missing : machine_.missing()) {
     outcome.problems.push_back(missing.what + ": " + missing.cause);
   }
@@ -412,11 +415,10 @@ RunOutcome Evaluation::Finish() {
   if (planned_) {
     RunResultsInput input{config_, directory_, *suite_, record_, finished_tasks_, engine_info_,
                           isolation_, staged_ ? staged_->fingerprint() : "", shares,
-                          static_cast<double>(end_us - begin_us_) / 1e6, outcome.problems};
+                          outcome.seconds, outcome.problems};
     outcome.results = BuildRunResults(input);
     if (complete) {
-      WriteFileAtomic(directory_.path() / "results.json",
-                      outcome.results.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+      WriteFileAtomic(directory_.path() / "results.json", ResultsText(outcome.results) + "\n");
     }
   }
   directory_.Update({{"state", complete ? "done" : "incomplete"},

@@ -121,7 +121,7 @@ class Evaluation {
   Json engine_info_;
   Json isolation_;
   int pending_commits_ = 0;
-  std::map<size_t, Json> finished_tasks_;
+  std::map<size_t, TaskResult> finished_tasks_;
 
   // progress, updated from other threads through the loop
   int64_t stage_done_ = 0, stage_total_ = 0;

@@ -176,6 +176,7 @@ void Evaluation::OnTrialFailed(const std::string& id, const protocol::TrialFaile
   if (failed.trial < 0) {
     if (!failed.retry) return Fail(ErrorKind::kInput, fmt::format("worker {}: {}", id, failed.message));
     spdlog::warn("worker {}: {}", id, failed.message);
+    workers_->NoteCause(id, failed.message);
     agent_->Kill(id);
     return;
   }
@@ -234,8 +235,8 @@ void Evaluation::FinishTask(size_t task) {
   }
   finisher_->Submit(
       std::move(finished),
-      [this, task](Json entry) {
-        finished_tasks_[task] = std::move(entry);
+      [this, task](TaskResult result) {
+        finished_tasks_[task] = std::move(result);
         CheckEnd();
       },
       [this, name](const std::string& text) {

@@ -38,7 +38,8 @@ void ProcessPool::Exited(const std::string& id, const std::string& how) {
   Member& member = members_.at(id);
   member.running = member.connected = member.ready = false;
   member.wants = 0;
-  last_exit_ = id + ": " + how;
+  last_exit_ = member.cause.empty() ? id + ": " + how : id + ": " + member.cause;
+  member.cause.clear();
   if (closing_ || member.restarts >= restarts_max_) return;
   member.restarting = true;
   const auto pause = kFirstPause * (1 << std::min(member.restarts, 6));

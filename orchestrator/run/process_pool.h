@@ -31,6 +31,8 @@ class ProcessPool {
   bool TakeWant(const std::string& id);
   void ReturnWant(const std::string& id) { ++members_.at(id).wants; }
 
+  /// Why the process is about to be ended; goes before how it ended.
+  void NoteCause(const std::string& id, const std::string& cause) { members_.at(id).cause = cause; }
   /// The process ended. Starts it again later, unless the pool is closing or its restarts are used up.
   void Exited(const std::string& id, const std::string& how);
   /// Nothing is started any more.
@@ -52,6 +54,7 @@ class ProcessPool {
     bool restarting = false;
     int wants = 0;
     int restarts = 0;
+    std::string cause;
   };
   void Start(Member* member);
 

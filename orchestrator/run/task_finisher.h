@@ -27,9 +27,14 @@ struct FinishedTask {
   int bootstrap_iters = 100000;
 };
 
-/// Reads the scores of a finished task, aggregates them and writes its samples file. Returns the
-/// task's entry in `results`. Throws Error.
-Json AggregateFinished(const FinishedTask& task);
+/// What a finished task comes to.
+struct TaskResult {
+  Json entry;        ///< in `results`
+  std::string hash;  ///< the harness's task hash
+};
+
+/// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error.
+TaskResult AggregateFinished(const FinishedTask& task);
 
 /// A thread that does this, so that a task's score stands as soon as its last document is scored and
 /// the loop never waits for it.
@@ -39,8 +44,8 @@ class TaskFinisher {
   /// Drops what has not begun.
   ~TaskFinisher();
 
-  /// Calls `done(entry)` or `failed(text)` on the loop.
-  void Submit(FinishedTask task, std::function<void(Json)> done,
+  /// Calls `done(result)` or `failed(text)` on the loop.
+  void Submit(FinishedTask task, std::function<void(TaskResult)> done,
               std::function<void(std::string)> failed);
 
  private:

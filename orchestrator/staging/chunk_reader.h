@@ -35,12 +35,12 @@ class ChunkReader {
   uint64_t Read(AlignedBuffer* buffer, uint64_t offset, uint64_t bytes);
 
  private:
-  bool Cached(uint64_t offset, uint64_t bytes) const;
+  bool Cached(uint64_t bytes) const;
   uint64_t ReadDirect(char* buffer, uint64_t offset, uint64_t bytes);
 
   std::filesystem::path path_;
   UniqueFd buffered_;
-  UniqueFd direct_;  ///< not open where the file system refuses O_DIRECT
+  UniqueFd direct_;  ///< not open when cached or where O_DIRECT is refused
 };
 
 /// Throws the Error(kInput) of a source that changed while it was staged.
