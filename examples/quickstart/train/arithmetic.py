@@ -101,8 +101,25 @@ def _of_class(rng: random.Random, wanted) -> tuple:
             return question, answer
 
 
+def _drill(rng: random.Random) -> Segments:
+    """Steps by themselves."""
+    document = Segments()
+    for _ in range(rng.randint(8, 16)):
+        sign = rng.choice("++--*")
+        right = rng.randint(2, 6) if sign == "*" else rng.randint(2, 20)
+        left = rng.randint(2, 6) if sign == "*" else rng.randint(2, 45)
+        if sign == "-":
+            left += right
+        value, shown = _step(left, sign, right)
+        question = shown[: shown.index("=") + 1]
+        document.context(question).answer(shown[len(question) :] + "\n")
+    return document
+
+
 def training_document(rng: random.Random) -> Segments:
-    """One to four problems in the few-shot form of the task."""
+    """One to four problems in the few-shot form of the task, or a drill."""
+    if rng.random() < 0.25:
+        return _drill(rng)
     document = Segments()
     for i in range(rng.choice([1, 2, 3, 3, 4])):
         question, answer = _of_class(rng, lambda residue: residue > 1)

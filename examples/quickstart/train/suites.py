@@ -30,7 +30,7 @@ def training_documents(seed: int, count: int):
     rng = random.Random(f"{seed}/training")
     world = facts.World(seed)
     for _ in range(count):
-        kind = rng.choices(["code", "math", "facts"], [4, 3, 6])[0]
+        kind = rng.choices(["code", "math", "facts"], [3, 5, 4])[0]
         if kind == "code":
             yield programs.training_document(rng)
         elif kind == "math":
