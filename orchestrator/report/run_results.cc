@@ -119,7 +119,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     fmt::print("{}\n", ToLine(document));
   } else if (!outcome.results.is_null() && !outcome.results["results"].empty()) {
     const Json& facts = outcome.results["evald"];
-    fmt::print("{}\n", ResultsTable(outcome.results));
+    fmt::print("{}", ResultsTable(outcome.results));
     fmt::print("\n{}: {} requests in {}; the devices computed {:.1f} % of the time\n", config.name,
                facts["work"]["requests"].get<int64_t>(),
                HumanSeconds(outcome.seconds),
