@@ -30,16 +30,14 @@ inline constexpr uint32_t kWallWindowsMax = 8;
 /// The limits of every program of one zygote.
 struct ZygoteConfig {
   uint32_t magic;
-  uint32_t namespaces;       ///< 0 in unsafe mode
-  uint32_t filter_required;  ///< whether a program may run when the filter cannot be installed
-  uint32_t program_uid;      ///< uid and gid inside the user namespace; 0: stays the zygote's
-  uint32_t task_limit;       ///< RLIMIT_NPROC; 0: not set
-  uint32_t reserved;
-  uint64_t cpu_limit_us;         ///< a CPU timer; RLIMIT_CPU a little above it
+  uint32_t namespaces;           ///< 0 in unsafe mode
+  uint32_t filter_required;      ///< whether a program may run when the filter cannot be installed
+  uint32_t program_uid;          ///< uid and gid inside the user namespace; 0: stays the zygote's
+  uint32_t task_limit;           ///< RLIMIT_NPROC; 0: not set
+  uint64_t cpu_limit_us;         ///< watched by the zygote; RLIMIT_CPU a little above it
   uint64_t memory_bytes;         ///< RLIMIT_AS
   uint64_t tmpfs_bytes;          ///< size of the tmpfs, RLIMIT_FSIZE
   uint32_t filter_instructions;  ///< struct sock_filter that follow
-  uint32_t reserved_too;
 };
 
 struct ZygoteReady {
@@ -49,7 +47,6 @@ struct ZygoteReady {
 
 struct ProgramRequest {
   uint32_t magic;
-  uint32_t reserved;
   uint64_t source_bytes;
   uint64_t wall_limit_us;
   uint8_t nonce[kNonceBytes];

@@ -119,7 +119,7 @@ std::string SetupRemedy(int error_number) {
     case EACCES:
       return "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; "
              "kernel.apparmor_restrict_unprivileged_userns=0; not inside a chroot; in Docker "
-             "--security-opt seccomp=unconfined --security-opt systempaths=unconfined), " +
+             "--security-opt seccomp=unconfined --security-opt apparmor=unconfined), " +
              otherwise;
     case ENOSPC:
     case EUSERS:

@@ -99,7 +99,7 @@ void InstallFilter(const Zygote& zygote, SetupPage* setup) {
   if (zygote.config.filter_required) FailSetup(setup, "seccomp(SECCOMP_SET_MODE_FILTER)");
 }
 
-void Forbid(SetupPage* setup, int option, unsigned long value, const char* name) {
+void SetOption(SetupPage* setup, int option, unsigned long value, const char* name) {
   if (prctl(option, value, 0, 0, 0) != 0) FailSetup(setup, name);
 }
 
@@ -116,9 +116,9 @@ void StartProgram(const Program& program) {
     BecomeProgramUser(zygote.config, setup);
     DropCapabilities(setup);
   }
-  Forbid(setup, PR_SET_DUMPABLE, 0, "PR_SET_DUMPABLE");
-  Forbid(setup, PR_SET_NO_NEW_PRIVS, 1, "PR_SET_NO_NEW_PRIVS");
-  Forbid(setup, PR_SET_PDEATHSIG, SIGKILL, "PR_SET_PDEATHSIG");  // a change of user clears it
+  SetOption(setup, PR_SET_DUMPABLE, 0, "PR_SET_DUMPABLE");
+  SetOption(setup, PR_SET_NO_NEW_PRIVS, 1, "PR_SET_NO_NEW_PRIVS");
+  SetOption(setup, PR_SET_PDEATHSIG, SIGKILL, "PR_SET_PDEATHSIG");  // a change of user clears it
   SetLimits(zygote.config, setup);
   InstallFilter(zygote, setup);
   RunProgram(program);
