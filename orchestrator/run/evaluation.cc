@@ -35,6 +35,13 @@ bool NeedsStaging(const EvalConfig& config) {
   return !(config.engine.name == "openai" && config.engine.settings.contains("base_url"));
 }
 
+// Engines that take token ids instead of text.
+bool WantsTokens(const EvalConfig& config) {
+  if (config.checkpoint.empty()) return false;
+  return config.engine.name == "native" ||
+         (config.engine.name == "openai" && config.engine.settings.value("prompt", "") == "tokens");
+}
+
 }  // namespace
 
 RunOutcome RunEvaluation(const RunOptions& options) {
@@ -164,7 +171,7 @@ void Evaluation::StartPreparation() {
     const int64_t begin = MonotonicMicros();
     try {
       std::unique_ptr<Tokenizer> tokenizer;
-      if (config_.engine.name == "native") tokenizer = Tokenizer::Load(config_.checkpoint);
+      if (WantsTokens(config_)) tokenizer = Tokenizer::Load(config_.checkpoint);
       auto suite = std::make_shared<Suite>(PrepareSuite(
           config_, tokenizer.get(), static_cast<int>(std::thread::hardware_concurrency()),
           [this](size_t done, size_t total) {

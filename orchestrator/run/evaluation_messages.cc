@@ -80,7 +80,8 @@ void Evaluation::SendLoad(const std::string& worker) {
 void Evaluation::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   workers_->SetReady(id);
   engine_info_ = loaded.engine;
-  if (loaded.report.contains("refused")) engine_info_["refused"] = loaded.report["refused"];
+  const Json scoring = loaded.report.value("scoring", Json());  // of an engine that tests itself
+  if (scoring.is_object() && !scoring.value("offered", true)) engine_info_["refused"] = scoring.value("reason", "");
   MaybePlan();
   ServeWorkers();
 }

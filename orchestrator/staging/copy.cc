@@ -230,7 +230,7 @@ CopyResult Copier::Run() {
 }  // namespace
 
 int DefaultCopyThreads() {
-  return std::clamp(2 * static_cast<int>(std::thread::hardware_concurrency()), 4, 16);
+  return std::clamp(2 * static_cast<int>(std::thread::hardware_concurrency()), 8, 16);
 }
 
 void ThrowIfCancelled(const CopyHooks& hooks) {

@@ -36,7 +36,7 @@ struct CopyOptions {
   bool direct = true;        ///< O_DIRECT for what is not in the page cache, where it is possible
 };
 
-/// Reading waits, copying and hashing compute: twice the processors, at least 4, at most 16.
+/// Reading waits, copying and hashing compute: twice the processors, at least 8, at most 16.
 int DefaultCopyThreads();
 
 struct CopyResult {

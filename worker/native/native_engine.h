@@ -16,9 +16,8 @@ namespace evald {
 ///
 ///     max_length: N       context length in tokens, at most the checkpoint's
 ///                         max_position_embeddings (the default)
-///     kv_cache: 1GiB      memory for keys and values, taken as it is needed; default 1 GiB, or
-///     more
-///                         where one sequence of max_length needs more
+///     kv_cache: 1GiB      memory for keys and values, taken as it is needed; by default 1 GiB, and
+///                         more where one sequence of max_length needs more
 ///     concurrency: 32     sequences computed at once
 ///     chunk: 256          rows (tokens) computed at once, at most
 ///     kernels: auto       avx512, avx2 or portable
