@@ -7,6 +7,7 @@
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "tokenizer/component.h"
+#include "tokenizer/expression.h"
 #include "tokenizer/unicode.h"
 
 namespace evald::tok {
@@ -100,7 +101,7 @@ std::vector<Stretch> JoinAlike(const Cover& cover) {
 
 Pattern Pattern::FromRegex(const std::string& expression) {
   Pattern pattern;
-  pattern.regex_.emplace(expression, RegexDialect::kOniguruma);
+  pattern.regex_.emplace(WidenProperties(expression), RegexDialect::kOniguruma);
   return pattern;
 }
 

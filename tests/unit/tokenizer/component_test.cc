@@ -3,6 +3,7 @@
 #include "tokenizer/byte_level.h"
 #include "tokenizer/decoders.h"
 #include "tokenizer/normalizers.h"
+#include "tokenizer/pattern.h"
 #include "tokenizer/pre_tokenizers.h"
 #include "tokenizer/unicode.h"
 
@@ -58,6 +59,18 @@ TEST(Components, NormalFormsAreOfUnicode9) {
   EXPECT_EQ(Normalize("e\u0323\u0301", NormalForm::kNfc), "\u1EB9\u0301");
   EXPECT_FALSE(IsMark(0x0898));
   EXPECT_TRUE(IsMark(0x1CF2));
+}
+
+// U+31350 is a letter since Unicode 15, U+16D70 a digit since 16.
+TEST(Components, PatternsKnowTheLettersOfUnicode16) {
+  const auto found = [](const char* expression, const char* text) {
+    return Pattern::FromRegex(expression).Replace(text, "_");
+  };
+  EXPECT_EQ(found("\\p{L}+", "a\U00031350b1"), "_1");
+  EXPECT_EQ(found("[^\\s\\p{L}\\p{N}]", "\U00031350\U00016D70."), "\U00031350\U00016D70_");
+  EXPECT_EQ(found("[^\\r\\n\\p{L}\\p{N}]?\\p{L}+", ".\U00031350a1"), "_1");
+  EXPECT_EQ(found("\\P{L}", "\U00031350\U00016D70"), "\U00031350_");
+  EXPECT_EQ(found("\\\\p{1}", "\\p"), "_");
 }
 
 TEST(Components, TheByteAlphabetIsOneToOne) {
