@@ -26,6 +26,7 @@ bool EndsWith(std::string_view text, std::string_view end) {
 }
 
 std::string Unpack(const std::string& packed, const std::string& name) {
+  if (packed.size() > UINT32_MAX) Fail(name, "the gzip file has more than 4 GiB");
   z_stream stream{};
   if (inflateInit2(&stream, 15 + 32) != Z_OK) {
     throw Error(ErrorKind::kInfrastructure, "zlib does not start");

@@ -108,8 +108,8 @@ void GroupBuilder::Add(const TaskRequest& request) {
   try {
     Build(*entry, overrides);
   } catch (Error& error) {
-    if (!request.where.empty())
-      error.AddContext(fmt::format("{}: '{}'", request.where, request.name));
+    const bool placed = error.message().rfind(request.where, 0) == 0;
+    if (!placed) error.AddContext(fmt::format("{}: '{}'", request.where, request.name));
     throw;
   }
   SpreadLimit(request, first);

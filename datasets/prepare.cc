@@ -61,9 +61,10 @@ class Preparation {
 
   TaskDefinition Describe() {
     LoadDocuments();
-    PromptBuilder builder(config_, documents_.columns, Documents{}, options_.fewshot_seed,
-                          documents_.rows.front());
-    return Define(builder);
+    return AtDocument(0, [&] {
+      return Define(PromptBuilder(config_, documents_.columns, Documents{}, options_.fewshot_seed,
+                                  documents_.rows.front()));
+    });
   }
 
   fs::path Prepare() {
@@ -71,8 +72,9 @@ class Preparation {
     std::error_code ignored;
     if (fs::is_regular_file(folder / "task.json", ignored)) return folder;
     LoadDocuments();
+    Documents fewshot = LoadFewshot();
     PromptBuilder builder = AtDocument(0, [&] {
-      return PromptBuilder(config_, documents_.columns, LoadFewshot(), options_.fewshot_seed,
+      return PromptBuilder(config_, documents_.columns, std::move(fewshot), options_.fewshot_seed,
                            documents_.rows.front());
     });
     PreparedTaskWriter writer(folder, ToJson(Define(builder)));

@@ -143,6 +143,19 @@ void PromptBuilder::AddExample(const Json& example, std::vector<PromptMessage>* 
   AddTurn(turn, messages);
 }
 
+const std::vector<PromptMessage>& PromptBuilder::Example(size_t at) {
+  const auto found = examples_.find(at);
+  if (found != examples_.end()) return found->second;
+  std::vector<PromptMessage> messages;
+  try {
+    AddExample(fewshot_.rows[at], &messages);
+  } catch (Error& error) {
+    error.AddContext("few-shot example " + fewshot_.where[at]);
+    throw;
+  }
+  return examples_.emplace(at, std::move(messages)).first->second;
+}
+
 // The description and the few-shot examples.
 std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
   std::vector<PromptMessage> messages;
@@ -154,12 +167,8 @@ std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
   }
   const auto count = static_cast<size_t>(config_.num_fewshot);
   for (size_t at : sampler_.Sample(count, excludes_self_ ? &doc : nullptr)) {
-    try {
-      AddExample(fewshot_.rows[at], &messages);
-    } catch (Error& error) {
-      error.AddContext("few-shot example " + fewshot_.where[at]);
-      throw;
-    }
+    const std::vector<PromptMessage>& example = Example(at);
+    messages.insert(messages.end(), example.begin(), example.end());
   }
   return messages;
 }

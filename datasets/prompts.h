@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -31,6 +32,10 @@ class PromptBuilder {
   PromptBuilder(const TaskConfig& config, const std::vector<std::string>& columns,
                 Documents fewshot, uint64_t seed, const Json& first);
 
+  // The sampler refers to the builder's own documents.
+  PromptBuilder(const PromptBuilder&) = delete;
+  PromptBuilder& operator=(const PromptBuilder&) = delete;
+
   /// The document's target and choices, and its requests. Throws Error(kInput) that names the
   /// template and what is wrong; the caller adds the document's place.
   PreparedDocument Build(int64_t doc_id, const Json& doc, std::vector<Request>* requests);
@@ -42,6 +47,8 @@ class PromptBuilder {
   struct Turn;
 
   std::vector<PromptMessage> Messages(const Json& doc);
+  /// The messages of a few-shot example, made once.
+  const std::vector<PromptMessage>& Example(size_t at);
   void AddExample(const Json& example, std::vector<PromptMessage>* messages) const;
   void AddTurn(const Turn& turn, std::vector<PromptMessage>* messages) const;
   std::vector<std::string> Contexts(const Json& doc, const PreparedDocument& out);
@@ -63,6 +70,7 @@ class PromptBuilder {
   DocField fewshot_choice_;
   DocField fewshot_gen_prefix_;
   FewshotSampler sampler_;
+  std::map<size_t, std::vector<PromptMessage>> examples_;
   bool excludes_self_ = false;
   bool multiple_target_ = false;
   bool multiple_input_ = false;

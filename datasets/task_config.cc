@@ -91,7 +91,7 @@ class Section {
 class ConfigReader {
  public:
   ConfigReader(const YamlMapping& yaml, const std::string& file)
-      : yaml_(yaml), top_(yaml, yaml.value, "") {
+      : yaml_(yaml), top_(yaml, yaml.value, ""), file_(file) {
     config_.folder = file.rfind(kBuiltinPrefix, 0) == 0 ? "" : Folder(file);
   }
 
@@ -378,6 +378,15 @@ class ConfigReader {
             {"target_delimiter", f.target_delimiter}};
   }
 
+  // The harness notes the task's file in its metadata (lm_eval/tasks/_factory.py).
+  Json DumpMetadata() const {
+    const Json& given = top_.At("metadata");
+    Json metadata = given.is_object() ? given : Json::object();
+    if (!given.is_object() && !given.is_null()) metadata["_metadata"] = given;
+    metadata["config_source"] = file_;
+    return metadata;
+  }
+
   // TaskConfig.to_dict(): the fields of the dataclass in their order, without the null ones.
   Json Dump() const {
     Json all = {{"task", config_.name},
@@ -408,7 +417,7 @@ class ConfigReader {
                 {"should_decontaminate", top_.Flag("should_decontaminate", false)},
                 {"doc_to_decontamination_query", top_.At("doc_to_decontamination_query")},
                 {"gen_prefix", config_.gen_prefix},
-                {"metadata", top_.At("metadata")}};
+                {"metadata", DumpMetadata()}};
     Json dump = Json::object();
     for (auto& item : all.items()) {
       if (!item.value().is_null()) dump[item.key()] = std::move(item.value());
@@ -418,6 +427,7 @@ class ConfigReader {
 
   const YamlMapping& yaml_;
   Section top_;
+  std::string file_;
   TaskConfig config_;
   Json generation_kwargs_;
 };

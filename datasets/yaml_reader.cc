@@ -39,8 +39,24 @@ std::string FullFunctionName(const std::string& name, const std::string& folder)
   return name.find('/') != std::string::npos || folder.empty() ? name : folder + "/" + name;
 }
 
-bool Matches(const std::string& text, const char* pattern) {
-  return text.size() < 400 && std::regex_match(text, std::regex(pattern));
+// The implicit types of PyYAML (yaml/resolver.py); dates and base 60 are refused.
+bool IsYamlInteger(const std::string& text) {
+  static const std::regex kPattern(
+      R"([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)");
+  return text.size() < 400 && std::regex_match(text, kPattern);
+}
+
+bool IsYamlFloat(const std::string& text) {
+  static const std::regex kPattern(
+      R"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|[-+]?\.[0-9][0-9_]*([eE][-+][0-9]+)?)");
+  return text.size() < 400 && std::regex_match(text, kPattern);
+}
+
+bool IsYamlSpecial(const std::string& text) {
+  static const std::regex kPattern(
+      R"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)"
+      R"(|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?)");
+  return text.size() < 400 && std::regex_match(text, kPattern);
 }
 
 std::optional<Json> ParseYamlInteger(std::string text) {
@@ -152,11 +168,13 @@ class Converter {
       return std::string(kFunctionTag) + FullFunctionName(std::string(Trim(text)), folder_);
     }
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
-    CheckTag(node, "", "");
+    static const std::set<std::string> kPlainTags = {
+        "tag:yaml.org,2002:null", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int",
+        "tag:yaml.org,2002:float"};
+    if (kPlainTags.count(tag) == 0) CheckTag(node, "", "");
     return Plain(node, text);
   }
 
-  // The implicit types of PyYAML (yaml/resolver.py).
   Json Plain(const YAML::Node& node, const std::string& text) const {
     static const std::set<std::string> kTrue = {"yes",  "Yes", "YES", "true", "True",
                                                 "TRUE", "on",  "On",  "ON"};
@@ -169,22 +187,16 @@ class Converter {
     if (kFalse.count(text) != 0) return false;
     const bool numeric = std::string("+-.0123456789").find(text[0]) != std::string::npos;
     if (!numeric) return text;
-    if (Matches(text,
-                R"([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)")) {
+    if (IsYamlInteger(text)) {
       if (const auto value = ParseYamlInteger(text)) return *value;
       Fail(node, fmt::format("the integer {} is beyond 64 bits", text.substr(0, 40)));
     }
-    if (Matches(
-            text,
-            R"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|[-+]?\.[0-9][0-9_]*([eE][-+][0-9]+)?)")) {
+    if (IsYamlFloat(text)) {
       std::string digits = text;
       digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
       return std::strtod(digits.c_str(), nullptr);
     }
-    const bool special = Matches(text, R"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))") ||
-                         Matches(text, R"([-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)") ||
-                         Matches(text, R"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?)");
-    if (special) {
+    if (IsYamlSpecial(text)) {
       Fail(node,
            fmt::format("'{}' would be read as a date or special number; put it in quotes", text));
     }

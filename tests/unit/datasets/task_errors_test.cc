@@ -1,0 +1,122 @@
+// Task files and data that are refused, each with its place and cause.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "datasets/task_set.h"
+#include "tests/unit/datasets/scratch.h"
+
+namespace evald {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kHead =
+    "task: t\ndataset_path: json\ndataset_kwargs: {data_files: {test: d.jsonl}}\ntest_split: "
+    "test\n";
+constexpr const char* kPrompt = "doc_to_text: \"{{q}}\"\ndoc_to_target: a\n";
+constexpr const char* kData = "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n";
+
+// The error of preparing the task that `yaml` defines over `data`.
+std::string Refusal(const std::string& yaml, const std::string& data = kData) {
+  const Scratch scratch;
+  scratch.Write("t/t.yaml", yaml);
+  scratch.Write("t/d.jsonl", data);
+  PrepareOptions options;
+  options.cache_dir = scratch / "cache";
+  const std::string message = MessageOf([&] {
+    TaskRequest request;
+    request.name = "t";
+    PrepareTask(TaskRegistry({scratch / "t"}).Resolve({request}).leaves.at(0), options);
+  });
+  if (std::filesystem::exists(scratch / "cache" / "prepared")) {
+    EXPECT_TRUE(message.empty() || std::filesystem::is_empty(scratch / "cache" / "prepared"))
+        << "a half-written task was left: " << message;
+  }
+  return message;
+}
+
+std::string With(const std::string& more) { return std::string(kHead) + kPrompt + more; }
+
+TEST(TaskErrors, AWholeTaskIsPrepared) { EXPECT_EQ(Refusal(With("")), ""); }
+
+TEST(TaskErrors, KeysAndTypes) {
+  EXPECT_THAT(Refusal(With("num_fewshots: 3\n")),
+              HasSubstr("t.yaml:7: a task has no key 'num_fewshots'; did you mean 'num_fewshot'?"));
+  EXPECT_THAT(Refusal(With("num_fewshot: many\n")),
+              HasSubstr("t.yaml:7: num_fewshot is \"many\", expected an integer"));
+  EXPECT_THAT(Refusal(With("output_type: generate\n")),
+              HasSubstr("did you mean 'generate_until'?"));
+  EXPECT_THAT(Refusal(With("use_prompt: \"promptsource:*\"\n")),
+              HasSubstr("t.yaml:7: the key 'use_prompt' is not supported"));
+  EXPECT_THAT(Refusal(With("fewshot_config:\n  samples: []\n  sampler: balanced\n")),
+              HasSubstr("t.yaml:9: the sampler 'balanced' is not known"));
+  EXPECT_THAT(Refusal(With("fewshot_config:\n  smpler: x\n")),
+              HasSubstr("did you mean 'sampler'?"));
+  EXPECT_THAT(Refusal(With("fewshot_config: {fewshot_indices: [1]}\n")),
+              HasSubstr("fewshot_indices is not supported"));
+  EXPECT_THAT(Refusal(With("generation_kwargs: {untill: x}\n")),
+              HasSubstr("did you mean 'until'?"));
+  EXPECT_THAT(Refusal(With("generation_kwargs: {do_sample: true, temperature: 0}\n")),
+              HasSubstr("temperature of 0"));
+  EXPECT_THAT(Refusal(With("metric_list: [{metric: unheard_of}]\n")),
+              HasSubstr("metric 'unheard_of' needs an aggregation"));
+  EXPECT_THAT(
+      Refusal(With("metric_list: [{metric: rouge, aggregation: mean, hf_evaluate: true}]\n")),
+      HasSubstr("evaluate library"));
+  EXPECT_THAT(Refusal(With("filter_list: [{name: x, filter: [{fun: y}]}]\n")),
+              HasSubstr("a step of a filter"));
+  EXPECT_THAT(Refusal("task: t\ntest_split: test\n"), HasSubstr("no dataset_path"));
+  EXPECT_THAT(Refusal(std::string(kHead) + "doc_to_text: x\n"),
+              HasSubstr("the task has no doc_to_target"));
+}
+
+TEST(TaskErrors, FunctionsThatAreNotImplemented) {
+  EXPECT_THAT(Refusal(With("process_docs: !function utils.process_docs\n")),
+              AllOf(HasSubstr("the function 't/utils.process_docs' is not implemented"),
+                    HasSubstr("known for process_docs: none")));
+  EXPECT_THAT(Refusal(With("num_fewshot: 1\nfewshot_config: {samples: !function utils.list}\n")),
+              HasSubstr("known for fewshot_config.samples: mbpp/utils.list_fewshot_samples"));
+  EXPECT_THAT(Refusal(std::string(kHead) + "doc_to_text: !function utils.f\ndoc_to_target: a\n"),
+              HasSubstr("'t/utils.f' is not implemented"));
+}
+
+TEST(TaskErrors, Templates) {
+  EXPECT_THAT(Refusal(std::string(kHead) + "doc_to_text: \"a\\n{{q\"\ndoc_to_target: a\n"),
+              AllOf(HasSubstr("doc_to_text of the task at"), HasSubstr("line 2")));
+  EXPECT_THAT(Refusal(With(""), "{\"q\":\"x\",\"a\":\"1\"}\n{\"a\":\"2\"}\n"),
+              AllOf(HasSubstr("d.jsonl:2: task 't': doc_to_text of the task at"),
+                    HasSubstr("line 1: 'q' is undefined")));
+  EXPECT_THAT(Refusal(With(""), "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\"}\n"),
+              AllOf(HasSubstr("d.jsonl:2"), HasSubstr("has no field 'a'")));
+  EXPECT_THAT(Refusal(With("output_type: multiple_choice\ndoc_to_choice: \"{{q}}\"\n")),
+              AllOf(HasSubstr("d.jsonl:1"), HasSubstr("is not a Python literal")));
+  EXPECT_THAT(Refusal(With("output_type: multiple_choice\n")), HasSubstr("needs doc_to_choice"));
+}
+
+TEST(TaskErrors, Data) {
+  EXPECT_THAT(Refusal(With(""), ""), HasSubstr("d.jsonl: the file has no documents"));
+  EXPECT_THAT(Refusal(With("validation_split: dev\nfewshot_split: dev\nnum_fewshot: 1\n")),
+              HasSubstr("t.yaml:3: data_files has no split 'dev', it has test"));
+  EXPECT_THAT(Refusal(With("num_fewshot: 5\nfewshot_split: test\n")),
+              HasSubstr("5 few-shot examples are asked for, and 2 documents"));
+}
+
+TEST(TaskErrors, MissingDataNamesEveryPlace) {
+  const Scratch scratch;
+  PrepareOptions options;
+  options.cache_dir = scratch / "cache";
+  const auto prepare = [&] {
+    TaskRequest request;
+    request.name = "gsm8k";
+    PrepareTask(TaskRegistry({}).Resolve({request}).leaves.at(0), options);
+  };
+  EXPECT_THAT(MessageOf(prepare), HasSubstr("no data folder was given"));
+  options.data_dir = scratch / "data";
+  EXPECT_THAT(MessageOf(prepare),
+              AllOf(HasSubstr("no file holds the split 'test' of the dataset 'openai/gsm8k'"),
+                    HasSubstr("data/gsm8k/test.jsonl"), HasSubstr("data/gsm8k/main/test.csv")));
+}
+
+}  // namespace
+}  // namespace evald

@@ -1,0 +1,187 @@
+#include "datasets/task_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/jsonl.h"
+#include "datasets/leaf_task.h"
+#include "prepared/prepared_task.h"
+#include "tests/unit/datasets/scratch.h"
+
+namespace evald {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TaskRequest Named(const std::string& name) {
+  TaskRequest request;
+  request.name = name;
+  request.where = "eval.yaml:3";
+  return request;
+}
+
+std::vector<std::string> Leaves(const ResolvedTasks& tasks) {
+  std::vector<std::string> names;
+  for (const LeafTask& leaf : tasks.leaves) names.push_back(leaf.name);
+  return names;
+}
+
+TEST(TaskRegistry, ListsWhatIsBuiltIn) {
+  std::map<std::string, TaskListing> listed;
+  for (const TaskListing& listing : TaskRegistry({}).List()) listed[listing.name] = listing;
+  EXPECT_EQ(listed["humaneval"].kind, "task");
+  EXPECT_EQ(listed["humaneval"].source, "built in");
+  EXPECT_EQ(listed["gsm8k"].summary, "generate_until, 5-shot");
+  EXPECT_EQ(listed["mbpp"].summary, "generate_until, 3-shot");
+  EXPECT_EQ(listed["mmlu_anatomy"].summary, "multiple_choice, 5-shot");
+  EXPECT_EQ(listed["mmlu"].kind, "group");
+  EXPECT_EQ(listed["mmlu"].summary, "mmlu_stem, mmlu_other, mmlu_social_sciences, mmlu_humanities");
+  EXPECT_EQ(listed["mmlu_stem_tasks"].kind, "tag");
+  EXPECT_EQ(listed.count("sources"), 0u);
+}
+
+TEST(TaskRegistry, ResolvesMmluWithItsGroups) {
+  const ResolvedTasks tasks = TaskRegistry({}).Resolve({Named("mmlu")});
+  EXPECT_EQ(tasks.leaves.size(), 57u);
+  EXPECT_EQ(tasks.leaves[0].name, "mmlu_abstract_algebra");
+  EXPECT_EQ(tasks.leaves[56].name, "mmlu_world_religions");
+  ASSERT_EQ(tasks.groups.size(), 5u);
+  EXPECT_EQ(tasks.groups[0].name, "mmlu");
+  EXPECT_THAT(tasks.groups[0].children,
+              ElementsAre("mmlu_stem", "mmlu_other", "mmlu_social_sciences", "mmlu_humanities"));
+  EXPECT_EQ(tasks.groups[1].alias, "stem");
+  EXPECT_EQ(tasks.groups[1].children.size(), 19u);
+  ASSERT_EQ(tasks.groups[0].metrics.size(), 1u);
+  EXPECT_TRUE(tasks.groups[0].metrics[0].weight_by_size);
+  EXPECT_TRUE(tasks.groups[0].metrics[0].filters.empty());
+  EXPECT_EQ(tasks.groups[0].version, 2);
+}
+
+TEST(TaskRegistry, SpreadsALimitOverAGroup) {
+  TaskRequest request = Named("mmlu");
+  request.limit_total = 2000;
+  const ResolvedTasks tasks = TaskRegistry({}).Resolve({request});
+  int64_t total = 0;
+  for (const LeafTask& leaf : tasks.leaves) total += *leaf.state->limit;
+  EXPECT_EQ(total, 2000);
+  EXPECT_EQ(tasks.leaves[4].state->limit, 36);
+  EXPECT_EQ(tasks.leaves[5].state->limit, 35);
+  request.limit_total = 10;
+  EXPECT_THAT(MessageOf([&] { TaskRegistry({}).Resolve({request}); }),
+              HasSubstr("leaves no document"));
+  request.limit = 3;
+  EXPECT_THAT(MessageOf([&] { TaskRegistry({}).Resolve({request}); }),
+              HasSubstr("both limit and limit_total"));
+}
+
+TEST(TaskRegistry, OverridesReachTheLeaves) {
+  TaskRequest request = Named("gsm8k");
+  request.num_fewshot = 2;
+  request.repeats = 3;
+  request.generation_kwargs = {{"max_gen_toks", 7}, {"until", {"X"}}};
+  const auto state = TaskRegistry({}).Resolve({request}).leaves.at(0).state;
+  EXPECT_EQ(state->config.num_fewshot, 2);
+  EXPECT_EQ(state->config.repeats, 3);
+  EXPECT_EQ(state->config.sampling.max_gen_toks, 7);
+  EXPECT_THAT(state->config.sampling.until, ElementsAre("X"));
+  EXPECT_EQ(state->config.dump["generation_kwargs"]["temperature"], 0.0);
+  request.generation_kwargs = {{"beams", 3}};
+  EXPECT_THAT(MessageOf([&] { TaskRegistry({}).Resolve({request}); }),
+              HasSubstr("eval.yaml:3: generation_kwargs.beams is not supported"));
+}
+
+TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {
+  const TaskRegistry registry({});
+  EXPECT_THAT(
+      MessageOf([&] { registry.Resolve({Named("gsm8")}); }),
+      HasSubstr("eval.yaml:3: there is no task, group or tag 'gsm8'; did you mean 'gsm8k'?"));
+  EXPECT_THAT(MessageOf([&] {
+                registry.Resolve({Named("mmlu"), Named("mmlu_anatomy")});
+              }),
+              HasSubstr("'mmlu_anatomy' is asked for twice, by 'mmlu' and by 'mmlu_anatomy'"));
+}
+
+TEST(TaskRegistry, NestedAndInlineGroups) {
+  const TaskRegistry registry({EVALD_SOURCE_DIR "/tests/golden/datasets/made_up"});
+  const ResolvedTasks tasks = registry.Resolve({Named("made_up_group")});
+  EXPECT_THAT(Leaves(tasks),
+              ElementsAre("made_up_last_word", "made_up_rolling", "made_up_list_targets",
+                          "made_up_printed_list", "made_up_own_examples"));
+  ASSERT_EQ(tasks.groups.size(), 2u);
+  EXPECT_EQ(tasks.groups[1].name, "made_up_group::inner");
+  EXPECT_EQ(tasks.groups[1].alias, "Inner");
+  EXPECT_FALSE(tasks.groups[1].metrics[0].weight_by_size);
+  EXPECT_THAT(tasks.groups[1].metrics[0].filters, ElementsAre("none"));
+  EXPECT_EQ(tasks.leaves[1].state->config.alias, "rolled");
+  EXPECT_EQ(tasks.leaves[4].state->config.num_fewshot, 1);
+}
+
+TEST(TaskRegistry, OwnFoldersWinOverBuiltInTasks) {
+  const Scratch scratch;
+  scratch.Write("t/mine.yaml", "include: gsm8k/gsm8k.yaml\nnum_fewshot: 1\n");
+  const TaskRegistry registry({scratch / "t"});
+  const auto leaf = registry.Resolve({Named("gsm8k")}).leaves.at(0);
+  EXPECT_EQ(leaf.state->config.num_fewshot, 1);
+  EXPECT_THAT(MessageOf([&] { TaskRegistry({scratch / "none"}); }), HasSubstr("is not there"));
+}
+
+constexpr const char* kTask =
+    "task: t\ndataset_path: json\ndataset_kwargs:\n  data_files: {test: d.jsonl, train: d.jsonl}\n"
+    "training_split: train\ntest_split: test\ndoc_to_text: \"{{q}}\"\ndoc_to_target: a\n"
+    "num_fewshot: 1\n";
+
+TEST(Prepare, KeysAndReuse) {
+  const Scratch scratch;
+  scratch.Write("t/t.yaml", kTask);
+  scratch.Write("t/d.jsonl", "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n");
+  PrepareOptions options;
+  options.cache_dir = scratch / "cache";
+  const auto prepare = [&](TaskRequest request) {
+    return PrepareTask(TaskRegistry({scratch / "t"}).Resolve({request}).leaves.at(0), options);
+  };
+  const auto first = prepare(Named("t"));
+  EXPECT_EQ(first.parent_path(), scratch / "cache" / "prepared");
+  EXPECT_EQ(prepare(Named("t")), first);
+  std::set<std::filesystem::path> keys = {first};
+  TaskRequest limited = Named("t");
+  limited.limit = 1;
+  keys.insert(prepare(limited));
+  options.fewshot_seed = 7;
+  keys.insert(prepare(Named("t")));
+  options.fewshot_seed = 1234;
+  scratch.Write("t/d.jsonl", "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"z\",\"a\":\"2\"}\n");
+  keys.insert(prepare(Named("t")));
+  TaskRequest zero = Named("t");
+  zero.num_fewshot = 0;
+  keys.insert(prepare(zero));
+  EXPECT_EQ(keys.size(), 5u);
+  const PreparedTask task(first);
+  EXPECT_EQ(task.name(), "t");
+  EXPECT_EQ(task.document_count(), 2);
+  EXPECT_EQ(task.Document(1).target, "2");
+}
+
+TEST(Prepare, DescribeCounts) {
+  const Scratch scratch;
+  scratch.Write("t/t.yaml", kTask);
+  scratch.Write("t/d.jsonl", "{\"q\":\"x\",\"a\":[\"1\"]}\n{\"q\":\"y\",\"a\":[\"2\"]}\n");
+  PrepareOptions options;
+  options.cache_dir = scratch / "cache";
+  TaskRequest request = Named("t");
+  request.limit = 1;
+  const TaskDefinition task =
+      DescribeTask(TaskRegistry({scratch / "t"}).Resolve({request}).leaves.at(0), options);
+  EXPECT_EQ(task.original_documents, 2);
+  EXPECT_EQ(task.effective_documents, 1);
+  EXPECT_TRUE(task.multiple_target);
+  EXPECT_EQ(task.metrics.at(0).metric, "exact_match");
+  EXPECT_EQ(task.filters.at(0).name, "none");
+  EXPECT_EQ(task.config["generation_kwargs"]["until"], Json::array({"\n\n"}));
+  EXPECT_FALSE(std::filesystem::exists(scratch / "cache"));
+}
+
+}  // namespace
+}  // namespace evald

@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/jsonl.h"
+#include "datasets/yaml_reader.h"
+#include "tests/unit/datasets/scratch.h"
+
+namespace evald {
+namespace {
+
+using ::testing::HasSubstr;
+
+Json Parse(const std::string& text) { return ParseYaml(text, "t.yaml", "folder").value; }
+
+TEST(Yaml, ReadsTheTypesOfYaml11) {
+  EXPECT_EQ(
+      ToLine(Parse("{a: yes, b: off, c: 010, d: 1_000, e: 0x1f, f: 1.5, g: 1e5, h: 1.0e+3, i: ~, "
+                   "j: 'yes', k: -7, l: .5, m: \"1\", n: +3, o: 08, p: y}")),
+      R"({"a":true,"b":false,"c":8,"d":1000,"e":31,"f":1.5,"g":"1e5","h":1000.0,"i":null,)"
+      R"("j":"yes","k":-7,"l":0.5,"m":"1","n":3,"o":"08","p":"y"})");
+}
+
+TEST(Yaml, FunctionsGetTheirFullName) {
+  EXPECT_EQ(Parse("a: !function utils.f")["a"], "!function folder/utils.f");
+  EXPECT_EQ(Parse("a: !function humaneval/utils.f")["a"], "!function humaneval/utils.f");
+  EXPECT_EQ(Parse("a: !function lm_eval.tasks.mmlu.default.utils.f")["a"],
+            "!function mmlu/default/utils.f");
+  std::string name;
+  EXPECT_TRUE(IsFunction(Parse("a: !function utils.f")["a"], &name));
+  EXPECT_EQ(name, "folder/utils.f");
+}
+
+TEST(Yaml, AnchorsAndMerges) {
+  EXPECT_EQ(ToLine(Parse("base: &b {x: 1, y: 2}\nover: {<<: *b, y: 3}\n")["over"]),
+            R"({"y":3,"x":1})");
+}
+
+TEST(Yaml, RefusesWithFileAndLine) {
+  EXPECT_THAT(MessageOf([] { Parse("a: 1\nb: [1, 2\n"); }), HasSubstr("t.yaml:"));
+  EXPECT_THAT(MessageOf([] { Parse("a: 1\na: 2\n"); }), HasSubstr("t.yaml:2: the key 'a'"));
+  EXPECT_THAT(MessageOf([] { Parse("a: !python/object x\n"); }), HasSubstr("t.yaml:1: the tag"));
+  EXPECT_THAT(MessageOf([] { Parse("a: 2020-01-02\n"); }), HasSubstr("put it in quotes"));
+  EXPECT_THAT(MessageOf([] { Parse("- 1\n"); }), HasSubstr("is a mapping"));
+  std::string bomb = "a0: &a0 [x]\n";
+  for (int i = 1; i < 30; ++i) {
+    const std::string n = std::to_string(i);
+    const std::string p = "*a" + std::to_string(i - 1);
+    bomb += "a" + n + ": &a" + n + " [" + p + "," + p + "," + p + "," + p + "]\n";
+  }
+  EXPECT_THAT(MessageOf([&] { Parse(bomb); }), HasSubstr("more than 200000 values"));
+  EXPECT_NE(MessageOf([] { Parse("a: " + std::string(3000, '[')); }), "");
+}
+
+TEST(Yaml, IncludesAreOverlaid) {
+  const Scratch scratch;
+  scratch.Write("base.yaml", "task: base\nx: 1\nf: !function utils.g\n");
+  scratch.Write("sub/mid.yaml", "include: ../base.yaml\nx: 2\ny: 3\n");
+  const auto top = scratch.Write("top.yaml", "include: [sub/mid.yaml]\ny: 4\n");
+  const YamlMapping yaml = LoadTaskYaml(top.string());
+  EXPECT_EQ(yaml.value["x"], 2);
+  EXPECT_EQ(yaml.value["y"], 4);
+  EXPECT_EQ(yaml.value["f"], "!function " + scratch.path().filename().string() + "/utils.g");
+  EXPECT_THAT(yaml.Where("/x"), HasSubstr("mid.yaml:2"));
+  EXPECT_THAT(yaml.Where("/y"), HasSubstr("top.yaml:2"));
+  // A built-in file can be included from anywhere.
+  const auto own = scratch.Write("own.yaml", "include: gsm8k/gsm8k.yaml\ntask: mine\n");
+  EXPECT_EQ(LoadTaskYaml(own.string()).value["dataset_path"], "openai/gsm8k");
+  const auto loop = scratch.Write("loop.yaml", "include: loop.yaml\n");
+  EXPECT_THAT(MessageOf([&] { LoadTaskYaml(loop.string()); }), HasSubstr("includes itself"));
+  const auto lost = scratch.Write("lost.yaml", "a: 1\ninclude: none.yaml\n");
+  EXPECT_THAT(MessageOf([&] { LoadTaskYaml(lost.string()); }),
+              HasSubstr("lost.yaml:2: the included file 'none.yaml' is not there; looked at"));
+}
+
+}  // namespace
+}  // namespace evald
