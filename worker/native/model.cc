@@ -83,7 +83,7 @@ void LlamaModel::ComputeLayer(int64_t index, std::vector<Segment>* segments) {
   Normalize(layer.mlp_norm);
   Multiply(layer.gate, normalized_.data(), rows_, gate_.data());
   Multiply(layer.up, normalized_.data(), rows_, up_.data());
-  pool_->ForEach(rows_, [&](int64_t row, int) {
+  pool_->ForEach(rows_, 8 * rows_ * config_.intermediate_size, [&](int64_t row, int) {
     const int64_t offset = row * config_.intermediate_size;
     kernels_.silu_multiply(gate_.data() + offset, up_.data() + offset, config_.intermediate_size);
   });
@@ -123,10 +123,11 @@ void LlamaModel::Attend(int64_t layer, const std::vector<Segment>& segments) {
   std::vector<AttentionTask> tasks;
   std::vector<int64_t> first_row;
   const int step = std::max<int>(1, kAttentionRows / static_cast<int>(config_.group()));
-  int64_t row = 0;
+  int64_t row = 0, pairs = 0;  // pairs of query and key
   for (size_t s = 0; s < segments.size(); ++s) {
     first_row.push_back(row);
     row += segments[s].count;
+    pairs += segments[s].count * (segments[s].first_position + segments[s].count);
     for (int first = 0; first < segments[s].count; first += step) {
       for (int64_t h = 0; h < config_.kv_heads; ++h) {
         tasks.push_back({s, h, first, std::min(step, segments[s].count - first)});
@@ -134,7 +135,8 @@ void LlamaModel::Attend(int64_t layer, const std::vector<Segment>& segments) {
     }
   }
   const float scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
-  pool_->ForEach(static_cast<int64_t>(tasks.size()), [&](int64_t index, int thread) {
+  const int64_t work = 2 * pairs * config_.query_size();
+  pool_->ForEach(static_cast<int64_t>(tasks.size()), work, [&](int64_t index, int thread) {
     const AttentionTask& task = tasks[static_cast<size_t>(index)];
     const Segment& segment = segments[task.segment];
     const int64_t offset = (first_row[task.segment] + task.first) * config_.query_size() +
@@ -201,7 +203,7 @@ void LlamaModel::ComputeLogits(const std::vector<Segment>& segments, const Logit
 void LlamaModel::Normalize(const std::vector<float>& weight) {
   const int64_t width = config_.hidden_size;
   const auto eps = static_cast<float>(config_.rms_norm_eps);
-  pool_->ForEach(rows_, [&](int64_t row, int) {
+  pool_->ForEach(rows_, rows_ * width, [&](int64_t row, int) {
     kernels_.rms_norm(hidden_.data() + row * width, weight.data(), eps, width,
                       normalized_.data() + row * width);
   });
@@ -218,7 +220,7 @@ void LlamaModel::Multiply(const Matrix& matrix, const float* x, int64_t rows, fl
   args.y = y;
   args.y_stride = matrix.rows;
   const int64_t tasks = (matrix.rows + kColumnsPerTask - 1) / kColumnsPerTask;
-  pool_->ForEach(tasks, [&](int64_t task, int thread) {
+  pool_->ForEach(tasks, rows * matrix.rows * matrix.columns, [&](int64_t task, int thread) {
     MultiplyArgs mine = args;
     mine.first = task * kColumnsPerTask;
     mine.end = std::min(matrix.rows, mine.first + kColumnsPerTask);
@@ -229,7 +231,7 @@ void LlamaModel::Multiply(const Matrix& matrix, const float* x, int64_t rows, fl
 
 void LlamaModel::AddResidual() {
   const int64_t width = config_.hidden_size;
-  pool_->ForEach(rows_, [&](int64_t row, int) {
+  pool_->ForEach(rows_, rows_ * width, [&](int64_t row, int) {
     kernels_.add(hidden_.data() + row * width, normalized_.data() + row * width, width);
   });
 }

@@ -7,6 +7,9 @@ namespace {
 // since workers may have fewer cores than threads.
 constexpr int kSpins = 2000;
 
+// Some microseconds of one core.
+constexpr int64_t kWorkMin = 1 << 18;
+
 template <typename T>
 void WaitWhile(const std::atomic<T>& value, T old) {
   for (int i = 0; i < kSpins; ++i) {
@@ -31,8 +34,9 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::ForEach(int64_t tasks, const std::function<void(int64_t, int)>& body) {
-  if (workers_.empty() || tasks <= 1) {
+void ThreadPool::ForEach(int64_t tasks, int64_t work,
+                         const std::function<void(int64_t, int)>& body) {
+  if (workers_.empty() || tasks <= 1 || work < kWorkMin) {
     for (int64_t task = 0; task < tasks; ++task) body(task, 0);
     return;
   }

@@ -20,7 +20,10 @@ class ThreadPool {
 
   /// Calls body(task, thread) once for every task in [0, tasks), thread in [0, threads()), and
   /// returns when all are done. `body` must not throw. Which thread takes which task is not fixed.
-  void ForEach(int64_t tasks, const std::function<void(int64_t task, int thread)>& body);
+  /// `work` says how much there is to do in all, in multiply-adds or the like: a loop that is over
+  /// before another thread has woken is left to the caller.
+  void ForEach(int64_t tasks, int64_t work,
+               const std::function<void(int64_t task, int thread)>& body);
 
  private:
   void Work(int thread);

@@ -1,0 +1,122 @@
+#include "worker/native/config.h"
+
+#include <gtest/gtest.h>
+
+#include "evald/error.h"
+
+namespace evald::native {
+namespace {
+
+Json Good() {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"vocab_size", 1000},
+          {"hidden_size", 64},
+          {"intermediate_size", 128},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4}};
+}
+
+std::string Refusal(const std::string& key, const Json& value) {
+  Json json = Good();
+  json[key] = value;
+  try {
+    ParseLlamaConfig(json, "config.json");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    return e.what();
+  }
+  return "";
+}
+
+void ExpectRefusal(const std::string& key, const Json& value,
+                   const std::vector<std::string>& words) {
+  const std::string message = Refusal(key, value);
+  EXPECT_NE(message, "") << key;
+  for (const std::string& word : words) {
+    EXPECT_NE(message.find(word), std::string::npos) << message << " lacks " << word;
+  }
+}
+
+TEST(ConfigTest, DefaultsOfTransformers) {
+  const LlamaConfig config = ParseLlamaConfig(Good(), "config.json");
+  EXPECT_EQ(config.kv_heads, 4);
+  EXPECT_EQ(config.head_dim, 16);
+  EXPECT_EQ(config.max_positions, 2048);
+  EXPECT_EQ(config.rms_norm_eps, 1e-6);
+  EXPECT_EQ(config.rope.theta, 10000);
+  EXPECT_FALSE(config.tied_embeddings);
+  EXPECT_TRUE(config.eos_ids.empty());
+}
+
+TEST(ConfigTest, BothSpellingsOfRope) {
+  const Json llama3 = {{"factor", 8.0},
+                       {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4.0},
+                       {"original_max_position_embeddings", 512}};
+  for (const char* type_key : {"type", "rope_type"}) {
+    Json old = Good();
+    old["rope_theta"] = 500000.0;
+    old["rope_scaling"] = llama3;
+    old["rope_scaling"][type_key] = "llama3";
+    const RopeConfig rope = ParseLlamaConfig(old, "config.json").rope;
+    EXPECT_EQ(rope.type, RopeType::kLlama3);
+    EXPECT_EQ(rope.theta, 500000);
+    EXPECT_EQ(rope.original_positions, 512);
+  }
+  Json fresh = Good();
+  fresh["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 5000.0}};
+  EXPECT_EQ(ParseLlamaConfig(fresh, "config.json").rope.theta, 5000);
+}
+
+TEST(ConfigTest, EndTokens) {
+  Json json = Good();
+  json["eos_token_id"] = 7;
+  EXPECT_EQ(ParseLlamaConfig(json, "c").eos_ids, std::vector<int32_t>{7});
+  json["eos_token_id"] = {7, 8};
+  EXPECT_EQ(ParseLlamaConfig(json, "c").eos_ids, (std::vector<int32_t>{7, 8}));
+}
+
+TEST(ConfigTest, RefusesByName) {
+  ExpectRefusal("architectures", {"MixtralForCausalLM"},
+                {"MixtralForCausalLM", "LlamaForCausalLM"});
+  ExpectRefusal("architectures", Json::array(), {"architectures"});
+  ExpectRefusal("model_type", "qwen2", {"qwen2"});
+  ExpectRefusal("hidden_act", "gelu", {"hidden_act", "gelu", "silu"});
+  ExpectRefusal("quantization_config", {{"bits", 4}}, {"quantization_config"});
+  for (const char* type : {"yarn", "dynamic", "longrope", "proportional", "made-up"}) {
+    ExpectRefusal("rope_scaling", {{"rope_type", type}, {"factor", 2.0}},
+                  {type, "default, linear or llama3", "rope_scaling"});
+  }
+  ExpectRefusal("rope_scaling", {{"rope_type", "linear"}}, {"factor"});
+  ExpectRefusal("rope_scaling", {{"rope_type", "linear"}, {"factor", -1.0}}, {"factor", "-1.0"});
+  ExpectRefusal("rope_scaling", {{"rope_type", "llama3"}, {"factor", 2.0}}, {"low_freq_factor"});
+  ExpectRefusal("rope_scaling", "linear", {"rope_scaling"});
+  ExpectRefusal("rope_parameters", {{"full_attention", {{"rope_type", "default"}}}},
+                {"full_attention"});
+  ExpectRefusal("partial_rotary_factor", 0.5, {"partial_rotary_factor"});
+}
+
+TEST(ConfigTest, RefusesSizes) {
+  for (const char* key :
+       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+        "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings"}) {
+    for (const Json& bad : {Json(0), Json(-4), Json(int64_t{1} << 60), Json(UINT64_MAX), Json(1.5),
+                            Json("64"), Json(true)}) {
+      ExpectRefusal(key, bad, {"config.json", key});
+    }
+  }
+  for (const char* key : {"vocab_size", "hidden_size", "num_hidden_layers"}) {
+    ExpectRefusal(key, nullptr, {key});
+  }
+  ExpectRefusal("num_key_value_heads", 3, {"num_key_value_heads", "3", "divisor"});
+  ExpectRefusal("num_attention_heads", 5, {"hidden_size", "multiple"});
+  ExpectRefusal("head_dim", 15, {"head_dim", "even"});
+  ExpectRefusal("rms_norm_eps", -1, {"rms_norm_eps"});
+  ExpectRefusal("tie_word_embeddings", "yes", {"tie_word_embeddings"});
+  ExpectRefusal("eos_token_id", "</s>", {"eos_token_id"});
+  EXPECT_THROW(ParseLlamaConfig(Json::array(), "config.json"), Error);
+}
+
+}  // namespace
+}  // namespace evald::native

@@ -1,0 +1,113 @@
+// No answer depends on what is computed beside it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "evald/generation.h"
+#include "native_test_util.h"
+
+namespace evald::native {
+namespace {
+
+// Generations and scores of all kinds, with shared prefixes, in an order of their own.
+std::vector<Request> Mixed() {
+  std::vector<Request> requests;
+  const std::string shots =
+      "Question: What is the capital of France?\nA. Paris\nB. London\nAnswer: A\n";
+  for (int doc = 0; doc < 8; ++doc) {
+    const std::string question = shots + "Question: what is " + std::to_string(doc * 7) + "\n";
+    for (int choice = 0; choice < 4; ++choice) {
+      requests.push_back(ScoreRequest(question, choice % 2 == 0 ? " A" : " B and more text"));
+      requests.back().doc_id = doc;
+      requests.back().idx = choice;
+    }
+    Request generate = GenerateRequest(question.substr(0, 20 + 9 * static_cast<size_t>(doc)),
+                                       {"zzz"}, 5 + 11 * doc);
+    generate.doc_id = 100 + doc;
+    generate.sampling.do_sample = doc % 2 == 1;
+    generate.sampling.temperature = 0.8;
+    generate.sampling.top_p = 0.95;
+    generate.sampling.top_k = doc % 3 == 0 ? 0 : 40;
+    requests.push_back(generate);
+    generate.repeat = 1;
+    requests.push_back(generate);
+    Request rolling;
+    rolling.kind = RequestKind::kLoglikelihoodRolling;
+    rolling.doc_id = 200 + doc;
+    for (int i = 0; i < doc; ++i) rolling.context += question;
+    requests.push_back(rolling);
+  }
+  return requests;
+}
+
+// Lines of JSON with every digit, in order of the requests' keys.
+std::vector<std::string> Lines(const std::string& name, std::vector<Request> requests,
+                               unsigned shuffle, const Json& settings, int threads) {
+  if (shuffle != 0) std::shuffle(requests.begin(), requests.end(), std::mt19937(shuffle));
+  const auto engine = LoadedEngine(GoldenPath(name), settings, threads);
+  std::vector<std::string> lines;
+  for (const Generation& g : Answer(engine.get(), requests)) {
+    lines.push_back(fmt::format("{}/{}/{} {:a} {} {} {} {} {} {} {}", g.doc_id, g.idx, g.repeat,
+                                g.loglikelihood, g.is_greedy, g.text, static_cast<int>(g.finish),
+                                g.tokens_in, g.tokens_out, g.truncated, static_cast<int>(g.kind)));
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+class InvarianceTest : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Checkpoints, InvarianceTest, testing::ValuesIn(GoldenNames()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(InvarianceTest, OrderThreadsChunksAndCacheDoNotMatter) {
+  const std::vector<Request> requests = Mixed();
+  const auto expected = Lines(GetParam(), requests, 0, Json::object(), 1);
+  EXPECT_EQ(Lines(GetParam(), requests, 0, {{"concurrency", 1}}, 1), expected) << "one by one";
+  EXPECT_EQ(Lines(GetParam(), requests, 1, {{"chunk", 7}}, 2), expected);
+  EXPECT_EQ(Lines(GetParam(), requests, 2, {{"chunk", 1}, {"concurrency", 5}}, 1), expected);
+  EXPECT_EQ(Lines(GetParam(), requests, 3, {{"concurrency", 64}}, 3), expected);
+  // Room for one sequence of the context's length (four pages) and hardly more.
+  const LlamaConfig config = ReadLlamaConfig(GoldenPath(GetParam()));
+  const uint64_t page = PageLayout(config).bytes();
+  EXPECT_EQ(Lines(GetParam(), requests, 4, {{"kv_cache", 4 * page}}, 2), expected);
+  EXPECT_EQ(Lines(GetParam(), requests, 5, {{"kv_cache", 9 * page}, {"chunk", 33}}, 1), expected);
+}
+
+TEST_P(InvarianceTest, LogitsOfEveryChunking) {
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < 200; ++i) tokens.push_back(i * 37 % 318 + 2);
+  const std::vector<int64_t> positions = {0, 1, 17, 63, 64, 65, 128, 199};
+  for (const std::string& kernels : AvailableKernels()) {
+    BareModel model(GoldenPath(GetParam()), kernels);
+    const auto expected = model.Logits(tokens, positions, 200);
+    for (const int64_t chunk : {1, 2, 13, 64, 100}) {
+      EXPECT_EQ(model.Logits(tokens, positions, chunk), expected) << kernels << " " << chunk;
+    }
+    BareModel threaded(GoldenPath(GetParam()), kernels, 3);
+    EXPECT_EQ(threaded.Logits(tokens, positions, 50), expected) << kernels;
+  }
+}
+
+TEST(SeedTest, DecidesSamplesOnly) {
+  std::vector<Request> requests;
+  for (int doc = 0; doc < 8; ++doc) {
+    requests.push_back(GenerateRequest("The answer is", {}, 10));
+    requests.back().doc_id = doc;
+    requests.back().sampling.do_sample = doc > 0;
+  }
+  const auto texts = [&](uint64_t seed) {
+    const auto engine = LoadedEngine(GoldenPath("linear"), Json::object(), 1, seed);
+    std::vector<std::string> result;
+    for (const Generation& g : Answer(engine.get(), requests)) result.push_back(g.text);
+    return result;
+  };
+  const auto one = texts(1), again = texts(1), two = texts(2);
+  EXPECT_EQ(one, again);
+  EXPECT_EQ(one[0], two[0]);
+  EXPECT_NE(one, two);
+  EXPECT_NE(one[1], one[2]) << "documents draw numbers of their own";
+}
+
+}  // namespace
+}  // namespace evald::native

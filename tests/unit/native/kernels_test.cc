@@ -1,0 +1,257 @@
+#include "worker/native/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "worker/native/cpu.h"
+
+namespace evald::native {
+namespace {
+
+std::vector<float> Random(size_t n, unsigned seed, float scale = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(n);
+  for (float& v : values) v = normal(generator);
+  return values;
+}
+
+// bf16 of what fits exactly.
+std::vector<uint16_t> Bf16(std::vector<float>* values) {
+  std::vector<uint16_t> out;
+  for (float& v : *values) {
+    uint32_t bits;
+    std::memcpy(&bits, &v, 4);
+    bits &= 0xFFFF0000u;
+    std::memcpy(&v, &bits, 4);
+    out.push_back(static_cast<uint16_t>(bits >> 16));
+  }
+  return out;
+}
+
+class KernelsTest : public testing::TestWithParam<std::string> {
+ protected:
+  const Kernels& kernels_ = SelectKernels(GetParam());
+
+  std::vector<float> Multiply(const std::vector<float>& x, int64_t rows, int64_t inner,
+                              const void* weights, WeightType type, int64_t out,
+                              const float* bias = nullptr) {
+    std::vector<float> y(static_cast<size_t>(rows * out), -1);
+    std::vector<float> scratch(static_cast<size_t>(kMultiplyScratchRows * inner));
+    MultiplyArgs args;
+    args.x = x.data();
+    args.rows = rows;
+    args.inner = inner;
+    args.weights = weights;
+    args.type = type;
+    args.end = out;
+    args.bias = bias;
+    args.y = y.data();
+    args.y_stride = out;
+    args.scratch = scratch.data();
+    kernels_.multiply(args);
+    return y;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, KernelsTest, testing::ValuesIn(AvailableKernels()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(KernelsTest, MultiplyAgainstDoublesForOddSizes) {
+  for (const int64_t inner : {1, 3, 16, 17, 40, 73, 256}) {
+    for (const int64_t rows : {1, 2, 5, 7, 13, 40}) {
+      const int64_t out = 11;
+      const auto x = Random(static_cast<size_t>(rows * inner), 1);
+      const auto w = Random(static_cast<size_t>(out * inner), 2);
+      const auto bias = Random(static_cast<size_t>(out), 3);
+      const auto y = Multiply(x, rows, inner, w.data(), WeightType::kF32, out, bias.data());
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t n = 0; n < out; ++n) {
+          double expected = bias[static_cast<size_t>(n)];
+          for (int64_t i = 0; i < inner; ++i) {
+            expected += static_cast<double>(x[static_cast<size_t>(r * inner + i)]) *
+                        w[static_cast<size_t>(n * inner + i)];
+          }
+          EXPECT_NEAR(y[static_cast<size_t>(r * out + n)], expected, 2e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, RowsAndColumnsDoNotDependOnTheirNeighbours) {
+  const int64_t inner = 73, rows = 41, out = 13;
+  const auto x = Random(static_cast<size_t>(rows * inner), 4);
+  auto values = Random(static_cast<size_t>(out * inner), 5);
+  const auto w = Bf16(&values);
+  const auto all = Multiply(x, rows, inner, w.data(), WeightType::kBF16, out);
+  // The same numbers from fp32 weights, row by row and column by column.
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::vector<float> row(x.begin() + r * inner, x.begin() + (r + 1) * inner);
+    for (int64_t n = 0; n < out; ++n) {
+      const auto one = Multiply(row, 1, inner, values.data() + n * inner, WeightType::kF32, 1);
+      EXPECT_EQ(one[0], all[static_cast<size_t>(r * out + n)]);
+    }
+  }
+}
+
+TEST_P(KernelsTest, WidensEveryHalfAndAtOddAddresses) {
+  std::vector<unsigned char> bytes(2 * 65536 + 1);
+  for (uint32_t i = 0; i < 65536; ++i) {
+    const auto half = static_cast<uint16_t>(i);
+    std::memcpy(bytes.data() + 1 + 2 * i, &half, 2);
+  }
+  std::vector<float> wide(65536);
+  kernels_.widen(bytes.data() + 1, WeightType::kF16, 65536, wide.data());
+  for (uint32_t i = 0; i < 65536; ++i) {
+    const double sign = i & 0x8000 ? -1 : 1;
+    const int exponent = static_cast<int>(i >> 10 & 31);
+    const double fraction = i & 1023;
+    if (exponent == 31) {
+      EXPECT_EQ(std::isnan(wide[i]), fraction != 0) << i;
+      EXPECT_EQ(std::isinf(wide[i]), fraction == 0) << i;
+      continue;
+    }
+    const double expected =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+    ASSERT_EQ(wide[i], sign * expected) << i;
+  }
+  kernels_.widen(bytes.data() + 1, WeightType::kBF16, 65535, wide.data());
+  for (uint32_t i = 0; i < 65535; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, &wide[i], 4);
+    ASSERT_EQ(bits, i << 16);
+  }
+}
+
+// The softmax attention of one position at a time, in double.
+std::vector<double> Reference(const std::vector<float>& q, const std::vector<float>& k,
+                              const std::vector<float>& v, int64_t keys, int dim, double scale) {
+  std::vector<double> scores, out(static_cast<size_t>(dim));
+  double top = -1e300, total = 0;
+  for (int64_t j = 0; j < keys; ++j) {
+    double s = 0;
+    for (int d = 0; d < dim; ++d) {
+      s += static_cast<double>(q[static_cast<size_t>(d)]) * k[static_cast<size_t>(j * dim + d)];
+    }
+    scores.push_back(s * scale);
+    top = std::max(top, s * scale);
+  }
+  for (double& s : scores) total += s = std::exp(s - top);
+  for (int64_t j = 0; j < keys; ++j) {
+    for (int d = 0; d < dim; ++d) {
+      out[static_cast<size_t>(d)] +=
+          scores[static_cast<size_t>(j)] / total * v[static_cast<size_t>(j * dim + d)];
+    }
+  }
+  return out;
+}
+
+TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
+  const int64_t keys = 150;
+  for (const int dim : {2, 16, 24, 40, 64, 80}) {
+    const int group = 3;
+    const int64_t stride = (dim + 15) / 16 * 16;
+    const auto k = Random(static_cast<size_t>(keys * dim), 6);
+    const auto v = Random(static_cast<size_t>(keys * dim), 7);
+    const auto q = Random(static_cast<size_t>(keys * group * dim), 8, 3);
+    // Stale content beyond the last key must not matter.
+    std::vector<std::vector<float>> memory(
+        3, std::vector<float>(static_cast<size_t>(kPagePositions * (dim + stride)), NAN));
+    std::vector<const float*> pages;
+    for (auto& page : memory) pages.push_back(page.data());
+    for (int64_t j = 0; j < keys; ++j) {
+      float* page = memory[static_cast<size_t>(j / kPagePositions)].data();
+      const int64_t slot = j % kPagePositions;
+      float* value = page + kPagePositions * dim + slot * stride;
+      std::fill_n(value, stride, 0.0f);
+      for (int d = 0; d < dim; ++d) {
+        page[slot / kKeyBlock * dim * kKeyBlock + d * kKeyBlock + slot % kKeyBlock] =
+            k[static_cast<size_t>(j * dim + d)];
+        value[d] = v[static_cast<size_t>(j * dim + d)];
+      }
+    }
+    AttendArgs args;
+    args.q_stride = args.out_stride = group * dim;
+    args.group = group;
+    args.head_dim = dim;
+    args.scale = 1 / std::sqrt(static_cast<float>(dim));
+    args.pages = pages.data();
+    args.value_offset = kPagePositions * dim;
+    args.value_stride = stride;
+    std::vector<float> first;
+    for (const int step : {1, 2, 5, 150}) {
+      std::vector<float> out(q.size(), -1), scratch(static_cast<size_t>(step * group * 192));
+      args.scratch = scratch.data();
+      for (int64_t p = 0; p < keys; p += step) {
+        args.q = q.data() + p * group * dim;
+        args.out = out.data() + p * group * dim;
+        args.first_position = p;
+        args.positions = static_cast<int>(std::min<int64_t>(step, keys - p));
+        kernels_.attend(args);
+      }
+      if (first.empty()) first = out;
+      ASSERT_EQ(out, first) << "step " << step << ", head_dim " << dim;
+    }
+    for (const int64_t p : {0, 1, 15, 63, 64, 149}) {
+      for (int h = 0; h < group; ++h) {
+        const auto begin = q.begin() + (p * group + h) * dim;
+        const auto expected = Reference({begin, begin + dim}, k, v, p + 1, dim, args.scale);
+        for (int d = 0; d < dim; ++d) {
+          EXPECT_NEAR(first[static_cast<size_t>((p * group + h) * dim + d)],
+                      expected[static_cast<size_t>(d)], 1e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, SiluAndExponentialsAreAccurate) {
+  std::vector<float> gate, up;
+  for (float x = -100; x < 90; x += 0.37f) {
+    gate.push_back(x);
+    up.push_back(1.5f);
+  }
+  const std::vector<float> input = gate;
+  kernels_.silu_multiply(gate.data(), up.data(), static_cast<int64_t>(gate.size()));
+  for (size_t i = 0; i < gate.size(); ++i) {
+    const double x = input[i];
+    const double expected = x / (1 + std::exp(-x)) * 1.5;
+    EXPECT_NEAR(gate[i], expected, 1e-6 * std::abs(expected) + 1e-35) << x;
+  }
+  float maximum = 0;
+  ASSERT_TRUE(kernels_.maximum(input.data(), static_cast<int64_t>(input.size()), &maximum));
+  EXPECT_EQ(maximum, input.back());
+  double expected = 0;
+  for (const float x : input) expected += std::exp(static_cast<double>(x) - maximum);
+  EXPECT_NEAR(kernels_.sum_exp(input.data(), static_cast<int64_t>(input.size()), maximum), expected,
+              1e-6);
+}
+
+TEST_P(KernelsTest, MaximumFindsWhatIsNotFinite) {
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    for (size_t at = 0; at < 37; ++at) {
+      auto x = Random(37, 9);
+      float maximum = 0;
+      ASSERT_TRUE(kernels_.maximum(x.data(), 37, &maximum));
+      x[at] = bad;
+      ASSERT_FALSE(kernels_.maximum(x.data(), 37, &maximum)) << at;
+    }
+  }
+}
+
+TEST_P(KernelsTest, NormAgainstDoubles) {
+  const auto x = Random(73, 10), weight = Random(73, 11);
+  std::vector<float> out(73);
+  kernels_.rms_norm(x.data(), weight.data(), 0.01f, 73, out.data());
+  double squares = 0;
+  for (const float v : x) squares += static_cast<double>(v) * v;
+  for (size_t i = 0; i < 73; ++i) {
+    EXPECT_NEAR(out[i], x[i] / std::sqrt(squares / 73 + 0.01) * weight[i], 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace evald::native

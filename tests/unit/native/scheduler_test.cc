@@ -1,0 +1,104 @@
+// What is computed, and what is taken over from other sequences.
+#include "worker/native/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include "native_test_util.h"
+
+namespace evald::native {
+namespace {
+
+class SchedulerTest : public testing::Test {
+ protected:
+  std::vector<int32_t> Tokens(int count, int seed) {
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < count; ++i) tokens.push_back(2 + (i * 37 + seed * 101) % 300);
+    return tokens;
+  }
+  // A sequence of which the last token's logits are wanted.
+  void Add(Scheduler* scheduler, std::vector<int32_t> tokens) {
+    auto sequence = std::make_unique<Sequence>();
+    sequence->logits_from = static_cast<int64_t>(tokens.size()) - 1;
+    sequence->positions_max = static_cast<int64_t>(tokens.size());
+    sequence->tokens = std::move(tokens);
+    sequence->on_logits = [this](Sequence*, int64_t, const float*) {
+      ++finished_;
+      return true;
+    };
+    scheduler->Add(std::move(sequence));
+  }
+  void Run(Scheduler* scheduler, int64_t rows = 64) {
+    while (scheduler->size() > 0) ASSERT_GT(scheduler->Compute(rows), 0);
+  }
+
+  BareModel bare_{GoldenPath("untied")};
+  int finished_ = 0;
+};
+
+TEST_F(SchedulerTest, ChoicesOfOneQuestionComputeItOnce) {
+  Scheduler scheduler({}, &bare_.model, &bare_.cache);
+  for (int choice = 0; choice < 4; ++choice) Add(&scheduler, Tokens(150, 1));
+  Run(&scheduler);
+  EXPECT_EQ(finished_, 4);
+  EXPECT_EQ(scheduler.rows_computed(), 150 + 3);
+  EXPECT_EQ(scheduler.rows_reused(), 3 * 149);
+}
+
+TEST_F(SchedulerTest, SharedShotsAreComputedOnce) {
+  Scheduler scheduler({}, &bare_.model, &bare_.cache);
+  for (int question = 0; question < 10; ++question) {
+    std::vector<int32_t> tokens = Tokens(100, 2);
+    for (const int32_t token : Tokens(20, 3 + question)) tokens.push_back(token);
+    Add(&scheduler, tokens);
+  }
+  Run(&scheduler);
+  EXPECT_EQ(finished_, 10);
+  EXPECT_EQ(scheduler.rows_computed(), 100 + 10 * 20);
+}
+
+TEST_F(SchedulerTest, FinishedSequencesAreReused) {
+  Scheduler scheduler({}, &bare_.model, &bare_.cache);
+  Add(&scheduler, Tokens(200, 1));
+  Run(&scheduler);
+  Add(&scheduler, Tokens(120, 1));
+  Run(&scheduler);
+  EXPECT_EQ(scheduler.rows_computed(), 200 + 1);
+}
+
+TEST_F(SchedulerTest, NothingInCommonNothingReused) {
+  Scheduler scheduler({}, &bare_.model, &bare_.cache);
+  for (int i = 0; i < 5; ++i) Add(&scheduler, Tokens(70, i));
+  Run(&scheduler);
+  EXPECT_EQ(scheduler.rows_reused(), 0);
+}
+
+TEST_F(SchedulerTest, PagesComeBack) {
+  {
+    Scheduler scheduler({4, 0}, &bare_.model, &bare_.cache);
+    for (int i = 0; i < 9; ++i) Add(&scheduler, Tokens(100 + 13 * i, i));
+    Run(&scheduler);
+    EXPECT_EQ(bare_.cache.in_use(), 0) << "nothing is retained";
+    for (int i = 0; i < 9; ++i) Add(&scheduler, Tokens(100, i));
+    scheduler.Compute(10);
+    EXPECT_GT(bare_.cache.in_use(), 0);
+    scheduler.Clear();
+    EXPECT_EQ(bare_.cache.in_use(), 0);
+  }
+}
+
+TEST_F(SchedulerTest, TightCacheStillFinishesAll) {
+  for (const int pages : {3, 4, 5, 7}) {
+    KvCache cache(PageLayout(bare_.config), pages * PageLayout(bare_.config).bytes());
+    LlamaModel model(bare_.config, bare_.weights, cache.layout(), SelectKernels("auto"),
+                     &bare_.pool);
+    Scheduler scheduler({8, 16}, &model, &cache);
+    finished_ = 0;
+    for (int i = 0; i < 20; ++i) Add(&scheduler, Tokens(60 + 7 * i % 130, i % 3));
+    Run(&scheduler, 32);
+    EXPECT_EQ(finished_, 20);
+    EXPECT_LE(cache.in_use(), pages);
+  }
+}
+
+}  // namespace
+}  // namespace evald::native
