@@ -108,10 +108,14 @@ class MetaspaceDecoder : public Decoder {
     for (size_t i = 0; i < tokens->size(); ++i) {
       const std::string_view instead = i == 0 && drop_in_first_ ? "" : " ";
       std::string& token = (*tokens)[i];
+      std::string decoded;
+      size_t copied = 0;
       for (size_t at = token.find(replacement_); at != std::string::npos;
-           at = token.find(replacement_, at + instead.size())) {
-        token.replace(at, replacement_.size(), instead);
+           at = token.find(replacement_, copied)) {
+        decoded.append(token, copied, at - copied).append(instead);
+        copied = at + replacement_.size();
       }
+      token = decoded.append(token, copied);
     }
   }
 
