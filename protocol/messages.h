@@ -100,7 +100,7 @@ struct Span {        ///< a stretch of the timeline
 // ---- from the agent
 
 struct Load {
-  std::string directory;  ///< the staged checkpoint
+  std::string directory;  ///< the staged checkpoint; "" where the engine needs none
   std::string fingerprint;
 };
 struct Lease {
