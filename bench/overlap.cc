@@ -33,7 +33,7 @@ std::string Documents(const Shape& shape) {
 }
 
 std::string Task(int index) {
-  return fmt::format(R"(task: slow_{}
+  return fmt::format(R"yaml(task: slow_{}
 dataset_path: json
 dataset_kwargs: {{data_files: {{test: slow.jsonl}}}}
 unsafe_code: true
@@ -45,7 +45,7 @@ generation_kwargs: {{until: ["\ndef"], max_gen_toks: 16, do_sample: false}}
 metric_list: [{{metric: !function humaneval/utils.pass_at_k, aggregation: mean, higher_is_better: true, k: [1]}}]
 filter_list: [{{name: create_test, filter: [{{function: custom, filter_fn: !function humaneval/utils.build_predictions}}]}}]
 metadata: {{version: 1.0}}
-)",
+)yaml",
                      index);
 }
 
