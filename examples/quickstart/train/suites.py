@@ -10,7 +10,7 @@ import programs
 import world as facts
 
 SEED = 20240713
-CODE_SIZE, MATH_SIZE, CHOICE_SIZE = 80, 80, 60
+CODE_SIZE, MATH_SIZE, CHOICE_SIZE = 80, 80, 80
 
 
 def make_suites(seed: int) -> dict:
@@ -30,7 +30,7 @@ def training_documents(seed: int, count: int):
     rng = random.Random(f"{seed}/training")
     world = facts.World(seed)
     for _ in range(count):
-        kind = rng.choices(["code", "math", "facts"], [3, 5, 4])[0]
+        kind = rng.choices(["code", "math", "facts"], [3, 5, 10])[0]
         if kind == "code":
             yield programs.training_document(rng)
         elif kind == "math":

@@ -151,7 +151,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--seed", type=int, default=suites.SEED)
-    parser.add_argument("--steps", type=int, default=1400)
+    parser.add_argument("--steps", type=int, default=1300)
     parser.add_argument("--batch", type=int, default=8, help="rows a step")
     parser.add_argument("--row-length", type=int, default=320, help="tokens a row")
     parser.add_argument("--rate", type=float, default=4e-3)
