@@ -1,0 +1,131 @@
+#include "worker/openai/completions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald::openai {
+namespace {
+
+using testing::HasSubstr;
+
+Request Question() {
+  Request request;
+  request.task = "t";
+  request.context = "Q: 1+1?\nA:";
+  request.context_tokens = {1, 2, 3};
+  request.sampling.until = {"\n", "", "Q:", "a", "b", "c"};
+  request.sampling.max_gen_toks = 32;
+  return request;
+}
+
+std::string Reply(const std::string& choice) { return "{\"choices\":[" + choice + "]}"; }
+
+TEST(GenerateBody, GreedyWithAsManyStopsAsTheApiTakes) {
+  CompletionsStyle style;
+  style.model = "m";
+  const Json body = GenerateBody(style, Question());
+  EXPECT_EQ(body["model"], "m");
+  EXPECT_EQ(body["prompt"], "Q: 1+1?\nA:");
+  EXPECT_EQ(body["max_tokens"], 32);
+  EXPECT_EQ(body["temperature"], 0.0);
+  EXPECT_FALSE(body.contains("top_p"));
+  EXPECT_EQ(body["stop"], (Json{"\n", "Q:", "a", "b"}));
+  style.stops_max = 0;
+  style.tokens = true;
+  style.send_seed = false;
+  style.extra = {{"min_p", 0.1}, {"temperature", 0.5}};
+  const Json other = GenerateBody(style, Question());
+  EXPECT_EQ(other["prompt"], (Json{1, 2, 3}));
+  EXPECT_FALSE(other.contains("stop"));
+  EXPECT_FALSE(other.contains("seed"));
+  EXPECT_EQ(other["min_p"], 0.1);
+  EXPECT_EQ(other["temperature"], 0.5);
+}
+
+TEST(GenerateBody, SamplesWithASeedOfItsOwn) {
+  CompletionsStyle style;
+  Request request = Question();
+  request.sampling.do_sample = true;
+  request.sampling.temperature = 0.8;
+  request.sampling.top_p = 0.95;
+  request.sampling.top_k = 50;
+  const Json body = GenerateBody(style, request);
+  EXPECT_EQ(body["temperature"], 0.8);
+  EXPECT_EQ(body["top_p"], 0.95);
+  EXPECT_EQ(body["top_k"], 50);
+  EXPECT_EQ(GenerateBody(style, request)["seed"], body["seed"]);
+  request.repeat = 1;
+  EXPECT_NE(GenerateBody(style, request)["seed"], body["seed"]);
+  EXPECT_LT(body["seed"].get<int64_t>(), int64_t{1} << 31);
+}
+
+TEST(ParseCompletion, ReadsWhatServersWrite) {
+  const Completion plain = ParseCompletion(Reply(R"({"text":" two","finish_reason":"stop"})"));
+  EXPECT_EQ(plain.text, " two");
+  EXPECT_EQ(plain.prompt_tokens, -1);
+  EXPECT_FALSE(plain.ended_by_eos);
+  const Completion eos = ParseCompletion(
+      Reply(R"({"text":"","finish_reason":"stop","stop_reason":null,"logprobs":null})"));
+  EXPECT_TRUE(eos.ended_by_eos);
+  const Completion scored = ParseCompletion(Reply(
+      R"({"text":"ab","logprobs":{"token_logprobs":[null,-0.5],"top_logprobs":[null,{"b":-0.5,"c":-0.25}]}})"));
+  ASSERT_EQ(scored.tokens.size(), 2u);
+  EXPECT_TRUE(std::isnan(scored.tokens[0].logprob));
+  EXPECT_EQ(scored.tokens[1].logprob, -0.5);
+  EXPECT_EQ(scored.tokens[1].best, -0.25);
+}
+
+TEST(ParseCompletion, InvalidTextIsReplaced) {
+  EXPECT_EQ(ParseCompletion(Reply("{\"text\":\"a\xFF\"}")).text, "a\xEF\xBF\xBD");
+  EXPECT_EQ(ParseCompletion(Reply(R"({"text":"\ud83d!\udc00 \\ud83d \ud83d\ude00"})")).text,
+            "\xEF\xBF\xBD!\xEF\xBF\xBD \\ud83d \xF0\x9F\x98\x80");
+}
+
+TEST(ParseCompletion, WhatIsNoReplyMayBeTriedAgain) {
+  for (const char* body : {"", "<html>busy</html>", "{", "{}", "[]", R"({"choices":[]})",
+                           R"({"choices":[{}]})", R"({"choices":[{"text":5}]})",
+                           R"({"choices":[{"text":"","logprobs":{"token_logprobs":5}}]})",
+                           R"({"choices":[{"text":"\u12"}]})", R"({"choices":[{"text":"\)"}) {
+    try {
+      ParseCompletion(body);
+      ADD_FAILURE() << body;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    }
+  }
+}
+
+TEST(ErrorText, FindsTheMessage) {
+  EXPECT_EQ(ErrorText(R"({"error":{"message":"too long","code":400}})"), "too long");
+  EXPECT_EQ(ErrorText(R"({"error":"no such model"})"), "no such model");
+  EXPECT_EQ(ErrorText(R"({"detail":[{"loc":["body"]}]})"), R"([{"loc":["body"]}])");
+  EXPECT_EQ(ErrorText("<html>\n503</html>"), "<html> 503</html>");
+  EXPECT_LE(ErrorText(std::string(1 << 20, 'x')).size(), 300u);
+}
+
+TEST(CutAtStop, TheFirstInTheTextCounts) {
+  std::string text = "one\ntwo Q: three";
+  EXPECT_TRUE(CutAtStop({"Q:", "\n", ""}, &text));
+  EXPECT_EQ(text, "one");
+  EXPECT_FALSE(CutAtStop({"zzz"}, &text));
+  EXPECT_EQ(text, "one");
+}
+
+TEST(GenerationOf, SaysWhyItEnded) {
+  const auto finish = [](Completion completion) {
+    return GenerationOf(Question(), std::move(completion)).finish;
+  };
+  EXPECT_EQ(finish({"x\ny", "length", false, 3, 9, {}}), FinishReason::kStop);
+  EXPECT_EQ(finish({"x", "length", false, 3, 9, {}}), FinishReason::kLength);
+  EXPECT_EQ(finish({"x", "stop", true, 3, 9, {}}), FinishReason::kEos);
+  EXPECT_EQ(finish({"x", "stop", false, 3, 9, {}}), FinishReason::kStop);
+  EXPECT_EQ(GenerationOf(Question(), {"x", "stop", false, -1, -1, {}}).tokens_in, 3);
+}
+
+}  // namespace
+}  // namespace evald::openai

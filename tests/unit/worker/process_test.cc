@@ -1,0 +1,309 @@
+// A whole evald-worker process, with this test as its agent.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "evald/engine_info.h"
+#include "support.h"
+
+namespace evald::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class WorkerProcess : public testing::Test {
+ protected:
+  void Prepare(const PreparedShape& shape) { prepared_ = MakePrepared(folder_.path(), shape); }
+
+  protocol::Lease MakeLease(int64_t trial, int attempt, int64_t first, int64_t end,
+                            const std::vector<std::string>& salvage = {}) {
+    return {trial, attempt, {{"task", prepared_, "", first, end, File(trial, attempt), salvage}}};
+  }
+  std::string File(int64_t trial, int attempt) {
+    return folder_.path() / fmt::format("{}.{}.jsonl", trial, attempt);
+  }
+
+  TemporaryFolder folder_;
+  std::string prepared_;
+};
+
+TEST_F(WorkerProcess, SaysWhatItIsAndWorksUntilItIsDrained) {
+  Prepare({"task", 30, 2, RequestKind::kLoglikelihood});
+  TestAgent agent;
+  const auto hello = agent.Expect<protocol::Hello>();
+  EXPECT_EQ(hello.version, protocol::kVersion);
+  EXPECT_EQ(hello.role, "worker");
+  EXPECT_EQ(hello.id, "w0");
+  EXPECT_EQ(hello.pid, agent.pid());
+  EXPECT_TRUE(EngineInfoFromJson(hello.engine, "hello").emulated);
+  agent.Send(protocol::Load{folder_.path(), "f00d"});
+  const auto loaded = agent.Expect<protocol::Loaded>();
+  EXPECT_EQ(EngineInfoFromJson(loaded.engine, "loaded").max_length, 4096);
+  for (int64_t trial = 0; trial < 3; ++trial) {
+    agent.AwaitWant();
+    agent.Send(MakeLease(trial, 0, trial * 10, trial * 10 + 10));
+    const auto done = agent.Expect<protocol::SliceDone>();
+    EXPECT_EQ(done.trial, trial);
+    EXPECT_EQ(done.requests, 20);
+    EXPECT_EQ(done.bytes, fs::file_size(done.file));
+    EXPECT_EQ(done.hash, HashHex(ReadFile(done.file)));
+    EXPECT_EQ(agent.Expect<protocol::TrialDone>().trial, trial);
+  }
+  agent.Send(protocol::Drain{});
+  EXPECT_EQ(agent.Wait(), 0);
+}
+
+TEST_F(WorkerProcess, BeatsWhileTheEngineLoadsAndWhileItIsIdle) {
+  TestAgent agent({Json{{"load_seconds", 1.4}}});
+  agent.Expect<protocol::Hello>();
+  agent.Send(protocol::Load{folder_.path(), "f00d"});
+  agent.Expect<protocol::Loaded>();
+  EXPECT_GE(agent.progress.size(), 2u);
+  EXPECT_EQ(agent.progress[0].trial, -1);
+  agent.Send(protocol::Stop{});
+  EXPECT_EQ(agent.Wait(), 0);
+}
+
+TEST_F(WorkerProcess, ReportsTheProgressOfWhatItHolds) {
+  Prepare({"task", 100});
+  TestAgent agent({Json{{"delay_ms", 50}, {"concurrency", 4}}});
+  agent.StartUp();
+  agent.Send(MakeLease(5, 2, 0, 100));
+  agent.Expect<protocol::SliceDone>();
+  ASSERT_FALSE(agent.progress.empty());
+  EXPECT_EQ(agent.progress.back().trial, 5);
+  EXPECT_EQ(agent.progress.back().attempt, 2);
+  EXPECT_GT(agent.progress.back().requests_done, 10);
+  EXPECT_EQ(agent.progress.back().tokens_out % 16, 0);
+}
+
+// At each point at which a worker can be killed, the next attempt gives the bytes of an undisturbed
+// one, and makes again only what was not in the kernel yet.
+class KilledAt : public WorkerProcess, public testing::WithParamInterface<const char*> {};
+
+TEST_P(KilledAt, TheNextAttemptResumes) {
+  Prepare({"task", 40, 1, RequestKind::kGenerateUntil, 2});
+  const Json settings{{"concurrency", 4}, {"delay_ms", 1}, {"jitter", 1}};
+  {
+    TestAgent agent({settings, "emulated", {{"EVALD_FAIL_POINT", GetParam()}}});
+    agent.StartUp();
+    agent.Send(MakeLease(1, 0, 0, 40));
+    while (agent.Next()) {
+    }
+    EXPECT_EQ(agent.Wait(), 128 + SIGKILL);
+  }
+  TestAgent agent({settings});
+  agent.StartUp();
+  agent.Send(MakeLease(1, 1, 0, 40, {File(1, 0), File(1, 0) + ".part"}));
+  agent.Expect<protocol::SliceDone>();
+  agent.Expect<protocol::TrialDone>();
+  agent.Send(MakeLease(2, 0, 0, 40));
+  EXPECT_EQ(agent.Expect<protocol::SliceDone>().requests, 80);
+  EXPECT_EQ(ReadFile(File(1, 1)), ReadFile(File(2, 0)));
+  EXPECT_EQ(ReadGenerations(File(1, 1)).size(), 80u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, KilledAt,
+                         testing::Values("worker.after_line:1", "worker.after_line:37",
+                                         "worker.after_line:80", "worker.before_commit",
+                                         "worker.after_sort", "worker.after_rename",
+                                         "worker.after_slice_done"));
+
+TEST_F(WorkerProcess, AKillLosesOnlyWhatFinishedSinceTheLastFlush) {
+  Prepare({"task", 400});
+  TestAgent agent({Json{{"concurrency", 4}, {"delay_ms", 20}}});
+  agent.StartUp();
+  agent.Send(MakeLease(1, 0, 0, 400));
+  while (agent.progress.empty() || agent.progress.back().requests_done < 40) {
+    ASSERT_TRUE(agent.ReadProgress());
+  }
+  const int64_t reported = agent.progress.back().requests_done;
+  agent.Kill(SIGKILL);
+  agent.Wait();
+  EXPECT_GE(static_cast<int64_t>(ReadGenerations(File(1, 0) + ".part").size()), reported);
+}
+
+TEST_F(WorkerProcess, ARevokedTrialStopsAndItsPartStays) {
+  Prepare({"task", 100});
+  TestAgent agent({Json{{"concurrency", 2}, {"delay_ms", 50}}});
+  agent.StartUp();
+  agent.Send(MakeLease(1, 0, 0, 100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  agent.Send(protocol::Revoke{1, 0});
+  agent.AwaitWant();  // it is free at once
+  agent.Send(MakeLease(2, 0, 0, 2));
+  EXPECT_EQ(agent.Expect<protocol::SliceDone>().trial, 2);
+  EXPECT_FALSE(fs::exists(File(1, 0)));
+  EXPECT_GE(ReadGenerations(File(1, 0) + ".part").size(), 2u);
+}
+
+TEST_F(WorkerProcess, StopIsObeyedAtOnceInMidTrial) {
+  Prepare({"task", 1000});
+  TestAgent agent({Json{{"concurrency", 1}, {"delay_ms", 100}}});
+  agent.StartUp();
+  agent.Send(MakeLease(1, 0, 0, 1000));
+  std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  const int64_t begin = MonotonicMicros();
+  agent.Send(protocol::Stop{});
+  EXPECT_EQ(agent.Wait(), 0);
+  EXPECT_LT(MonotonicMicros() - begin, 2'000'000);
+  EXPECT_GE(ReadGenerations(File(1, 0) + ".part").size(), 1u);
+}
+
+TEST_F(WorkerProcess, StopEndsAnEngineThatDoesNotComeBack) {
+  TestAgent agent({Json{{"load_seconds", 3600}}});
+  agent.Expect<protocol::Hello>();
+  agent.Send(protocol::Load{folder_.path(), "f00d"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  agent.Send(protocol::Stop{});
+  EXPECT_EQ(agent.Wait(), 0);
+}
+
+TEST_F(WorkerProcess, DrainFinishesWhatIsHeld) {
+  Prepare({"task", 20});
+  TestAgent agent({Json{{"concurrency", 2}, {"delay_ms", 20}}});
+  agent.StartUp();
+  agent.Send(MakeLease(1, 0, 0, 20));
+  agent.Send(protocol::Drain{});
+  EXPECT_EQ(agent.Expect<protocol::SliceDone>().requests, 20);
+  agent.Expect<protocol::TrialDone>();
+  EXPECT_FALSE(agent.Next());
+  EXPECT_EQ(agent.Wait(), 0);
+}
+
+TEST_F(WorkerProcess, AnAgentThatIsGoneEndsIt) {
+  Prepare({"task", 1000});
+  TestAgent agent({Json{{"concurrency", 1}, {"delay_ms", 20}}});
+  agent.StartUp();
+  agent.Send(MakeLease(1, 0, 0, 1000));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  agent.HangUp();
+  EXPECT_EQ(agent.Wait(), 3);
+  EXPECT_TRUE(fs::exists(File(1, 0) + ".part"));
+}
+
+TEST_F(WorkerProcess, NonsenseFromTheAgentIsToldAndSurvived) {
+  Prepare({"task", 3});
+  TestAgent agent;
+  agent.StartUp();
+  agent.SendRaw("this is not JSON\n");
+  EXPECT_THAT(agent.Expect<protocol::TrialFailed>().message, HasSubstr("not JSON"));
+  agent.SendRaw("{\"type\":\"lease\",\"trial\":1,\"attempt\":0,\"slices\":[{}]}\n");
+  const auto failed = agent.Expect<protocol::TrialFailed>();
+  EXPECT_EQ(failed.trial, -1);
+  EXPECT_THAT(failed.message, HasSubstr("message 'lease': slices[0]: the key 'task' is absent"));
+  agent.Send(MakeLease(1, 0, 0, 4));  // one document too many
+  EXPECT_FALSE(agent.Expect<protocol::TrialFailed>().retry);
+  agent.Send(protocol::Want{1});  // not a worker's to hear
+  agent.Send(MakeLease(2, 0, 0, 3));
+  EXPECT_EQ(agent.Expect<protocol::SliceDone>().requests, 3);
+}
+
+TEST_F(WorkerProcess, AnEngineThatCannotBeMadeIsTold) {
+  TestAgent unknown({Json::object(), "emulatd"});
+  unknown.Expect<protocol::Hello>();
+  EXPECT_THAT(unknown.Expect<protocol::TrialFailed>().message,
+              HasSubstr("unknown engine 'emulatd'; did you mean 'emulated'?"));
+  EXPECT_EQ(unknown.Wait(), 2);
+  TestAgent setting({Json{{"dealy_ms", 3}}});
+  setting.Expect<protocol::Hello>();
+  EXPECT_THAT(setting.Expect<protocol::TrialFailed>().message,
+              HasSubstr("unknown setting 'dealy_ms'; did you mean 'delay_ms'?"));
+  EXPECT_EQ(setting.Wait(), 2);
+}
+
+TEST_F(WorkerProcess, AFailingEngineFailsTrialsWhichMayBeTriedAgain) {
+  Prepare({"task", 5});
+  TestAgent agent({Json{{"fail_rate", 1}}});
+  agent.StartUp();
+  agent.Send(MakeLease(1, 0, 0, 5));
+  const auto failed = agent.Expect<protocol::TrialFailed>();
+  EXPECT_TRUE(failed.retry);
+  EXPECT_THAT(failed.message, HasSubstr("fail_rate"));
+  agent.AwaitWant();
+}
+
+// Twenty thousand requests of an engine without delay. Prints what they cost; the figure that
+// counts is `evald-bench orchestrate`.
+TEST_F(WorkerProcess, TwentyThousandRequests) {
+  constexpr int64_t kTrials = 20, kEach = 1000;
+  Prepare({"task", kTrials * kEach});
+  TestAgent agent({Json{{"concurrency", 64}}});
+  agent.Expect<protocol::Hello>();
+  agent.Send(protocol::Load{folder_.path(), "f00d"});
+  agent.Expect<protocol::Loaded>();
+  const int64_t begin = MonotonicMicros();
+  for (int64_t trial = 0; trial < kTrials; ++trial) {
+    agent.AwaitWant();
+    agent.Send(MakeLease(trial, 0, trial * kEach, (trial + 1) * kEach));
+  }
+  int64_t requests = 0;
+  for (int64_t trial = 0; trial < kTrials; ++trial) {
+    requests += agent.Expect<protocol::SliceDone>().requests;
+    agent.Expect<protocol::TrialDone>();
+  }
+  const double seconds = static_cast<double>(MonotonicMicros() - begin) / 1e6;
+  EXPECT_EQ(requests, kTrials * kEach);
+  agent.Send(protocol::Drain{});
+  EXPECT_EQ(agent.Wait(), 0);
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const double cpu = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                     static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+  fmt::print("{:.0f} requests/s; at most {:.0f} us of CPU time each\n",
+             static_cast<double>(requests) / seconds, cpu * 1e6 / static_cast<double>(requests));
+}
+
+// A small tmpfs in a mount namespace that the worker is in too.
+TEST_F(WorkerProcess, AFullDiskFailsTheTrialNamesThePathAndKeepsThePart) {
+  Prepare({"task", 2000});
+  const fs::path small = folder_.path() / "small";
+  fs::create_directory(small);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", small.c_str(), "tmpfs", 0, "size=64k") != 0) {
+      ::_exit(77);
+    }
+    {
+      TestAgent agent;
+      agent.StartUp();
+      const std::string file = small / "1.0.jsonl";
+      agent.Send(protocol::Lease{1, 0, {{"task", prepared_, "", 0, 2000, file, {}}}});
+      const auto failed = agent.Expect<protocol::TrialFailed>();
+      EXPECT_TRUE(failed.retry);
+      EXPECT_THAT(failed.message, HasSubstr("1.0.jsonl.part: write: No space left on device"));
+      EXPECT_TRUE(fs::exists(file + ".part"));
+      EXPECT_FALSE(fs::exists(file));
+      agent.Send(protocol::Lease{2, 0, {{"task", prepared_, "", 0, 50, File(2, 0), {}}}});
+      while (true) {  // the worker is still able to work
+        const auto next = agent.Next();
+        if (!next || std::holds_alternative<protocol::TrialDone>(*next)) break;
+      }
+      EXPECT_EQ(ReadGenerations(File(2, 0)).size(), 50u);
+    }
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    GTEST_SKIP() << "no mount namespace with a tmpfs can be had here";
+  }
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace evald::test

@@ -1,0 +1,332 @@
+// The trial loop with no socket: messages are posted and collected, engines are real or scripted to
+// fail.
+#include "worker/trial_loop.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "base/hash.h"
+#include "support.h"
+#include "worker/emulated/emulated_engine.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// The emulated engine, with answers or failures of the test's choosing.
+class ScriptedEngine : public Engine {
+ public:
+  explicit ScriptedEngine(Json settings = Json{{"concurrency", 4}})
+      : inner_(MakeEmulatedEngine({"emulated", std::move(settings), "cpu:0", 1, 1})) {}
+
+  EngineInfo Info() const override { return inner_->Info(); }
+  void Load(const fs::path& directory) override {
+    ++loads;
+    if (on_load) on_load();
+    inner_->Load(directory);
+  }
+  void Submit(uint64_t tag, Request request) override {
+    submitted.push_back({request.doc_id, request.idx, request.repeat});
+    if (on_submit) on_submit(request);
+    inner_->Submit(tag, std::move(request));
+  }
+  std::vector<Finished> Step(std::chrono::milliseconds budget) override {
+    most_pending = std::max(most_pending, inner_->pending());
+    std::vector<Finished> finished = inner_->Step(budget);
+    for (Finished& one : finished) {
+      if (!on_finished) continue;
+      try {
+        on_finished(&one.generation);
+      } catch (...) {
+        inner_->CancelAll();
+        throw;
+      }
+    }
+    return finished;
+  }
+  size_t pending() const override { return inner_->pending(); }
+  void CancelAll() override { inner_->CancelAll(); }
+  Json LoadReport() const override { return inner_->LoadReport(); }
+
+  std::function<void()> on_load;
+  std::function<void(const Request&)> on_submit;
+  std::function<void(Generation*)> on_finished;
+  std::vector<RequestKey> submitted;
+  size_t most_pending = 0;
+  int loads = 0;
+
+ private:
+  std::unique_ptr<Engine> inner_;
+};
+
+class TrialLoopTest : public testing::Test {
+ protected:
+  protocol::Slice MakeSlice(const std::string& task, int64_t first, int64_t end,
+                            const std::string& file) {
+    return {task, folder_.path() / ("prepared-" + task), "", first, end, folder_.path() / file, {}};
+  }
+  void Prepare(const test::PreparedShape& shape) { test::MakePrepared(folder_.path(), shape); }
+
+  // Runs the loop over these messages and then Drain.
+  void Run(Engine* engine, std::vector<protocol::Message> messages, bool drain = true) {
+    TrialLoop loop(engine, [this](const protocol::Message& message) {
+      const std::lock_guard lock(mutex_);
+      sent_.push_back(message);
+    });
+    for (protocol::Message& message : messages) loop.Post(std::move(message));
+    if (drain) loop.Post(protocol::Drain{});
+    loop.Run();
+  }
+  protocol::Load MakeLoad() { return {folder_.path(), "f00d"}; }
+
+  template <typename T>
+  std::vector<T> Sent() const {
+    std::vector<T> found;
+    for (const protocol::Message& message : sent_) {
+      if (const T* one = std::get_if<T>(&message)) found.push_back(*one);
+    }
+    return found;
+  }
+
+  test::TemporaryFolder folder_;
+  std::mutex mutex_;
+  std::vector<protocol::Message> sent_;
+};
+
+TEST_F(TrialLoopTest, EachRequestAndRepeatIsThereOnceInOrder) {
+  Prepare({"math", 7, 2, RequestKind::kGenerateUntil, 3});
+  ScriptedEngine engine(Json{{"concurrency", 5}, {"delay_ms", 2}, {"jitter", 1}});
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 2, 7, "1.0.jsonl")}}});
+  const auto lines = test::ReadGenerations(folder_.path() / "1.0.jsonl");
+  ASSERT_EQ(lines.size(), 5u * 2 * 3);
+  size_t at = 0;
+  for (int64_t doc = 2; doc < 7; ++doc) {
+    for (int idx = 0; idx < 2; ++idx) {
+      for (int repeat = 0; repeat < 3; ++repeat, ++at) {
+        EXPECT_EQ(lines[at].doc_id, doc);
+        EXPECT_EQ(lines[at].idx, idx);
+        EXPECT_EQ(lines[at].repeat, repeat);
+      }
+    }
+  }
+  const auto done = Sent<protocol::SliceDone>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].requests, 30);
+  EXPECT_EQ(done[0].hash, HashHex(ReadFile(folder_.path() / "1.0.jsonl")));
+  ASSERT_EQ(Sent<protocol::TrialDone>().size(), 1u);
+  EXPECT_GT(Sent<protocol::TrialDone>()[0].device_seconds, 0.005);
+  EXPECT_TRUE(Sent<protocol::TrialFailed>().empty());
+}
+
+TEST_F(TrialLoopTest, TheEngineStaysFullAcrossTrials) {
+  Prepare({"math", 40});
+  ScriptedEngine engine(Json{{"concurrency", 8}, {"delay_ms", 20}});
+  std::vector<size_t> pending;
+  engine.on_finished = [&](Generation*) { pending.push_back(engine.pending()); };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 12, "1.0.jsonl")}},
+                protocol::Lease{2, 0, {MakeSlice("math", 12, 24, "2.0.jsonl")}},
+                protocol::Lease{3, 0, {MakeSlice("math", 24, 40, "3.0.jsonl")}}});
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 3u);
+  EXPECT_EQ(engine.most_pending, 8u);
+  // 40 requests in rounds of 8: without a gap at the trials' ends there are 5 rounds.
+  double device_seconds = 0;
+  for (const auto& done : Sent<protocol::TrialDone>()) device_seconds += done.device_seconds;
+  EXPECT_LT(device_seconds, 0.020 * 5 + 0.060);
+}
+
+TEST_F(TrialLoopTest, AsksAgainWhileThereIsStillWork) {
+  Prepare({"math", 64});
+  ScriptedEngine engine(Json{{"concurrency", 4}, {"delay_ms", 5}});
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 64, "1.0.jsonl")}}}, true);
+  EXPECT_TRUE(Sent<protocol::Want>().empty());  // draining: takes nothing new
+  sent_.clear();
+  ScriptedEngine again(Json{{"concurrency", 4}, {"delay_ms", 5}});
+  TrialLoop loop(&again, [this](const protocol::Message& message) {
+    const std::lock_guard lock(mutex_);
+    sent_.push_back(message);
+  });
+  loop.Post(MakeLoad());
+  loop.Post(protocol::Lease{2, 0, {MakeSlice("math", 0, 64, "2.0.jsonl")}});
+  std::thread thread([&] { loop.Run(); });
+  while (true) {
+    const std::lock_guard lock(mutex_);
+    if (!Sent<protocol::TrialDone>().empty()) break;
+  }
+  loop.Post(protocol::Stop{});
+  thread.join();
+  size_t want = 0, done = 0;
+  for (size_t i = 0; i < sent_.size(); ++i) {
+    if (std::holds_alternative<protocol::Want>(sent_[i])) want = i;
+    if (std::holds_alternative<protocol::SliceDone>(sent_[i])) done = i;
+  }
+  EXPECT_EQ(Sent<protocol::Want>().size(), 1u);
+  EXPECT_LT(want, done);
+}
+
+TEST_F(TrialLoopTest, ABadRequestFailsItsTrialOnlyThoughSeveralWereUnderWay) {
+  Prepare({"good", 6});
+  Prepare({"bad", 6});
+  ScriptedEngine engine(Json{{"concurrency", 16}, {"delay_ms", 1}});
+  int64_t failures = 0;
+  engine.on_finished = [&](Generation* generation) {
+    if (generation->text == "bad 3") {
+      ++failures;
+      throw Error(ErrorKind::kInput, "document 3 is too long");
+    }
+  };
+  ScriptedEngine texts(Json{{"concurrency", 16}, {"delay_ms", 1}, {"text", "{task} {doc_id}"}});
+  texts.on_finished = engine.on_finished;
+  Run(&texts, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("good", 0, 3, "1.0.jsonl")}},
+               protocol::Lease{2, 0, {MakeSlice("bad", 0, 6, "2.0.jsonl")}},
+               protocol::Lease{3, 4, {MakeSlice("good", 3, 6, "3.4.jsonl")}}});
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].trial, 2);
+  EXPECT_FALSE(failed[0].retry);
+  EXPECT_THAT(failed[0].message, HasSubstr("document 3 is too long"));
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 2u);
+  EXPECT_EQ(failures, 2);  // once in the crowd, once alone
+  EXPECT_EQ(test::ReadGenerations(folder_.path() / "1.0.jsonl").size(), 3u);
+  EXPECT_EQ(test::ReadGenerations(folder_.path() / "3.4.jsonl").size(), 3u);
+}
+
+TEST_F(TrialLoopTest, AnInfrastructureFailureMayBeTriedAgainAndTheWorkerGoesOn) {
+  Prepare({"math", 6});
+  ScriptedEngine engine(Json{{"concurrency", 16}});
+  int left = 1;
+  engine.on_finished = [&](Generation*) {
+    if (left-- == 1) throw Error(ErrorKind::kInfrastructure, "the device is lost");
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 6, "1.0.jsonl")}}});
+  ASSERT_EQ(Sent<protocol::TrialFailed>().size(), 1u);
+  EXPECT_TRUE(Sent<protocol::TrialFailed>()[0].retry);
+  sent_.clear();
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 1, {MakeSlice("math", 0, 6, "1.1.jsonl")}}});
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 1u);
+}
+
+TEST_F(TrialLoopTest, ANanIsRefused) {
+  Prepare({"choice", 4, 4, RequestKind::kLoglikelihood});
+  ScriptedEngine engine;
+  engine.on_finished = [](Generation* generation) {
+    if (generation->doc_id == 2) generation->loglikelihood = std::nan("");
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("choice", 0, 4, "1.0.jsonl")}}});
+  ASSERT_EQ(Sent<protocol::TrialFailed>().size(), 1u);
+  EXPECT_THAT(Sent<protocol::TrialFailed>()[0].message, HasSubstr("document 2"));
+  EXPECT_FALSE(Sent<protocol::TrialFailed>()[0].retry);
+  EXPECT_TRUE(fs::exists(folder_.path() / "1.0.jsonl.part"));
+}
+
+TEST_F(TrialLoopTest, InvalidUtf8IsReplaced) {
+  Prepare({"math", 1});
+  ScriptedEngine engine;
+  engine.on_finished = [](Generation* generation) { generation->text = "a\xFF\xC3"; };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 1, "1.0.jsonl")}}});
+  EXPECT_EQ(test::ReadGenerations(folder_.path() / "1.0.jsonl")[0].text,
+            "a\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST_F(TrialLoopTest, LeasesThatMakeNoSenseAreRefused) {
+  Prepare({"math", 6});
+  ScriptedEngine engine;
+  protocol::Slice absent = MakeSlice("math", 0, 6, "x.jsonl");
+  absent.prepared = folder_.path() / "nowhere";
+  protocol::Slice other = MakeSlice("math", 0, 6, "x.jsonl");
+  other.task = "history";
+  protocol::Slice unnamed = MakeSlice("math", 0, 6, "x.jsonl");
+  unnamed.file = "";
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {}},
+                protocol::Lease{2, 0, {MakeSlice("math", 0, 7, "x.jsonl")}},
+                protocol::Lease{3, 0, {MakeSlice("math", 5, 5, "x.jsonl")}},
+                protocol::Lease{4, 0, {MakeSlice("math", -1, 5, "x.jsonl")}},
+                protocol::Lease{5, 0, {absent}}, protocol::Lease{6, 0, {other}},
+                protocol::Lease{7, 0, {unnamed}}});
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 7u);
+  for (const auto& one : failed) EXPECT_FALSE(one.retry) << one.message;
+  EXPECT_THAT(failed[1].message, HasSubstr("documents [0, 7), the prepared task has 6"));
+  EXPECT_THAT(failed[4].message, HasSubstr("nowhere"));
+  EXPECT_THAT(failed[5].message, HasSubstr("holds the task 'math', the lease says 'history'"));
+}
+
+TEST_F(TrialLoopTest, AFailedLoadIsToldAndAnotherMayFollow) {
+  Prepare({"math", 2});
+  ScriptedEngine engine;
+  engine.on_load = [&] {
+    if (engine.loads == 1) throw Error(ErrorKind::kInput, "model.safetensors: no such tensor");
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 2, "1.0.jsonl")}},
+                MakeLoad(), protocol::Lease{2, 0, {MakeSlice("math", 0, 2, "2.0.jsonl")}}});
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 2u);
+  EXPECT_EQ(failed[0].trial, -1);
+  EXPECT_FALSE(failed[0].retry);
+  EXPECT_THAT(failed[0].message, HasSubstr("no such tensor"));
+  EXPECT_EQ(failed[1].trial, 1);  // a lease belongs to the checkpoint of the Load before it
+  EXPECT_TRUE(failed[1].retry);
+  EXPECT_THAT(failed[1].message, HasSubstr("no checkpoint loaded"));
+  ASSERT_EQ(Sent<protocol::TrialDone>().size(), 1u);
+  EXPECT_EQ(Sent<protocol::TrialDone>()[0].trial, 2);
+}
+
+TEST_F(TrialLoopTest, AnEngineThatNeedsNoCheckpointIsLoadedWithoutOne) {
+  Prepare({"math", 2});
+  ScriptedEngine engine;
+  Run(&engine,
+      {protocol::Load{"", ""}, protocol::Lease{1, 0, {MakeSlice("math", 0, 2, "1.0.jsonl")}}});
+  EXPECT_EQ(Sent<protocol::Loaded>().size(), 1u);
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 1u);
+}
+
+TEST_F(TrialLoopTest, AStagedCheckpointThatIsGoneIsTold) {
+  Prepare({"math", 2});
+  ScriptedEngine engine;
+  Run(&engine, {protocol::Load{folder_.path() / "dropped", "f00d"},
+                protocol::Lease{1, 0, {MakeSlice("math", 0, 2, "1.0.jsonl")}}});
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 2u);
+  EXPECT_EQ(failed[0].trial, -1);
+  EXPECT_TRUE(failed[0].retry);
+  EXPECT_THAT(failed[0].message, HasSubstr("dropped"));
+  EXPECT_EQ(engine.loads, 0);
+}
+
+TEST_F(TrialLoopTest, AFullySalvagedSliceAsksTheEngineNothing) {
+  Prepare({"math", 6});
+  ScriptedEngine first;
+  Run(&first, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 6, "1.0.jsonl")}}});
+  ScriptedEngine second;
+  protocol::Slice slice = MakeSlice("math", 0, 6, "1.1.jsonl");
+  slice.salvage = {folder_.path() / "1.0.jsonl"};
+  Run(&second, {MakeLoad(), protocol::Lease{1, 1, {slice}}});
+  EXPECT_TRUE(second.submitted.empty());
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 2u);
+  EXPECT_EQ(ReadFile(folder_.path() / "1.0.jsonl"), ReadFile(folder_.path() / "1.1.jsonl"));
+}
+
+TEST_F(TrialLoopTest, SpansFollowOneAnother) {
+  Prepare({"math", 40});
+  ScriptedEngine engine(Json{{"concurrency", 2}, {"delay_ms", 10}, {"load_seconds", 0.15}});
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 20, "1.0.jsonl")}},
+                protocol::Lease{2, 0, {MakeSlice("math", 20, 40, "2.0.jsonl")}}});
+  const auto spans = Sent<protocol::Span>();
+  ASSERT_GE(spans.size(), 2u);
+  EXPECT_EQ(spans[0].name, "pull");
+  EXPECT_GE(spans[0].end - spans[0].begin, 150000);
+  double computed = 0;
+  for (size_t i = 1; i < spans.size(); ++i) {
+    EXPECT_GE(spans[i].begin, spans[i - 1].end);
+    if (spans[i].name == "generate") computed += spans[i].args["device_seconds"].get<double>();
+  }
+  EXPECT_GT(computed, 0.19);  // 40 requests of 10 ms, two at a time
+}
+
+}  // namespace
+}  // namespace evald
