@@ -12,6 +12,10 @@ char32_t NextCodePoint(std::string_view text, size_t* at);
 size_t PreviousStart(std::string_view text, size_t at);
 void AppendUtf8(std::string* out, char32_t code);
 
+// The classes below follow utf8proc 2.8 (Unicode 15); tokenizers 0.23 knows later letters, marks,
+// digits and signs too. That concerns single_word and the pre-tokenizers Whitespace, Digits and
+// Punctuation on characters of Unicode 16 and later.
+
 /// Rust's char::is_whitespace: the property White_Space.
 bool IsWhitespace(char32_t code);
 /// What Python's str.rstrip() removes: White_Space and U+001C to U+001F.
