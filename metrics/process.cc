@@ -82,7 +82,7 @@ class Session {
     std::unique_lock lock(mutex_);
     job_ = -1;
     done = 0;
-    if (jobs_.empty() && !draining_) {
+    if (jobs_.empty() && !draining_ && !stop) {
       lock.unlock();
       Send(protocol::Want{1});
       lock.lock();

@@ -1,0 +1,228 @@
+// Jobs from files to files, the metric process on a socket, and its bad inputs.
+#include "metrics/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "evald/error.h"
+#include "metrics/line_index.h"
+#include "metrics/process.h"
+#include "metrics/sandbox_options.h"
+#include "tests/unit/metrics/fixtures.h"
+#include "tests/unit/metrics/scratch.h"
+
+namespace evald {
+namespace {
+
+using test::Answer;
+using test::Line;
+using ::testing::HasSubstr;
+
+class JobTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    test::PrepareAnswers(test::AnswerTask(), 20, scratch_.path() / "prepared");
+    for (int i = 19; i >= 0; --i) all_ += Line(Answer(i, i % 2 ? "#### " + std::to_string(i) : ""));
+    test::WriteText(scratch_.path() / "generations.jsonl", all_);
+  }
+
+  protocol::Job MakeJob(int64_t first, int64_t end) const {
+    return {7,
+            "sums",
+            scratch_.path() / "prepared",
+            first,
+            end,
+            scratch_.path() / "generations.jsonl",
+            scratch_.path() / "scores.jsonl"};
+  }
+
+  // The error that running the job ends in.
+  Error RunAndFail(const protocol::Job& job) {
+    protocol::JobDone done;
+    try {
+      RunJob(
+          job, [] { return nullptr; }, stop_, &count_, &done);
+    } catch (const Error& e) {
+      EXPECT_FALSE(std::filesystem::exists(job.file));
+      return e;
+    }
+    return Error(ErrorKind::kInternal, "no error");
+  }
+
+  Scratch scratch_;
+  std::string all_;
+  std::atomic<bool> stop_{false};
+  std::atomic<int64_t> count_{0};
+};
+
+TEST_F(JobTest, ScoresASliceInOrder) {
+  protocol::JobDone done;
+  ASSERT_TRUE(RunJob(
+      MakeJob(3, 9), [] { return nullptr; }, stop_, &count_, &done));
+  EXPECT_EQ(count_, 6);
+  const std::string text = ReadFile(done.file);
+  EXPECT_EQ(done.bytes, text.size());
+  EXPECT_EQ(done.hash, HashHex(text));
+  int64_t expected = 3;
+  ForEachJsonLine(done.file, [&](size_t, Json&& line) {
+    const ScoredDocument score = ScoreFromJson(line, "line");
+    EXPECT_EQ(score.doc_id, expected);
+    EXPECT_EQ(score.filters[0].metrics["exact_match"].get<double>(), expected % 2 ? 1.0 : 0.0);
+    ++expected;
+  });
+  EXPECT_EQ(expected, 9);
+}
+
+TEST_F(JobTest, AMissingGenerationIsAnInfrastructureError) {
+  test::WriteText(scratch_.path() / "generations.jsonl",
+                  Line(Answer(0, "x")) + Line(Answer(2, "x")));
+  const Error error = RunAndFail(MakeJob(0, 3));
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.what(), HasSubstr("document 1"));
+}
+
+TEST_F(JobTest, ADoubledGenerationIsAnError) {
+  test::WriteText(scratch_.path() / "generations.jsonl",
+                  Line(Answer(0, "x")) + Line(Answer(0, "y")));
+  EXPECT_EQ(RunAndFail(MakeJob(0, 1)).kind(), ErrorKind::kInfrastructure);
+}
+
+TEST_F(JobTest, ABrokenLine17IsNamed) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i) lines += i == 16 ? "{\"doc_id\": 16, \"te\n" : Line(Answer(i, "x"));
+  test::WriteText(scratch_.path() / "generations.jsonl", lines);
+  EXPECT_THAT(RunAndFail(MakeJob(0, 20)).what(), HasSubstr("generations.jsonl:17: not JSON"));
+}
+
+TEST_F(JobTest, RefusesASliceOutsideTheTask) {
+  EXPECT_EQ(RunAndFail(MakeJob(5, 21)).kind(), ErrorKind::kInput);
+  EXPECT_EQ(RunAndFail(MakeJob(5, 5)).kind(), ErrorKind::kInput);
+  protocol::Job job = MakeJob(0, 1);
+  job.prepared = scratch_.path() / "absent";
+  EXPECT_EQ(RunAndFail(job).kind(), ErrorKind::kInput);
+}
+
+TEST_F(JobTest, StopsWithNothingCommitted) {
+  stop_ = true;
+  protocol::JobDone done;
+  EXPECT_FALSE(RunJob(
+      MakeJob(0, 20), [] { return nullptr; }, stop_, &count_, &done));
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "scores.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "scores.jsonl.part"));
+}
+
+// The agent's end of a metric process that runs in a thread.
+class ProcessTest : public JobTest {
+ protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    agent_.emplace(UniqueFd(ends[0]));
+    MetricProcessOptions options;
+    options.id = "m0";
+    options.sandbox.python = "/nonexistent/python3";
+    process_ = std::thread([this, fd = ends[1], options] {
+      protocol::Channel channel{UniqueFd(fd)};
+      status_ = RunMetricProcessOn(&channel, options);
+    });
+  }
+  void TearDown() override {
+    if (process_.joinable()) {
+      agent_->Shutdown();
+      process_.join();
+    }
+  }
+
+  // The next message of type T; others are passed over.
+  template <typename T>
+  T Await() {
+    for (int i = 0; i < 100; ++i) {
+      const auto message = agent_->Receive(std::chrono::seconds(1));
+      if (message && std::holds_alternative<T>(*message)) return std::get<T>(*message);
+    }
+    ADD_FAILURE() << "no such message";
+    return T{};
+  }
+
+  std::optional<protocol::Channel> agent_;
+  std::thread process_;
+  int status_ = -1;
+};
+
+TEST_F(ProcessTest, ServesJobsAndDrains) {
+  const auto hello = agent_->Receive(std::chrono::seconds(10));
+  ASSERT_TRUE(hello && std::holds_alternative<protocol::Hello>(*hello)) << "hello comes first";
+  EXPECT_EQ(std::get<protocol::Hello>(*hello).role, "metric");
+  EXPECT_TRUE(std::get<protocol::Hello>(*hello).engine["isolation"].is_null());
+  EXPECT_EQ(Await<protocol::Want>().count, 1);
+  agent_->Send(MakeJob(0, 20));
+  EXPECT_EQ(Await<protocol::Span>().name, "score");
+  const auto done = Await<protocol::JobDone>();
+  EXPECT_EQ(done.job, 7);
+  EXPECT_EQ(HashHex(ReadFile(done.file)), done.hash);
+  Await<protocol::Want>();
+  protocol::Job bad = MakeJob(0, 20);
+  bad.generations = scratch_.path() / "absent.jsonl";
+  agent_->Send(bad);
+  const auto failed = Await<protocol::JobFailed>();
+  EXPECT_FALSE(failed.retry);
+  EXPECT_THAT(failed.message, HasSubstr("absent.jsonl"));
+  EXPECT_EQ(Await<protocol::Progress>().trial, -1);
+  agent_->Send(protocol::Drain{});
+  process_.join();
+  EXPECT_EQ(status_, 0);
+}
+
+TEST_F(ProcessTest, WithoutASandboxOnlyCodeFails) {
+  test::PrepareAnswers(test::CodeTask(), 20, scratch_.path() / "code");
+  protocol::Job job = MakeJob(0, 20);
+  job.prepared = scratch_.path() / "code";
+  agent_->Send(job);
+  const auto failed = Await<protocol::JobFailed>();
+  EXPECT_TRUE(failed.retry);
+  agent_->Send(MakeJob(0, 20));
+  Await<protocol::JobDone>();
+}
+
+TEST_F(ProcessTest, EndsWhenTheAgentIsGone) {
+  Await<protocol::Want>();
+  agent_.reset();
+  process_.join();
+  EXPECT_EQ(status_, 3);
+}
+
+TEST_F(ProcessTest, EndsOnStop) {
+  Await<protocol::Want>();
+  agent_->Send(protocol::Stop{});
+  process_.join();
+  EXPECT_EQ(status_, 0);
+}
+
+TEST(SandboxOptions, AreReadStrictly) {
+  const SandboxOptions options =
+      SandboxOptionsFromJson({{"cpu_seconds", 1.5}, {"processes", 4}}, "--sandbox");
+  EXPECT_EQ(options.cpu_seconds, 1.5);
+  EXPECT_EQ(options.processes, 4);
+  EXPECT_EQ(ToJson(SandboxOptionsFromJson(ToJson(options), "x")), ToJson(options));
+  const auto refusal = [](const Json& json) -> std::string {
+    try {
+      SandboxOptionsFromJson(json, "--sandbox");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+      return e.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refusal({{"cpu_second", 1}}), HasSubstr("did you mean 'cpu_seconds'"));
+  EXPECT_THAT(refusal({{"cpu_seconds", "1"}}), HasSubstr("a number"));
+  EXPECT_THAT(refusal({{"cpu_seconds", 0}}), HasSubstr("more than 0"));
+  EXPECT_THAT(refusal({{"python", "python3"}}), HasSubstr("absolute path"));
+  EXPECT_THAT(refusal(Json::array()), HasSubstr("object"));
+}
+
+}  // namespace
+}  // namespace evald

@@ -1,0 +1,154 @@
+// Scorer: what is refused, and what odd generations come to.
+#include "metrics/scorer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "evald/error.h"
+#include "metrics/code_eval.h"
+#include "metrics/numpy.h"
+#include "tests/unit/metrics/fixtures.h"
+
+namespace evald {
+namespace {
+
+using ::testing::HasSubstr;
+
+PreparedDocument Document(const std::string& target) {
+  PreparedDocument document;
+  document.doc = {{"prompt", "def f():\n"}};
+  document.target = target;
+  return document;
+}
+
+// Passes programs that hold "good".
+class FakeRunner : public CodeRunner {
+ public:
+  ProgramOutcome Run(const std::string& source) override {
+    sources.push_back(source);
+    if (source.find("broken") != std::string::npos) {
+      throw Error(ErrorKind::kInfrastructure, "the sandbox is gone");
+    }
+    const bool good = source.find("good") != std::string::npos;
+    return {good ? ProgramStatus::kPassed : ProgramStatus::kFailed, good ? "passed" : "failed",
+            0.1};
+  }
+  Json Isolation() const override { return {{"isolation", "none"}}; }
+  std::vector<std::string> sources;
+};
+
+std::string Refusal(const TaskDefinition& task) {
+  try {
+    const Scorer scorer(task, nullptr);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Scorer, RefusesWhatItDoesNotKnowByItsName) {
+  TaskDefinition task = test::AnswerTask();
+  task.metrics[0].metric = "exact_mach";
+  EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'exact_match'"));
+  task = test::AnswerTask();
+  task.metrics[0].metric = "bleu";
+  EXPECT_THAT(Refusal(task), HasSubstr("the metric 'bleu' is not served"));
+  task = test::AnswerTask();
+  task.metrics[0].aggregation = "chrf";
+  EXPECT_THAT(Refusal(task), HasSubstr("the aggregation 'chrf' is not served"));
+  task.metrics[0].aggregation = "medians";
+  EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'median'"));
+  task = test::AnswerTask();
+  task.filters[0].steps[0].function = "regx";
+  EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'regex'"));
+  task = test::AnswerTask();
+  task.filters[0].steps[0].kwargs["group_selct"] = 0;
+  EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'group_select'"));
+  task = test::AnswerTask();
+  task.filters[0].steps[0].kwargs["regex_pattern"] = "(";
+  EXPECT_THAT(Refusal(task), HasSubstr("filter pipeline 'strict'"));
+  task = test::AnswerTask();
+  task.metrics[0].kwargs["ignore_cas"] = true;
+  EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'ignore_case'"));
+  task = test::CodeTask();
+  task.metrics[0].function = "humaneval/utils.pass_at_kk";
+  EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'humaneval/utils.pass_at_k'"));
+  task = test::CodeTask();
+  task.filters[0].steps[0].kwargs["filter_fn"] = "!function humaneval/utils.nothing";
+  EXPECT_THAT(Refusal(task), HasSubstr("humaneval/utils.nothing"));
+  task = test::AnswerTask();
+  task.process_results = "x/utils.process_results";
+  EXPECT_THAT(Refusal(task), HasSubstr("x/utils.process_results"));
+  task = test::AnswerTask();
+  task.output_type = "multiple_choise";
+  EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'multiple_choice'"));
+}
+
+TEST(Scorer, ScoresOddGenerations) {
+  const Scorer scorer(test::AnswerTask(), nullptr);
+  const auto score = [&](const std::string& text) {
+    const ScoredDocument scored = scorer.Score(Document("so #### 18"), {test::Answer(0, text)});
+    return std::pair(scored.filters[0].metrics["exact_match"].get<double>(),
+                     scored.filters[1].metrics["exact_match"].get<double>());
+  };
+  EXPECT_EQ(score("#### 18"), std::pair(1.0, 1.0));
+  EXPECT_EQ(score("it is 18"), std::pair(0.0, 1.0));
+  EXPECT_EQ(score(""), std::pair(0.0, 0.0));
+  EXPECT_EQ(score("\xff\xfe#### 18"), std::pair(1.0, 1.0)) << "not UTF-8";
+  EXPECT_EQ(score(std::string("#### 18\0", 8)), std::pair(1.0, 1.0));
+  EXPECT_EQ(score(std::string(10 << 20, 'x') + " #### 18"), std::pair(1.0, 1.0)) << "10 MB";
+  EXPECT_EQ(score(std::string(10 << 20, '7')), std::pair(0.0, 0.0)) << "10 MB of digits";
+}
+
+TEST(Scorer, RunsCandidatesAndEstimatesPassAtK) {
+  FakeRunner runner;
+  const Scorer scorer(test::CodeTask(), &runner);
+  const ScoredDocument scored = scorer.Score(
+      Document("check(f)"),
+      {test::Answer(0, "good", 0), test::Answer(0, "bad", 1), test::Answer(0, "bad", 2)});
+  EXPECT_EQ(runner.sources[0], "def f():\ngood\ncheck(f)");
+  EXPECT_EQ(scored.filters[0].metrics["pass@1"].get<double>(), PassAtK(3, 1, 1));
+  EXPECT_EQ(scored.filters[0].metrics["pass@2"].get<double>(), PassAtK(3, 1, 2));
+  EXPECT_EQ(scored.detail["create_test"].size(), 3U);
+  EXPECT_EQ(scored.detail["create_test"][1]["status"], "failed");
+  EXPECT_DOUBLE_EQ(PassAtK(3, 1, 2), 2.0 / 3);
+  EXPECT_EQ(PassAtK(5, 5, 1), 1.0);
+  EXPECT_EQ(PassAtK(5, 0, 5), 0.0);
+}
+
+TEST(Scorer, ABrokenSandboxIsNoWrongAnswer) {
+  FakeRunner runner;
+  const Scorer scorer(test::CodeTask(), &runner);
+  try {
+    scorer.Score(Document("t"), {test::Answer(0, "broken")});
+    FAIL() << "scored";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+  }
+}
+
+TEST(Scorer, ARequestWithoutGenerationIsAnInfrastructureError) {
+  TaskDefinition task = test::AnswerTask();
+  task.output_type = "multiple_choice";
+  task.metrics = {{"acc", "", "mean", true, Json::object()}};
+  task.filters = {{"none", {{"take_first", Json::object()}}}};
+  const Scorer scorer(task, nullptr);
+  PreparedDocument document = Document("");
+  document.target = 1;
+  document.choices = {"a", "b"};
+  Generation first, third;
+  first.kind = third.kind = RequestKind::kLoglikelihood;
+  third.idx = 2;
+  EXPECT_THROW(scorer.Score(document, {first, third}), Error);
+  EXPECT_EQ(scorer.Requests(document), 2);
+}
+
+TEST(Numpy, ArgMaxTakesTheFirstOfEqualsAndNan) {
+  EXPECT_EQ(ArgMax({1, 3, 3, 2}), 1U);
+  EXPECT_EQ(ArgMax({-INFINITY, -INFINITY}), 0U);
+  EXPECT_EQ(ArgMax({1, NAN, 5}), 1U);
+}
+
+}  // namespace
+}  // namespace evald
