@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
@@ -45,6 +46,8 @@ bool WantsTokens(const EvalConfig& config) {
 }  // namespace
 
 RunOutcome RunEvaluation(const RunOptions& options) {
+  // A checkpoint that is not whole is refused before anything is made or started.
+  if (NeedsStaging(options.config)) CheckShards(ReadCheckpointLayout(options.config.checkpoint));
   RunDirectory directory = options.resume ? RunDirectory::Resume(options.config, options.resume_run)
                                           : RunDirectory::Create(options.config);
   Evaluation evaluation(options, std::move(directory));

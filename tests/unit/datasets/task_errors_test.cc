@@ -45,7 +45,7 @@ TEST(TaskErrors, KeysAndTypes) {
               HasSubstr("t.yaml:7: a task has no key 'num_fewshots'; did you mean 'num_fewshot'?"));
   EXPECT_THAT(Refusal(With("num_fewshot: many\n")),
               HasSubstr("t.yaml:7: num_fewshot is \"many\", expected an integer"));
-  EXPECT_THAT(Refusal(With("output_type: generate\n")),
+  EXPECT_THAT(Refusal(With("output_type: generate_untill\n")),
               HasSubstr("did you mean 'generate_until'?"));
   EXPECT_THAT(Refusal(With("use_prompt: \"promptsource:*\"\n")),
               HasSubstr("t.yaml:7: the key 'use_prompt' is not supported"));
@@ -98,8 +98,10 @@ TEST(TaskErrors, Data) {
   EXPECT_THAT(Refusal(With(""), ""), HasSubstr("d.jsonl: the file has no documents"));
   EXPECT_THAT(Refusal(With("validation_split: dev\nfewshot_split: dev\nnum_fewshot: 1\n")),
               HasSubstr("t.yaml:3: data_files has no split 'dev', it has test"));
-  EXPECT_THAT(Refusal(With("num_fewshot: 5\nfewshot_split: test\n")),
-              HasSubstr("5 few-shot examples are asked for, and 2 documents"));
+  EXPECT_THAT(
+      Refusal(With("num_fewshot: 5\nfewshot_split: test\n")),
+      HasSubstr("6 few-shot examples are to be chosen (one more where the document itself may be "
+                "among them), and 2 documents are there"));
 }
 
 TEST(TaskErrors, MissingDataNamesEveryPlace) {

@@ -20,6 +20,16 @@ TEST(Yaml, ReadsTheTypesOfYaml11) {
       R"("j":"yes","k":-7,"l":0.5,"m":"1","n":3,"o":"08","p":"y"})");
 }
 
+// Where yaml-cpp 0.7 reads otherwise than libyaml.
+TEST(Yaml, QuotedTextIsFoldedAsLibyamlFolds) {
+  EXPECT_EQ(Parse("a: 'one.\n\n\n  '\nb: 1\n")["a"], "one.\n\n");
+  EXPECT_EQ(Parse("a: 'x''y\n  z  '\n")["a"], "x'y z  ");
+  EXPECT_EQ(Parse("a: \"\\xE9\\u00e9\\U0001f600\\n\\t\\e\\_\"\n")["a"], "éé😀\n\t\x1b\u00a0");
+  EXPECT_EQ(Parse("a: \"long \\\n   \\ line\\\n\n  end\"\n")["a"], "long  line\nend");
+  EXPECT_EQ(Parse("\"k\\xe9\": &x \"v  \n w\"\nb: *x\n")["b"], "v w");
+  EXPECT_EQ(Parse("\"k\\xe9\": 1\n").begin().key(), "ké");
+}
+
 TEST(Yaml, FunctionsGetTheirFullName) {
   EXPECT_EQ(Parse("a: !function utils.f")["a"], "!function folder/utils.f");
   EXPECT_EQ(Parse("a: !function humaneval/utils.f")["a"], "!function humaneval/utils.f");
