@@ -235,37 +235,6 @@ TEST_F(WorkerProcess, AFailingEngineFailsTrialsWhichMayBeTriedAgain) {
   agent.AwaitWant();
 }
 
-// Twenty thousand requests of an engine without delay. Prints what they cost; the figure that
-// counts is `evald-bench orchestrate`.
-TEST_F(WorkerProcess, TwentyThousandRequests) {
-  constexpr int64_t kTrials = 20, kEach = 1000;
-  Prepare({"task", kTrials * kEach});
-  TestAgent agent({Json{{"concurrency", 64}}});
-  agent.Expect<protocol::Hello>();
-  agent.Send(protocol::Load{folder_.path(), "f00d"});
-  agent.Expect<protocol::Loaded>();
-  const int64_t begin = MonotonicMicros();
-  for (int64_t trial = 0; trial < kTrials; ++trial) {
-    agent.AwaitWant();
-    agent.Send(MakeLease(trial, 0, trial * kEach, (trial + 1) * kEach));
-  }
-  int64_t requests = 0;
-  for (int64_t trial = 0; trial < kTrials; ++trial) {
-    requests += agent.Expect<protocol::SliceDone>().requests;
-    agent.Expect<protocol::TrialDone>();
-  }
-  const double seconds = static_cast<double>(MonotonicMicros() - begin) / 1e6;
-  EXPECT_EQ(requests, kTrials * kEach);
-  agent.Send(protocol::Drain{});
-  EXPECT_EQ(agent.Wait(), 0);
-  rusage usage{};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
-  const double cpu = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                     static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-  fmt::print("{:.0f} requests/s; at most {:.0f} us of CPU time each\n",
-             static_cast<double>(requests) / seconds, cpu * 1e6 / static_cast<double>(requests));
-}
-
 // A small tmpfs in a mount namespace that the worker is in too.
 TEST_F(WorkerProcess, AFullDiskFailsTheTrialNamesThePathAndKeepsThePart) {
   Prepare({"task", 2000});
