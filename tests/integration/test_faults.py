@@ -29,7 +29,9 @@ class Faults(EvaldCase):
     def test_a_killed_worker_loses_its_lease_only(self):
         self.make_suite()
         expected = self.undisturbed()
-        process = self.start("run", self.write_config(engine=self.ENGINE), "--json", "--quiet")
+        # All three kills may hit the same trial: it needs a fourth attempt then.
+        config = self.write_config(engine=self.ENGINE, workers={"count": 2, "threads": 1, "max_attempts": 4})
+        process = self.start("run", config, "--json", "--quiet")
         for _ in range(3):
             seen = len(list(self.folder.glob("runs/*/generations/*/*.jsonl")))
             self.wait_for("progress", lambda: len(list(self.folder.glob("runs/*/generations/*/*.jsonl"))) > seen)

@@ -1,7 +1,6 @@
 """A run as a person or a program sees it."""
 import json
 import os
-import pathlib
 import signal
 import unittest
 
@@ -104,10 +103,10 @@ class Run(EvaldCase):
 
     def test_programs_leave_nothing_behind(self):
         self.make_suite(sums=20, choice=20)
-        before = {p for p in pathlib.Path("/tmp").iterdir()}
-        self.run_done(self.write_config())
-        self.assertFalse([p for p in pathlib.Path("/tmp").iterdir()
-                          if p not in before and p.name.startswith("evald-") and not p.name.startswith("evald-test-")])
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        self.run_done(self.write_config(), env=dict(os.environ, TMPDIR=str(temporary)))
+        self.assertEqual(list(temporary.iterdir()), [])
 
 
 if __name__ == "__main__":
