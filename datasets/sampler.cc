@@ -15,8 +15,8 @@ FewshotSampler::FewshotSampler(const std::string& kind, const std::vector<Json>&
 
 void FewshotSampler::Fail(size_t count, size_t available) const {
   throw Error(ErrorKind::kInput,
-              fmt::format("{}: {} few-shot examples are asked for, and {} documents are there to "
-                          "choose from",
+              fmt::format("{}: {} few-shot examples are to be chosen (one more where the "
+                          "document itself may be among them), and {} documents are there",
                           where_, count, available));
 }
 

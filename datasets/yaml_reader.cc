@@ -1,6 +1,7 @@
 #include "datasets/yaml_reader.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "datasets/builtin_files.h"
+#include "datasets/quoted_scalar.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -84,8 +86,8 @@ std::optional<Json> ParseYamlInteger(std::string text) {
 // Turns a tree of yaml-cpp into JSON.
 class Converter {
  public:
-  Converter(std::string file, std::string folder, YamlMapping* out)
-      : file_(std::move(file)), folder_(std::move(folder)), out_(out) {}
+  Converter(const std::string& text, std::string file, std::string folder, YamlMapping* out)
+      : text_(text), file_(std::move(file)), folder_(std::move(folder)), out_(out) {}
 
   Json Convert(const YAML::Node& node, const std::string& pointer, int depth) {
     if (++nodes_ > kNodesMax) Fail(node, fmt::format("more than {} values", kNodesMax));
@@ -138,9 +140,11 @@ class Converter {
       Json value = Convert(item.second, at, depth + 1);
       if (key == "<<" && item.first.Tag() != "!") {
         Merge(item.second, value, &merged);
-      } else if (object.contains(name)) {
-        Fail(item.first, fmt::format("the key '{}' is written twice", name));
       } else {
+        if (object.contains(name)) {
+          spdlog::warn("{}: the key '{}' is written twice; this one counts",
+                       Place(item.first.Mark()), name);
+        }
         object[name] = std::move(value);
       }
     }
@@ -161,7 +165,11 @@ class Converter {
   }
 
   Json Scalar(const YAML::Node& node) const {
-    const std::string& text = node.Scalar();
+    const YAML::Mark mark = node.Mark();
+    const bool placed = !mark.is_null() && mark.pos >= 0;
+    const auto quoted =
+        placed ? ReadQuotedScalar(text_, static_cast<size_t>(mark.pos)) : std::nullopt;
+    const std::string& text = quoted ? *quoted : node.Scalar();
     const std::string& tag = node.Tag();
     if (!IsUtf8(text)) Fail(node, "the text is not valid UTF-8");
     if (tag == "!function") {
@@ -203,6 +211,7 @@ class Converter {
     return text;
   }
 
+  const std::string& text_;
   std::string file_;
   std::string folder_;
   YamlMapping* out_;
@@ -338,11 +347,14 @@ bool FindBuiltinFile(std::string_view path, std::string_view* text) {
 YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder) {
   YamlMapping out;
   try {
+    if (!IsUtf8(text) || text.find('\0') != std::string::npos) {
+      throw Error(ErrorKind::kInput, file + ": the file is not text in UTF-8");
+    }
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap()) {
       throw Error(ErrorKind::kInput, file + ":1: a task file is a mapping of keys to values");
     }
-    out.value = Converter(file, folder, &out).Convert(root, "", 0);
+    out.value = Converter(text, file, folder, &out).Convert(root, "", 0);
   } catch (const YAML::Exception& e) {
     throw Error(ErrorKind::kInput,
                 e.mark.is_null()

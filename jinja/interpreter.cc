@@ -107,7 +107,7 @@ Interpreter::Flow Interpreter::RunStatement(const Stmt& stmt, std::string* out) 
     case StmtKind::kWith:
       return RunWith(stmt, out);
     case StmtKind::kMacro:
-      frame_->names[stmt.name] = MakeMacro(stmt);
+      frame_->Set(stmt.name, MakeMacro(stmt));
       return Flow::kNormal;
     case StmtKind::kCall:
       RunCall(stmt, out);
@@ -162,7 +162,7 @@ Interpreter::Flow Interpreter::RunIterations(const Stmt& stmt, std::vector<Value
   const Value loop{Value::Storage(state)};
   for (; state->index < state->items.size(); ++state->index) {
     const FrameScope scope(this);
-    frame_->names["loop"] = loop;
+    frame_->Set("loop", loop);
     Assign(*stmt.target, state->items[state->index]);
     Spend(1);
     if (Run(stmt.body, out) == Flow::kBreak) break;
@@ -195,7 +195,8 @@ void Interpreter::RunCall(const Stmt& stmt, std::string* out) {
 
 void Interpreter::Assign(const Expr& target, const Value& value) {
   if (target.kind == ExprKind::kName) {
-    frame_->names[target.name] = value;
+    Spend(frame_->names.size() / 8);
+    frame_->Set(target.name, value);
     return;
   }
   if (target.kind == ExprKind::kNamespaceRef) {
@@ -240,9 +241,8 @@ void Interpreter::CheckPlain(const Value& value) {
 
 Value Interpreter::Lookup(const std::string& name) {
   for (const Frame* frame = frame_.get(); frame != nullptr; frame = frame->parent.get()) {
-    Spend(1);
-    const auto found = frame->names.find(name);
-    if (found != frame->names.end()) return found->second;
+    Spend(1 + frame->names.size() / 8);
+    if (const Value* found = frame->Find(name)) return *found;
   }
   const auto cached = converted_.find(name);
   if (cached != converted_.end()) return cached->second;
@@ -291,7 +291,7 @@ void Interpreter::BindMacro(const Stmt& stmt, const Args& args) {
   std::vector<bool> given(parameters.size(), false);
   for (size_t i = 0; i < args.positional.size(); ++i) {
     if (i < parameters.size()) {
-      frame_->names[parameters[i]] = args.positional[i];
+      frame_->Set(parameters[i], args.positional[i]);
       given[i] = true;
     } else if (stmt.takes_varargs) {
       rest.push_back(args.positional[i]);
@@ -306,9 +306,9 @@ void Interpreter::BindMacro(const Stmt& stmt, const Args& args) {
     if (found != parameters.end()) {
       if (given[at]) Fail(fmt::format("macro '{}' got two values for '{}'", stmt.name, name));
       given[at] = true;
-      frame_->names[name] = value;
+      frame_->Set(name, value);
     } else if (name == "caller" && stmt.takes_caller) {
-      frame_->names[name] = value;
+      frame_->Set(name, value);
     } else if (stmt.takes_kwargs) {
       named->Set(Value(name), value);
     } else {
@@ -318,16 +318,16 @@ void Interpreter::BindMacro(const Stmt& stmt, const Args& args) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (given[i]) continue;
     const size_t first = parameters.size() - stmt.defaults.size();
-    frame_->names[parameters[i]] =
-        i >= first ? Evaluate(*stmt.defaults[i - first])
-                   : Value::Undef(fmt::format("parameter '{}' was not provided", parameters[i]));
+    frame_->Set(parameters[i], i >= first ? Evaluate(*stmt.defaults[i - first])
+                                          : Value::Undef(fmt::format(
+                                                "parameter '{}' was not provided", parameters[i])));
   }
-  if (stmt.takes_varargs) frame_->names["varargs"] = Value::Tuple(std::move(rest));
+  if (stmt.takes_varargs) frame_->Set("varargs", Value::Tuple(std::move(rest)));
   if (stmt.takes_kwargs) {
-    frame_->names["kwargs"] = Value(Value::Storage(std::shared_ptr<const Dict>(std::move(named))));
+    frame_->Set("kwargs", Value(Value::Storage(std::shared_ptr<const Dict>(std::move(named)))));
   }
-  if (stmt.takes_caller && frame_->names.count("caller") == 0) {
-    frame_->names["caller"] = Value::Undef("No caller defined");
+  if (stmt.takes_caller && frame_->Find("caller") == nullptr) {
+    frame_->Set("caller", Value::Undef("No caller defined"));
   }
 }
 

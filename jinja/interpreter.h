@@ -15,7 +15,23 @@ namespace evald::jinja {
 
 /// A scope: names and the scope around it.
 struct Frame {
-  std::unordered_map<std::string, Value> names;
+  const Value* Find(const std::string& name) const {
+    for (const auto& held : names) {
+      if (held.first == name) return &held.second;
+    }
+    return nullptr;
+  }
+  void Set(const std::string& name, Value value) {
+    for (auto& held : names) {
+      if (held.first == name) {
+        held.second = std::move(value);
+        return;
+      }
+    }
+    names.emplace_back(name, std::move(value));
+  }
+
+  std::vector<std::pair<std::string, Value>> names;  ///< few, so searched from front to back
   std::shared_ptr<Frame> parent;
 };
 

@@ -13,7 +13,7 @@ namespace evald::jinja {
 /// What one rendering may use before it is stopped with Error(kInput). A template comes from a task
 /// file or a checkpoint, so it may be hostile.
 struct RenderLimits {
-  uint64_t steps_max = 5'000'000;           ///< evaluated expressions and statements
+  uint64_t steps_max = 3'000'000;           ///< evaluated expressions and statements
   uint64_t bytes_max = 512ull << 20;        ///< bytes of all values made, dropped ones included
   uint64_t output_bytes_max = 64ull << 20;  ///< bytes of the result
 };

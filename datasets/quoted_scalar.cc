@@ -1,0 +1,143 @@
+#include "datasets/quoted_scalar.h"
+
+#include <cstdint>
+
+#include "jinja/unicode.h"
+
+namespace evald {
+namespace {
+
+// Length of the line break at `at`, 0 when there is none.
+size_t BreakLength(std::string_view text, size_t at) {
+  if (at >= text.size()) return 0;
+  if (text.substr(at, 2) == "\r\n" || text.substr(at, 2) == "\xc2\x85") return 2;
+  if (text[at] == '\n' || text[at] == '\r') return 1;
+  const std::string_view three = text.substr(at, 3);
+  return three == "\xe2\x80\xa8" || three == "\xe2\x80\xa9" ? 3 : 0;
+}
+
+bool IsBlank(std::string_view text, size_t at) {
+  return at < text.size() && (text[at] == ' ' || text[at] == '\t');
+}
+
+// Anchors and tags stand in front of a scalar.
+size_t SkipProperties(std::string_view text, size_t at) {
+  while (at < text.size() && (text[at] == '&' || text[at] == '!')) {
+    while (at < text.size() && !IsBlank(text, at) && BreakLength(text, at) == 0) ++at;
+    while (IsBlank(text, at) || BreakLength(text, at) != 0) ++at;
+  }
+  return at;
+}
+
+class QuotedScanner {
+ public:
+  QuotedScanner(std::string_view text, size_t at) : text_(text), at_(at + 1), quote_(text[at]) {}
+
+  std::optional<std::string> Run() {
+    while (at_ < text_.size()) {
+      if (text_[at_] == quote_) {
+        if (quote_ == '"' || at_ + 1 >= text_.size() || text_[at_ + 1] != '\'') return out_;
+        out_ += '\'';
+        at_ += 2;
+      } else if (quote_ == '"' && text_[at_] == '\\') {
+        if (!Escape()) return std::nullopt;
+      } else if (IsBlank(text_, at_) || BreakLength(text_, at_) != 0) {
+        Fold(false);
+      } else {
+        out_ += text_[at_++];
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // White space inside a scalar: blanks stand for themselves, one line break for a space, more for
+  // all but the first. After an escaped line break only the further ones count.
+  void Fold(bool escaped_break) {
+    std::string blanks;
+    std::string first;
+    std::string further;
+    bool broken = escaped_break;
+    while (true) {
+      if (IsBlank(text_, at_)) {
+        if (!broken) blanks += text_[at_];
+        ++at_;
+        continue;
+      }
+      const size_t length = BreakLength(text_, at_);
+      if (length == 0) break;
+      const std::string line_break(length == 3 ? text_.substr(at_, 3) : "\n");
+      at_ += length;
+      if (broken) {
+        further += line_break;
+      } else {
+        first = line_break;
+        broken = true;
+      }
+    }
+    if (!broken) {
+      out_ += blanks;
+    } else if (first == "\n") {
+      out_ += further.empty() ? " " : further;
+    } else {
+      out_ += first + further;
+    }
+  }
+
+  bool Escape() {
+    ++at_;
+    if (const size_t length = BreakLength(text_, at_)) {
+      at_ += length;
+      Fold(true);
+      return true;
+    }
+    if (at_ >= text_.size()) return false;
+    const char c = text_[at_++];
+    const std::string_view plain = "abtnvfre \"/\\\t0";
+    const std::string_view meant("\a\b\t\n\v\f\r\x1b \"/\\\t\0", 14);
+    if (const size_t found = plain.find(c); found != std::string_view::npos) {
+      out_ += meant[found];
+      return true;
+    }
+    const char32_t named = c == 'N'   ? 0x85
+                           : c == '_' ? 0xa0
+                           : c == 'L' ? 0x2028
+                           : c == 'P' ? 0x2029
+                                      : 0;
+    if (named != 0) {
+      jinja::AppendUtf8(named, &out_);
+      return true;
+    }
+    return Code(c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0);
+  }
+
+  bool Code(size_t digits) {
+    if (digits == 0 || at_ + digits > text_.size()) return false;
+    uint32_t code = 0;
+    for (size_t i = 0; i < digits; ++i) {
+      const std::string_view hex = "0123456789abcdef";
+      const size_t digit = hex.find(static_cast<char>(text_[at_ + i] | 0x20));
+      if (digit == std::string_view::npos) return false;
+      code = code * 16 + static_cast<uint32_t>(digit);
+    }
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+    at_ += digits;
+    jinja::AppendUtf8(code, &out_);
+    return true;
+  }
+
+  std::string_view text_;
+  size_t at_;
+  char quote_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::optional<std::string> ReadQuotedScalar(std::string_view text, size_t at) {
+  at = SkipProperties(text, at);
+  if (at >= text.size() || (text[at] != '"' && text[at] != '\'')) return std::nullopt;
+  return QuotedScanner(text, at).Run();
+}
+
+}  // namespace evald
