@@ -35,7 +35,7 @@ class Dict {
   const Value* Find(std::string_view key) const;
   void Set(Value key, Value value);
   const std::vector<std::pair<Value, Value>>& items() const { return items_; }
-  size_t size() const { return items_.size(); }
+  size_t size() const;
   uint64_t weight() const { return weight_; }
   int depth() const { return depth_; }
 
@@ -145,6 +145,8 @@ class Value {
  private:
   Storage storage_;
 };
+
+inline size_t Dict::size() const { return items_.size(); }
 
 /// type(value).__name__.
 std::string TypeName(const Value& value);

@@ -29,45 +29,53 @@ ThreadPool::ThreadPool(int threads) {
 
 ThreadPool::~ThreadPool() {
   stop_.store(true);
-  round_.fetch_add(1, std::memory_order_release);
-  round_.notify_all();
+  loop_.fetch_add(1, std::memory_order_release);
+  loop_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadPool::ForEach(int64_t tasks, int64_t work,
                          const std::function<void(int64_t, int)>& body) {
-  if (workers_.empty() || tasks <= 1 || work < kWorkMin) {
+  if (workers_.empty() || tasks <= 1 || work < kWorkMin || tasks > INT32_MAX) {
     for (int64_t task = 0; task < tasks; ++task) body(task, 0);
     return;
   }
   body_ = &body;
-  tasks_ = tasks;
-  next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  round_.fetch_add(1, std::memory_order_release);
-  round_.notify_all();
+  const auto count = static_cast<uint32_t>(tasks);
+  unfinished_.store(count, std::memory_order_relaxed);
+  const uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
+  tickets_.store(uint64_t{loop} << 32 | count, std::memory_order_release);
+  loop_.store(loop, std::memory_order_release);
+  loop_.notify_all();
   TakeTasks(0);
-  for (int left = busy_.load(std::memory_order_acquire); left != 0;
-       left = busy_.load(std::memory_order_acquire)) {
-    WaitWhile(busy_, left);
+  for (uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;
+       left = unfinished_.load(std::memory_order_acquire)) {
+    WaitWhile(unfinished_, left);
   }
 }
 
 void ThreadPool::TakeTasks(int thread) {
-  for (int64_t task = next_.fetch_add(1, std::memory_order_relaxed); task < tasks_;
-       task = next_.fetch_add(1, std::memory_order_relaxed)) {
-    (*body_)(task, thread);
+  uint64_t tickets = tickets_.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(tickets) != 0) {
+    if (!tickets_.compare_exchange_weak(tickets, tickets - 1, std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
+      continue;
+    }
+    (*body_)(static_cast<uint32_t>(tickets) - 1, thread);
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1 && thread != 0) {
+      unfinished_.notify_all();
+    }
+    tickets = tickets_.load(std::memory_order_acquire);
   }
 }
 
 void ThreadPool::Work(int thread) {
   uint32_t seen = 0;
   while (true) {
-    WaitWhile(round_, seen);
-    seen = round_.load(std::memory_order_acquire);
+    WaitWhile(loop_, seen);
+    seen = loop_.load(std::memory_order_acquire);
     if (stop_.load()) return;
     TakeTasks(thread);
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_all();
   }
 }
 

@@ -8,7 +8,9 @@
 
 namespace evald::native {
 
-/// Spreads loops over a fixed number of threads, the caller's among them. One caller at a time.
+/// Spreads loops over a fixed number of threads, the caller's among them. The caller never waits
+/// for a thread that has not begun: on a busy machine it does the tasks itself. One caller at a
+/// time.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
@@ -31,10 +33,11 @@ class ThreadPool {
 
   std::vector<std::thread> workers_;
   const std::function<void(int64_t, int)>* body_ = nullptr;
-  int64_t tasks_ = 0;
-  std::atomic<int64_t> next_{0};
-  std::atomic<uint32_t> round_{0};  ///< counts loops; workers wait for it to change
-  std::atomic<int> busy_{0};        ///< workers that have not finished the current loop
+  /// The loop's number in the upper half, its tasks that nobody has taken yet in the lower one.
+  /// Only who takes a task looks at body_, so a worker that wakes too late harms nothing.
+  std::atomic<uint64_t> tickets_{0};
+  std::atomic<uint32_t> loop_{0};        ///< counts loops; workers wait for it to change
+  std::atomic<uint32_t> unfinished_{0};  ///< tasks of the current loop that are not done
   std::atomic<bool> stop_{false};
 };
 

@@ -1,4 +1,5 @@
 // No answer depends on what is computed beside it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
