@@ -155,6 +155,6 @@ if __name__ == "__main__":
     parser.add_argument("--batch", type=int, default=8, help="rows a step")
     parser.add_argument("--row-length", type=int, default=320, help="tokens a row")
     parser.add_argument("--rate", type=float, default=4e-3)
-    parser.add_argument("--save", default="50,200,500,1000", help="steps after which to save, besides the last")
+    parser.add_argument("--save", default="100,350,600,1200", help="steps after which to save, besides the last")
     parser.add_argument("--threads", type=int, default=1)
     train(parser.parse_args())
