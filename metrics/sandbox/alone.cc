@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "evald/error.h"
 
 namespace evald::sandbox {
@@ -14,21 +15,22 @@ namespace {
 
 constexpr const char* kGatePath = "/proc";
 constexpr const char* kTurnPath = "/dev";
-constexpr int64_t kWaitUs = 600'000'000;
+constexpr int64_t kSayUs = 600'000'000;
 constexpr useconds_t kPollUsMax = 20'000;
 
 UniqueFd Lock(const char* path, int kind) {
   UniqueFd folder(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) ThrowErrno(path, "opening", errno);
-  const int64_t deadline = MonotonicMicros() + kWaitUs;
+  int64_t say_at = MonotonicMicros() + kSayUs;
   useconds_t pause_us = 50;
   while (flock(folder.get(), kind | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) ThrowErrno(path, "locking", errno);
-    if (MonotonicMicros() > deadline) {
-      throw Error(
-          ErrorKind::kInfrastructure,
-          std::string("no turn to run a program for 10 minutes: a process holds a lock on ") + path,
-          "see which one with 'lslocks'");
+    if (MonotonicMicros() > say_at) {
+      spdlog::warn(
+          "still waiting for a turn to run a program: see who holds a lock on {} with "
+          "'lslocks'",
+          path);
+      say_at += kSayUs;
     }
     usleep(pause_us);
     pause_us = pause_us * 2 < kPollUsMax ? pause_us * 2 : kPollUsMax;

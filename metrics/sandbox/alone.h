@@ -13,7 +13,8 @@ namespace evald::sandbox {
 /// itself. The kernel frees them with the process. One object per thread.
 class HostTurn {
  public:
-  /// Waits. Throws Error(kInfrastructure) after ten minutes.
+  /// Waits for as long as others hold theirs, which every program's limits bound; says every ten
+  /// minutes in the log who they are. Waiting never fails a run.
   static HostTurn Shared() { return HostTurn(false); }
   static HostTurn Alone() { return HostTurn(true); }
 

@@ -32,9 +32,10 @@ class ZygoteRunner : public CodeRunner {
     if (source.size() > sandbox::kSourceBytesMax) {
       return {ProgramStatus::kFailed, "failed: the program is longer than 64 MiB", 0};
     }
-    const ProgramRequest request = MakeRequest(source);
+    ProgramRequest request = MakeRequest(source);
     ProgramReport report = RunInTurn(HostTurn::Shared(), request, source);
     if (sandbox::NeedsSecondRun(report, options_)) {
+      request.wall_windows = 1;  // nothing of ours starves it now
       report = RunInTurn(HostTurn::Alone(), request, source);
     }
     return sandbox::Judge(report, request, options_);
@@ -65,6 +66,7 @@ class ZygoteRunner : public CodeRunner {
     request.magic = sandbox::kWireMagic;
     request.source_bytes = source.size();
     request.wall_limit_us = static_cast<uint64_t>(options_.wall_seconds * 1e6);
+    request.wall_windows = sandbox::kWallWindowsMax;
     if (getrandom(request.nonce, sizeof(request.nonce), 0) !=
         static_cast<ssize_t>(sizeof(request.nonce))) {
       ThrowErrno("getrandom", "drawing a nonce with", errno);

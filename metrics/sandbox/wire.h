@@ -13,7 +13,7 @@
 
 namespace evald::sandbox {
 
-inline constexpr uint32_t kWireMagic = 0x65765301;
+inline constexpr uint32_t kWireMagic = 0x65765302;
 inline constexpr int kControlFd = 3;  ///< the zygote's end of the control socket
 inline constexpr int kReportFd = 4;   ///< set-up failures; closed by a successful exec
 inline constexpr int kGuestFd = 5;    ///< unsafe mode only: the guest library
@@ -23,9 +23,10 @@ inline constexpr uint32_t kStepBytes = 160;
 inline constexpr uint64_t kSourceBytesMax = 64ull << 20;
 inline constexpr uint32_t kFilterInstructionsMax = 4096;  ///< BPF_MAXINSNS
 
-/// A program that keeps using CPU time when its wall limit comes is not asleep but starved by other
-/// work: it gets the limit again, up to so many times in all, and its CPU time decides.
-inline constexpr uint32_t kWallWindowsMax = 8;
+/// While other programs run beside it, a program that is starved rather than asleep when its wall
+/// limit comes gets the limit again: as long as, at its pace so far, its CPU time would decide
+/// within so many limits in all. Alone on the host it gets the limit once.
+inline constexpr uint32_t kWallWindowsMax = 4;
 
 /// The limits of every program of one zygote.
 struct ZygoteConfig {
@@ -49,6 +50,7 @@ struct ProgramRequest {
   uint32_t magic;
   uint64_t source_bytes;
   uint64_t wall_limit_us;
+  uint32_t wall_windows;  ///< 1..kWallWindowsMax: so many times the limit at most
   uint8_t nonce[kNonceBytes];
 };
 

@@ -237,7 +237,7 @@ void Zygote::AwaitReady() {
 }
 
 ProgramReport Zygote::Run(const ProgramRequest& request, const std::string& source) {
-  const int64_t longest_us = static_cast<int64_t>(request.wall_limit_us) * kWallWindowsMax;
+  const int64_t longest_us = static_cast<int64_t>(request.wall_limit_us) * request.wall_windows;
   const int64_t deadline = MonotonicMicros() + longest_us + kAnswerGraceUs;
   if (!SendWithin(control_.get(), &request, sizeof(request), deadline) ||
       !SendWithin(control_.get(), source.data(), source.size(), deadline)) {

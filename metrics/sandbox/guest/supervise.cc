@@ -64,30 +64,36 @@ uint64_t ProcessCpuMicros(pid_t pid) {
 /// The wall limit, which is for programs that sleep (see kWallWindowsMax).
 class WallClock {
  public:
-  explicit WallClock(uint64_t limit_us) : limit_us_(limit_us), deadline_(NowMicros() + limit_us) {}
+  WallClock(const ProgramRequest& request, uint64_t cpu_limit_us)
+      : limit_us_(request.wall_limit_us),
+        windows_max_(request.wall_windows),
+        cpu_limit_us_(cpu_limit_us),
+        deadline_(NowMicros() + limit_us_) {}
 
   /// Whether the limit is reached by a program that has used `cpu_us` so far.
   bool Exceeded(uint64_t cpu_us) {
     if (NowMicros() < deadline_) return false;
-    const bool awake = cpu_us - cpu_us_before_ >= limit_us_ / 100;
-    if (!awake || ++windows_ >= sandbox::kWallWindowsMax) return true;
-    cpu_us_before_ = cpu_us;
+    if (windows_ >= windows_max_) return true;
+    const bool cpu_will_decide = cpu_us * windows_max_ >= cpu_limit_us_ * windows_;
+    if (!cpu_will_decide) return true;
+    ++windows_;
     deadline_ += limit_us_;
     return false;
   }
 
  private:
   const uint64_t limit_us_;
+  const uint64_t windows_max_;
+  const uint64_t cpu_limit_us_;
   uint64_t deadline_;
-  uint64_t cpu_us_before_ = 0;
-  uint32_t windows_ = 0;
+  uint64_t windows_ = 1;  ///< limits granted so far
 };
 
 /// Waits for the program's process to end; kills it, and so the whole tree, when it has used up its
 /// CPU time or the wall limit is reached. Returns whether it was the latter.
-bool WaitWithinLimits(const Zygote& zygote, pid_t pid, int pidfd, uint64_t wall_limit_us) {
+bool WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request, pid_t pid, int pidfd) {
   constexpr long kTickNs = 50'000'000;
-  WallClock wall(wall_limit_us);
+  WallClock wall(request, zygote.config.cpu_limit_us);
   pollfd watched[2] = {{pidfd, POLLIN, 0}, {sandbox::kControlFd, POLLIN | POLLRDHUP, 0}};
   bool wall_exceeded = false;
   for (;;) {
@@ -153,7 +159,7 @@ void Supervise(Zygote& zygote, const Program& program, ProgramReport* report) {
     strcpy(report->setup_step, "clone(a program's namespaces)");
     return;
   }
-  report->wall_exceeded = WaitWithinLimits(zygote, pid, pidfd, program.request.wall_limit_us);
+  report->wall_exceeded = WaitWithinLimits(zygote, program.request, pid, pidfd);
   close(pidfd);
   rusage usage;
   memset(&usage, 0, sizeof(usage));

@@ -1,5 +1,7 @@
 // Programs that mean harm, or look like it.
 
+#include <thread>
+
 #include "base/text.h"
 #include "tests/unit/sandbox/fixtures.h"
 
@@ -45,6 +47,35 @@ TEST_F(Isolated, SleepsThroughSigterm) {
   EXPECT_GE(seconds, 1.0) << "a second run alone must decide";
   EXPECT_LT(seconds, 20.0);
   ExpectPasses("x = 1");
+}
+
+TEST_F(Isolated, PollingIsNoMoreThanSleeping) {
+  options_.wall_seconds = 0.5;
+  runner_ = MakeCodeRunner(options_);
+  const auto other = MakeCodeRunner(options_);
+  const char* const poll = "import time\nwhile True: time.sleep(0.0005)";
+  const char* const verdict = "timed out: 0.5 s, alone on the host";
+  const double seconds = SecondsOf([&] {
+    std::thread beside([&] { EXPECT_EQ(other->Run(poll).detail, verdict); });
+    EXPECT_EQ(Run(poll).detail, verdict);
+    beside.join();
+  });
+  EXPECT_GE(seconds, 1.5) << "one run beside each other and one alone, each";
+  EXPECT_LT(seconds, 4.0) << "no run may take longer than its limit";
+}
+
+/// Its CPU time would decide, and the other programs of this host may be why it has not yet.
+TEST_F(Isolated, WhatKeepsWorkingGetsMoreTimeAmongOthers) {
+  options_.cpu_seconds = 2;
+  options_.wall_seconds = 1;
+  runner_ = MakeCodeRunner(options_);
+  ExpectPasses(
+      "import time\n"
+      "begin = time.monotonic()\n"
+      "while time.monotonic() < begin + 1.3:\n"
+      "  end = time.process_time() + 0.03\n"
+      "  while time.process_time() < end: pass\n"
+      "  time.sleep(0.01)");
 }
 
 TEST_F(Isolated, ForksAreRefused) {
@@ -123,8 +154,11 @@ TEST_F(Isolated, FloodsItsOutput) {
 
 TEST_F(Isolated, HostFilesAreNotThere) {
   ExpectPasses(
+      "SOURCE = '" EVALD_SOURCE_DIR
+      "'\n"
       "for path in ['/proc/1/environ', '/proc/self/maps', '/etc/shadow', '/etc/passwd', '/root',\n"
-      "             '/home', '/sys', '/var', '/work', '/dev/shm', '/dev/mem', '/usr/bin/bash']:\n"
+      "             '/home', '/sys', '/var', '/srv', '/dev/shm', '/dev/mem', '/usr/bin/bash',\n"
+      "             SOURCE]:\n"
       "  try: open(path).read()\n"
       "  except FileNotFoundError: pass\n"
       "  else: raise AssertionError(path)");
