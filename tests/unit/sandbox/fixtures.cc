@@ -1,5 +1,6 @@
 #include "tests/unit/sandbox/fixtures.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "evald/error.h"
 
@@ -75,6 +77,33 @@ int InChild(const std::function<int()>& body) {
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int InUserNamespace(const std::string& id_map, const std::function<int()>& body) {
+  int made[2];
+  int mapped[2];
+  if (pipe(made) != 0 || pipe(mapped) != 0) return 98;
+  std::thread mapper([&] {
+    pid_t child = 0;
+    if (read(made[0], &child, sizeof(child)) == sizeof(child) && child > 0) {
+      const std::string folder = "/proc/" + std::to_string(child);
+      std::ofstream(folder + "/uid_map") << id_map;
+      std::ofstream(folder + "/gid_map") << id_map;
+    }
+    if (write(mapped[1], "g", 1) != 1) perror("write");
+  });
+  const int status = InChild([&] {
+    const pid_t self = unshare(CLONE_NEWUSER) == 0 ? getpid() : -1;
+    char go = 0;
+    if (write(made[1], &self, sizeof(self)) != sizeof(self) || read(mapped[0], &go, 1) != 1) {
+      return 98;
+    }
+    if (self < 0 || setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0) return 98;
+    return body();
+  });
+  mapper.join();
+  for (const int fd : {made[0], made[1], mapped[0], mapped[1]}) close(fd);
+  return status;
 }
 
 fs::path DataFolder() {

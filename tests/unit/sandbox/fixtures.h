@@ -32,6 +32,10 @@ ProgramOutcome RunOnce(const SandboxOptions& options, const std::string& source)
 /// Calls `body` in a child process; returns its exit status, or 128 + the signal.
 int InChild(const std::function<int()>& body);
 
+/// As InChild, in a user namespace of its own with this uid_map and gid_map, as its root. Only for
+/// root.
+int InUserNamespace(const std::string& id_map, const std::function<int()>& body);
+
 /// $EVALD_DATA_DIR or ../shared/data, when it is there.
 std::filesystem::path DataFolder();
 

@@ -112,6 +112,44 @@ TEST_F(Isolated, AsAnOrdinaryUser) {
   EXPECT_EQ(AwaitProcesses(65529, 0), 0u);
 }
 
+/// As in a container that has only part of the host's ids: limits hold there too, which they would
+/// not for uid 0.
+TEST_F(Isolated, AsRootOfAContainer) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can map ids as a container does";
+  runner_.reset();
+  const int status = InUserNamespace("0 0 65536", [&] {
+    SandboxOptions options = ShortLimits(65521);
+    options.allow_processes = true;
+    const auto runner = MakeCodeRunner(options);
+    const ProgramOutcome outcome = runner->Run(
+        "import posix, time\n"
+        "started = 0\n"
+        "try:\n"
+        "  for _ in range(100):\n"
+        "    if posix.fork() == 0: time.sleep(60)\n"
+        "    started += 1\n"
+        "except BlockingIOError: pass\n"
+        "assert 5 <= started <= 16, started");
+    fprintf(stderr, "%s\n", outcome.detail.c_str());
+    return outcome.status == kPassed ? 0 : 11;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Isolated, AsTheHostsRootAloneItRefuses) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can map itself";
+  runner_.reset();
+  const int status = InUserNamespace("0 0 1", [&] {
+    try {
+      MakeCodeRunner(options_);
+      return 11;
+    } catch (const Error& error) {
+      return std::string(error.what()).find("uid_map") == std::string::npos ? 12 : 0;
+    }
+  });
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(Isolated, ProgramsAreNotRootOutside) {
   SandboxOptions options = ShortLimits(65527);
   const auto runner = MakeCodeRunner(options);
@@ -184,11 +222,7 @@ TEST(Sandbox, AMissingInterpreterIsNamed) {
 TEST_F(Isolated, WithoutNamespacesItRefuses) {
   runner_.reset();
   if (geteuid() != 0) GTEST_SKIP() << "only root can take namespaces away";
-  const int status = InChild([&] {
-    if (unshare(CLONE_NEWUSER) != 0) return 10;
-    std::ofstream("/proc/self/setgroups") << "deny";
-    std::ofstream("/proc/self/uid_map") << "0 0 1";
-    std::ofstream("/proc/self/gid_map") << "0 0 1";
+  const int status = InUserNamespace("0 0 65536", [&] {
     std::ofstream limit("/proc/sys/user/max_user_namespaces");
     limit << "0" << std::flush;
     if (!limit) return 0;  // not ours to set on this host
