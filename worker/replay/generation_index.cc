@@ -49,10 +49,24 @@ void GenerationIndex::AddFolder(const fs::path& folder) {
   }
 }
 
+// Which of two answers counted stands in a database that is not here: order of names would guess.
+void GenerationIndex::CheckEqual(const std::string& task, const Generation& generation,
+                                 const Place& first, const std::string& where) const {
+  const auto& [name, file] = files_[first.file];
+  const std::string_view line = file.view().substr(first.offset, first.bytes);
+  if (ToJson(GenerationFromJson(ParseJson(line, name), name)) == ToJson(generation)) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: task '{}', document {}, request {}, repeat {}: another answer than "
+                          "the one in {}",
+                          where, task, generation.doc_id, generation.idx, generation.repeat, name),
+              "keep the one that counts, or name a single file");
+}
+
 void GenerationIndex::AddFile(const fs::path& path, const std::string& task) {
   Places& places = tasks_[task];
   files_.emplace_back(path.string(), MappedFile(path));
   const std::string_view all = files_.back().second.view();
+  const std::string name = task.empty() ? path.filename().string() : task;
   bytes_ += all.size();
   size_t number = 0;
   for (size_t begin = 0; begin < all.size(); ++begin) {
@@ -64,7 +78,11 @@ void GenerationIndex::AddFile(const fs::path& path, const std::string& task) {
       const Generation generation = GenerationFromJson(ParseJson(line, where), where);
       const RequestKey key{generation.doc_id, generation.idx, generation.repeat};
       const Place place{files_.size() - 1, begin, line.size()};
-      if (!places.try_emplace(key, place).second) ++duplicates_;
+      const auto [earlier, fresh] = places.try_emplace(key, place);
+      if (!fresh) {
+        CheckEqual(name, generation, earlier->second, where);
+        ++duplicates_;
+      }
       ++lines_;
     }
     begin = end;

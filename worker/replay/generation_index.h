@@ -17,7 +17,9 @@ namespace evald {
 class GenerationIndex {
  public:
   /// See MakeReplayEngine for what `path` may be. Throws Error(kInput) naming file and line for a
-  /// line that is not a generation, and for a path that is not there or holds no generations.
+  /// line that is not a generation, for two lines of one key that differ (which of them counted
+  /// cannot be told), and for a path that is not there or holds no generations. Half-written files
+  /// (*.part) and those that did not count (*.superseded) are passed over.
   explicit GenerationIndex(const std::filesystem::path& path);
 
   /// Throws Error(kInput) when there is none, or when it is of another kind.
@@ -25,7 +27,7 @@ class GenerationIndex {
 
   uint64_t bytes() const { return bytes_; }
   int64_t lines() const { return lines_; }
-  int64_t duplicates() const { return duplicates_; }  ///< lines whose key came before
+  int64_t duplicates() const { return duplicates_; }  ///< lines equal to an earlier one
 
  private:
   struct Place {
@@ -35,6 +37,8 @@ class GenerationIndex {
   };
   using Places = std::map<RequestKey, Place>;
 
+  void CheckEqual(const std::string& task, const Generation& generation, const Place& first,
+                  const std::string& where) const;
   void AddFile(const std::filesystem::path& path, const std::string& task);
   void AddFolder(const std::filesystem::path& folder);
   const Places& PlacesOf(const std::string& task);

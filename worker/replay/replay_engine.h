@@ -9,8 +9,8 @@ namespace evald {
 /// Answers from generations that were made earlier: a run is scored again without a model.
 ///
 /// Setting `generations` (required): a run's folder, its `generations` folder with a folder per
-/// task, a folder of `<task>.jsonl` files, or a single file, which then answers for one task. Where
-/// several lines have one key the first counts, files in order of their names.
+/// task, a folder of `<task>.jsonl` files, or a single file, which then answers for one task.
+/// Several lines of one key must be equal.
 ///
 /// Keeps an index of the lines, not the lines (the files are mapped). Submit throws Error(kInput)
 /// for a request that is not there, naming task, document, request and repeat.

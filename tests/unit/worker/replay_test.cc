@@ -57,9 +57,10 @@ class ReplayEngine : public testing::Test {
 
 TEST_F(ReplayEngine, AnswersFromARunsFolder) {
   Write("run/generations/math/1.0.jsonl", {Text(0, "a"), Text(1, "b")});
-  Write("run/generations/math/2.0.jsonl", {Text(2, "c"), Text(1, "later")});
+  Write("run/generations/math/2.0.jsonl", {Text(2, "c"), Text(1, "b")});
   Write("run/generations/code/3.0.jsonl", {Text(1, "d")});
   Write("run/generations/code/4.0.jsonl.part", {Text(7, "half")});
+  Write("run/generations/code/3.1.jsonl.superseded", {Text(1, "late")});
   for (const char* name : {"run", "run/generations"}) {
     const auto engine = Open(name);
     EXPECT_EQ(Ask(engine.get(), "math", 1), "b");
@@ -79,6 +80,19 @@ TEST_F(ReplayEngine, AnswersFromAFolderOfFilesAndFromOneFile) {
   const auto single = Open("files/math.jsonl");
   EXPECT_EQ(Ask(single.get(), "anything", 0), "a");
   EXPECT_THAT(Ask(single.get(), "another", 0), HasSubstr("answers for one task"));
+}
+
+TEST_F(ReplayEngine, TwoAnswersToOneRequestAreRefused) {
+  Write("run/generations/math/1.0.jsonl", {Text(0, "a"), Text(1, "b")});
+  Write("run/generations/math/1.1.jsonl", {Text(0, "a"), Text(1, "c")});
+  try {
+    Open("run");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    EXPECT_THAT(e.what(), HasSubstr("1.1.jsonl:2: task 'math', document 1"));
+    EXPECT_THAT(e.what(), HasSubstr("math/1.0.jsonl"));
+  }
 }
 
 TEST_F(ReplayEngine, AnAnswerOfAnotherKindIsRefused) {
