@@ -52,6 +52,7 @@ void Members(V& v, Progress& m) {
   v("requests_done", m.requests_done);
   v("tokens_in", m.tokens_in);
   v("tokens_out", m.tokens_out);
+  v("engine_silent_ms", m.engine_silent_ms);
 }
 
 template <typename V>

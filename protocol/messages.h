@@ -52,6 +52,7 @@ struct Progress {      ///< the heartbeat; sent at least once a second, also whe
   int64_t requests_done = 0;
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
+  int64_t engine_silent_ms = 0;  ///< since the engine last came back from what it was asked
 };
 struct SliceDone {  ///< the file is complete under its final name
   int64_t trial = 0;

@@ -34,7 +34,8 @@ TrialLoop::TrialLoop(Engine* engine, Sender send)
       info_(engine->Info()),
       timeline_(send, MonotonicMicros()),
       committer_(std::in_place, send),
-      snapshot_{protocol::Progress{}} {}
+      snapshot_{protocol::Progress{}},
+      round_us_(MonotonicMicros()) {}
 
 TrialLoop::~TrialLoop() = default;
 
@@ -47,12 +48,16 @@ void TrialLoop::Post(protocol::Message message) {
 }
 
 std::vector<protocol::Progress> TrialLoop::Snapshot() const {
+  const int64_t silent_ms = (MonotonicMicros() - round_us_) / 1000;
   const std::lock_guard lock(mutex_);
-  return snapshot_;
+  std::vector<protocol::Progress> snapshot = snapshot_;
+  for (protocol::Progress& progress : snapshot) progress.engine_silent_ms = silent_ms;
+  return snapshot;
 }
 
 void TrialLoop::Run() {
   while (true) {
+    round_us_ = MonotonicMicros();
     TakeMessages(in_flight_.empty() && open_.empty() && waiting_.empty() && !draining_);
     if (stopping_) break;
     std::erase_if(open_, [](const auto& trial) { return trial->state()->over.load(); });
@@ -150,9 +155,9 @@ void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
     return;
   }
   const int64_t end = MonotonicMicros();
+  timeline_.Skip(begin, end);  // before Loaded: what came earlier belongs to the run before
   send_(protocol::Loaded{load.fingerprint, ToJson(info_), engine_->LoadReport()});
   send_(protocol::Span{"pull", begin, end, engine_->LoadReport()});
-  timeline_.Skip(begin, end);
 }
 
 void TrialLoop::Open(const protocol::Lease& lease) {

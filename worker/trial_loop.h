@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -97,6 +98,7 @@ class TrialLoop {
   std::condition_variable posted_;
   std::deque<protocol::Message> inbox_;
   std::vector<protocol::Progress> snapshot_;
+  std::atomic<int64_t> round_us_;  ///< when the engine's thread last came round
 };
 
 }  // namespace evald

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/report/run_results.h"
-#include "orchestrator/run/coordinator.h"
+#include "orchestrator/service/foreground.h"
 
 namespace evald::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "metrics/sandbox_options.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/report/run_results.h"
-#include "orchestrator/run/coordinator.h"
+#include "orchestrator/service/foreground.h"
 
 namespace evald::cli {
 namespace fs = std::filesystem;

@@ -92,6 +92,7 @@ void ReadWorkers(YamlSection& top, EvalConfig* config) {
     workers.threads = static_cast<int>(section->Integer("threads", 1, kWorkersMax).value_or(0));
     workers.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
     workers.heartbeat_timeout_s = section->Number("heartbeat_timeout_s", 2, 86400).value_or(60);
+    workers.stall_timeout_s = section->Number("stall_timeout_s", 1, 86400).value_or(1800);
     section->Finish();
   }
   if (workers.count == 0) workers.count = std::max(1, Cores() / 2);
@@ -184,6 +185,7 @@ EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) 
   config.seed = static_cast<uint64_t>(top.Integer("seed", 0, INT64_MAX).value_or(1234));
   config.fewshot_seed = static_cast<uint64_t>(top.Integer("fewshot_seed", 0, INT64_MAX).value_or(1234));
   config.bootstrap_iters = static_cast<int>(top.Integer("bootstrap_iters", 0, 100000000).value_or(100000));
+  if (auto section = top.Section("gates")) config.gates = ReadGates(*section, config.file.parent_path());
   top.Finish();
   return config;
 }
@@ -215,13 +217,15 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   json["workers"] = {{"count", config.workers.count},
                      {"threads", config.workers.threads},
                      {"max_attempts", config.workers.max_attempts},
-                     {"heartbeat_timeout_s", config.workers.heartbeat_timeout_s}};
+                     {"heartbeat_timeout_s", config.workers.heartbeat_timeout_s},
+                     {"stall_timeout_s", config.workers.stall_timeout_s}};
   json["metrics"] = {{"processes", config.metrics.processes},
                      {"max_attempts", config.metrics.max_attempts}};
   json["staging"] = {{"root", config.staging.root.string()},
                      {"keep", config.staging.keep_bytes},
                      {"verify", config.staging.verify}};
   json["output"] = {{"dir", config.output_dir.string()}, {"name", config.run_name}};
+  if (!config.gates.gates.empty()) json["gates"] = ToJson(config.gates);
   json["cache_dir"] = config.cache_dir.string();
   json["state_dir"] = config.state_dir.string();
   return json;

@@ -8,6 +8,7 @@
 #include "datasets/task_set.h"
 #include "evald/json.h"
 #include "metrics/sandbox/sandbox.h"
+#include "orchestrator/verdict/gates.h"
 
 namespace evald {
 
@@ -16,6 +17,7 @@ struct WorkersConfig {
   int threads = 0;       ///< per worker; 0: cores divided by workers, at least 1
   int max_attempts = 3;  ///< how often a trial is leased before the run is incomplete
   double heartbeat_timeout_s = 60;
+  double stall_timeout_s = 1800;  ///< of an engine that does not come back
 };
 
 struct MetricsConfig {
@@ -55,6 +57,7 @@ struct EvalConfig {
   uint64_t seed = 1234;          ///< keys the sampling generator
   uint64_t fewshot_seed = 1234;  ///< lm-evaluation-harness's default
   int bootstrap_iters = 100000;
+  GatePolicy gates;  ///< what the results must meet; no gates: nothing
 };
 
 /// Values given beside the file.

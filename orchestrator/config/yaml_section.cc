@@ -256,6 +256,14 @@ std::vector<YAML::Node> YamlSection::List(const std::string& key) {
   return {node.begin(), node.end()};
 }
 
+std::vector<YamlSection> YamlSection::Sections(const std::string& key) {
+  std::vector<YamlSection> sections;
+  for (const YAML::Node& item : List(key)) {
+    sections.emplace_back(file_, item, fmt::format("{}[{}]", Dotted(key), sections.size()));
+  }
+  return sections;
+}
+
 Json YamlSection::Value(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return nullptr;

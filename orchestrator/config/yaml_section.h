@@ -31,6 +31,8 @@ class YamlSection {
   std::optional<uint64_t> Bytes(const std::string& key);  ///< 20GiB, 1.5 GB, 4096
   std::vector<std::string> Strings(const std::string& key);  ///< a list, or one string
   std::optional<YamlSection> Section(const std::string& key);
+  /// The items of a list of mappings.
+  std::vector<YamlSection> Sections(const std::string& key);
   /// The items of a list, each as it is.
   std::vector<YAML::Node> List(const std::string& key);
   /// Any value as JSON.
@@ -44,6 +46,7 @@ class YamlSection {
   /// "file:line" of a node or key.
   std::string Where(const YAML::Node& node) const;
   std::string WhereKey(const std::string& key) const;
+  std::string Where() const { return Where(node_); }  ///< of this mapping
   /// Throws Error(kUsage) "file:line: key 'a.b': <message>".
   [[noreturn]] void Refuse(const std::string& key, const std::string& message) const;
 

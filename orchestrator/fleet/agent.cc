@@ -35,6 +35,7 @@ namespace {
 constexpr size_t kReadBytes = 64 * 1024;
 // A child's socket may outlive it by what is still buffered, not by more.
 constexpr std::chrono::milliseconds kDrainAfterExit{2000};
+constexpr std::chrono::milliseconds kAcceptPause{100};
 
 // Runs in the child between fork and exec: own process group, SIGKILL when the parent dies.
 struct ChildSetup {
@@ -147,7 +148,11 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
 
   void Accept() {
     acceptor_.async_accept([self = shared_from_this()](const ErrorCode& error, Unix::socket socket) {
-      if (error) return;
+      if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
+      if (error) {  // no descriptor left, say: others may give some back
+        spdlog::warn("accepting a connection failed: {}", error.message());
+        return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
+      }
       self->Welcome(std::make_shared<Connection>(std::move(socket)));
       self->Accept();
     });

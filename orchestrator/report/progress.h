@@ -26,6 +26,7 @@ struct TaskProgress {
 struct ProgressSnapshot {
   double elapsed_s = 0;
   double remaining_s = -1;  ///< -1: not known yet
+  double documents_per_s = 0;  ///< generated; 0: not known yet
   std::vector<PhaseProgress> phases;
   std::vector<TaskProgress> tasks;
 };

@@ -98,15 +98,24 @@ Json BuildRunResults(const RunResultsInput& input) {
   return BuildResults(results);
 }
 
-std::string Headline(const TaskDefinition& task, const Json& entry) {
+Json HeadlineScore(const Json& entry) {
   for (const auto& [key, value] : entry.items()) {
     const size_t comma = key.find(',');
     if (comma == std::string::npos || key.find("_stderr") != std::string::npos || !value.is_number()) continue;
-    const std::string filter = key.substr(comma + 1);
-    return fmt::format("{}{} {:.4f}", key.substr(0, comma),
-                       task.filters.size() > 1 ? " (" + filter + ")" : "", value.get<double>());
+    const std::string metric = key.substr(0, comma), filter = key.substr(comma + 1);
+    const Json error = entry.value(metric + "_stderr," + filter, Json());
+    return {{"metric", metric}, {"filter", filter}, {"value", value},
+            {"stderr", error.is_number() ? error : Json()}};
   }
-  return "done";
+  return nullptr;
+}
+
+std::string Headline(const TaskDefinition& task, const Json& entry) {
+  const Json score = HeadlineScore(entry);
+  if (score.is_null()) return "done";
+  const std::string filter =
+      task.filters.size() > 1 ? fmt::format(" ({})", score["filter"].get<std::string>()) : "";
+  return fmt::format("{}{} {:.4f}", score["metric"].get<std::string>(), filter, score["value"].get<double>());
 }
 
 void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json) {

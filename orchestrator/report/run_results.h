@@ -6,7 +6,7 @@
 
 #include "evald/json.h"
 #include "orchestrator/config/eval_config.h"
-#include "orchestrator/run/coordinator.h"
+#include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/preparation.h"
 #include "orchestrator/run/run_directory.h"
 #include "orchestrator/run/task_finisher.h"
@@ -35,6 +35,10 @@ Json BuildRunResults(const RunResultsInput& input);
 
 /// "exact_match 0.4150" for a task's entry in `results`.
 std::string Headline(const TaskDefinition& task, const Json& entry);
+
+/// {"metric", "filter", "value", "stderr"} of the same; `stderr` is null where there is none. Null
+/// for an entry without numbers.
+Json HeadlineScore(const Json& entry);
 
 /// Shows how a run ended: with `json` results as one JSON document on standard output, else a table
 /// there. What went wrong goes to standard error.

@@ -1,123 +1,185 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "orchestrator/fleet/agent.h"
+#include "evald/error.h"
+#include "orchestrator/config/eval_config.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/report/progress.h"
 #include "orchestrator/report/timeline.h"
-#include "orchestrator/run/coordinator.h"
 #include "orchestrator/run/preparation.h"
-#include "orchestrator/run/process_pool.h"
 #include "orchestrator/run/recovery.h"
 #include "orchestrator/run/run_directory.h"
 #include "orchestrator/run/run_machine.h"
+#include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/staging/stager.h"
 #include "orchestrator/state/database_thread.h"
-#include "orchestrator/state/run_store.h"
+#include "protocol/messages.h"
 
 namespace evald {
 
-/// One run in progress: carries out what RunMachine decides. Lives on the loop's thread; staging,
-/// preparation, the database and the aggregation of finished tasks have threads of their own, which
-/// hand over by Loop::Post. The order of a run:
+/// What a worker's command line decides: a worker serves every run of the same profile.
+struct WorkerProfile {
+  std::string engine;
+  Json settings = Json::object();
+  int threads = 1;
+  uint64_t seed = 0;
+  bool operator==(const WorkerProfile&) const = default;
+};
+
+/// One run: stages its checkpoint, prepares its tasks, says what there is to do, commits what is
+/// reported done, and makes results of it. It starts no process and knows no socket: a Fleet asks it
+/// for trials and metric jobs and passes on what the processes say. Lives on the loop's thread;
+/// staging and preparation have threads of their own.
 ///
-///     start processes ─┬─► stage ──► load on each worker ─┐
-///                      └─► prepare ──► recover ──► plan ──┴─► lease ⇄ commit ⇄ score ──► finish
-class Evaluation {
+///     stage ──► load on a worker ─┐
+///     prepare ────────────────────┴─► recover ──► plan ──► lease ⇄ commit ⇄ score ──► over
+class Evaluation : public std::enable_shared_from_this<Evaluation> {
  public:
-  Evaluation(const RunOptions& options, RunDirectory directory);
+  /// What it stands on; outlives it.
+  struct Support {
+    Loop* loop = nullptr;
+    DatabaseThread* database = nullptr;
+    TaskFinisher* finisher = nullptr;
+  };
+  struct Hooks {
+    std::function<void()> work;  ///< there may be something to lease or load
+    std::function<void()> over;  ///< nothing more will happen; Finish may be called. Once.
+    /// Something that followers should hear of: "task.done" and its data.
+    std::function<void(const std::string& type, const Json& data)> event;
+  };
+
+  /// `number` names the run in the database and on the wire; `devices` is what planning aims at.
+  Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices, Support support,
+             Hooks hooks);
   ~Evaluation();
-  RunOutcome Run();
+
+  /// Begins to stage and to prepare.
+  void Start();
+
+  // ---- what the fleet asks
+  int64_t number() const { return number_; }
+  const std::string& id() const { return directory_.id(); }
+  const EvalConfig& config() const { return config_; }
+  const std::filesystem::path& directory() const { return directory_.path(); }
+  WorkerProfile profile() const;
+  /// The checkpoint may be loaded.
+  bool staged() const { return staging_done_ && !over_; }
+  protocol::Load load() const;
+  /// A worker with the checkpoint loaded would be of use.
+  bool wants_workers() const;
+  bool wants_scorers() const;
+  /// Trials that are leased.
+  size_t leased() const { return machine_.trials().leased(); }
+  std::optional<protocol::Lease> LeaseTrial(const std::string& worker);
+  std::optional<protocol::Job> LeaseJob(const std::string& scorer);
+  /// Leases that are still held, to be revoked when the run is over.
+  std::vector<protocol::Revoke> HeldTrials(const std::string& worker) const;
+
+  // ---- what the fleet tells
+  void RowAppeared(const std::string& process, const std::string& title, bool is_device);
+  void WorkerLoaded(const std::string& worker, const protocol::Loaded& loaded);
+  /// Loading failed in a way that would repeat itself elsewhere.
+  void LoadRefused(const std::string& worker, const std::string& why);
+  void WorkerHeard(const std::string& worker, int64_t now) { machine_.WorkerHeard(worker, now); }
+  void ScorerHeard(const std::string& scorer, int64_t now) { machine_.ScorerHeard(scorer, now); }
+  void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
+  void OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
+  void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
+  void OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation);
+  void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
+  void OnSpan(const std::string& process, const protocol::Span& span);
+  void WorkerLost(const std::string& worker, const std::string& cause);
+  void ScorerLost(const std::string& scorer, const std::string& cause);
+  std::vector<std::string> SilentWorkers(int64_t now) const { return machine_.SilentWorkers(now); }
+  std::vector<std::string> SilentScorers(int64_t now) const { return machine_.SilentScorers(now); }
+  /// No worker (scorer) is left, and none will come back.
+  void NoWorkers(const std::string& cause);
+  void NoScorers(const std::string& cause);
+
+  // ---- what people ask
+  void Pause(bool paused);
+  bool paused() const { return paused_; }
+  /// Finishes what is leased, leases nothing more, is over then.
+  void Drain();
+  /// Is over as soon as its threads have ended.
+  void Fail(ErrorKind kind, const std::string& text);
+  void Cancel(const std::string& why);
+  bool planned() const { return planned_; }
+  bool over() const { return over_; }
+  bool cancelled() const { return cancelled_; }
+  ProgressSnapshot Progress() const;
+  /// {task: {metric, value, stderr}} of the tasks that are finished.
+  Json Scores() const;
+  const std::string& fingerprint() const { return fingerprint_; }
+
+  /// After `over`: writes results.json, timeline.json and run.json.
+  RunOutcome Finish();
+  /// The staged checkpoint and its lease, to be released when no process uses it any more.
+  std::optional<StagedCheckpoint> TakeStaged() { return std::exchange(staged_, std::nullopt); }
 
  private:
   struct Failure {
     ErrorKind kind;
     std::string text;
   };
-  struct WorkerView {  // what a worker last said of itself
-    Json engine;
-    int64_t requests_done = 0;
-  };
-
-  // set-up (evaluation.cc)
-  void StartProcesses();
+  // evaluation.cc
+  template <typename Work>
+  void OnLoop(Work work);
+  void RunThread(std::thread* thread, std::function<void()> work);
   void StartStaging();
   void StartPreparation();
   void OnStaged();
   void OnPrepared(Suite suite);
-  void Recover();
   void MaybePlan();
+  void OnRecovered(Recovery recovery);
+  bool EngineServesTasks();
+  bool TokenizerIsTheStagedOne();
+  void CheckEnd();
+  void End();
+  RunOutcome MakeOutcome(int64_t end_us, const std::map<std::string, double>& shares, double device_share);
 
-  // messages (evaluation_messages.cc)
-  void OnMessage(const std::string& id, const protocol::Message& message);
-  void OnWorkerMessage(const std::string& id, const protocol::Message& message);
-  void OnScorerMessage(const std::string& id, const protocol::Message& message);
-  void OnLoaded(const std::string& id, const protocol::Loaded& loaded);
-  void OnSliceDone(const std::string& id, const protocol::SliceDone& done);
-  void OnTrialDone(const std::string& id, const protocol::TrialDone& done);
-  void OnTrialFailed(const std::string& id, const protocol::TrialFailed& failed);
-  void OnJobDone(const std::string& id, const protocol::JobDone& done);
-  void OnExit(const std::string& id, const ProcessExit& exit);
-  void OnSpan(const std::string& id, const protocol::Span& span);
-
-  // what follows from them
-  void SendLoad(const std::string& worker);
-  void ServeWorkers();
-  void ServeScorers();
+  // evaluation_messages.cc
   void CommitGenerations(const CommittedFile& file);
   void CommitScores(const MetricJob& job, const protocol::JobDone& done);
   void FinishTask(size_t task);
 
-  // time and the end
-  void Tick();
-  void CheckSilence();
-  void OnSignal(int signal);
-  void Fail(ErrorKind kind, const std::string& text);
-  void CheckEnd();
-  void BeginShutdown();
-  RunOutcome Finish();
-  ProgressSnapshot Snapshot() const;
   std::string Absolute(const std::string& relative) const;
   bool NeedsKind(RequestKind kind) const;
 
-  RunOptions options_;
-  const EvalConfig& config_;
+  EvalConfig config_;
   RunDirectory directory_;
+  int64_t number_;
+  int devices_;
+  Support support_;
+  Hooks hooks_;
   int64_t begin_us_;
-  Loop loop_;
-  RunStore store_;
   RunRecord record_;
   RunMachine machine_;
   Timeline timeline_;
-  ProgressDisplay display_;
-  std::filesystem::path socket_directory_;
-  std::unique_ptr<Agent> agent_;
-  std::unique_ptr<ProcessPool> workers_;
-  std::unique_ptr<ProcessPool> scorers_;
-  std::unique_ptr<DatabaseThread> database_;
-  std::unique_ptr<TaskFinisher> finisher_;
 
   std::thread staging_thread_;
   std::thread preparation_thread_;
+  int threads_running_ = 0;
   std::atomic<bool> cancel_{false};
   std::optional<StagedCheckpoint> staged_;
+  std::string fingerprint_;
   bool staging_done_ = false;
   std::optional<Suite> suite_;
+  bool planning_ = false;
   bool planned_ = false;
   int64_t planned_at_us_ = 0;
 
-  std::map<std::string, WorkerView> views_;
   std::map<std::string, size_t> task_index_;
-  std::vector<CommittedFile> generations_;  // those that count for at least one document
-  std::vector<CommittedFile> scores_;
   Json engine_info_;
   Json isolation_;
   int pending_commits_ = 0;
@@ -129,10 +191,15 @@ class Evaluation {
   std::string stage_note_;
   int64_t generated_at_plan_ = 0;
 
-  int signals_ = 0;
+  bool paused_ = false;
   bool draining_ = false;
+  bool cancelled_ = false;
   bool ending_ = false;
+  bool over_ = false;
   std::optional<Failure> failure_;
 };
+
+/// Whether a configuration's engine is given weights of ours.
+bool NeedsStaging(const EvalConfig& config);
 
 }  // namespace evald

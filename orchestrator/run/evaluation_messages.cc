@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "orchestrator/report/run_results.h"
 #include "orchestrator/run/evaluation.h"
+#include "orchestrator/run/wire_id.h"
 
 namespace evald {
 namespace {
@@ -15,133 +17,84 @@ std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
   return documents;
 }
 
+// What an engine says of itself and decides its answers.
+Json Identity(Json engine) {
+  for (const char* key : {"concurrency", "devices", "refused"}) engine.erase(key);
+  return engine;
+}
+
 }  // namespace
 
-void Evaluation::OnMessage(const std::string& id, const protocol::Message& message) {
+void Evaluation::RowAppeared(const std::string& process, const std::string& title, bool is_device) {
+  timeline_.AddRow(process, title, is_device);
+}
+
+void Evaluation::WorkerLoaded(const std::string& worker, const protocol::Loaded& loaded) {
   if (ending_) return;
-  try {
-    if (workers_->Owns(id)) {
-      OnWorkerMessage(id, message);
-    } else {
-      OnScorerMessage(id, message);
-    }
-  } catch (const Error& e) {
-    Fail(e.kind(), e.what());
-  }
-}
-
-void Evaluation::OnWorkerMessage(const std::string& id, const protocol::Message& message) {
-  machine_.WorkerHeard(id, MonotonicMicros());
-  if (std::get_if<protocol::Hello>(&message) != nullptr) {
-    workers_->Connected(id);
-    if (staging_done_) SendLoad(id);
-  } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
-    OnLoaded(id, *loaded);
-  } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
-    workers_->AddWants(id, want->count);
-    ServeWorkers();
-  } else if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
-    OnSliceDone(id, *slice);
-  } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
-    OnTrialDone(id, *done);
-  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
-    OnTrialFailed(id, *failed);
-  } else if (const auto* span = std::get_if<protocol::Span>(&message)) {
-    OnSpan(id, *span);
-  }
-}
-
-void Evaluation::OnScorerMessage(const std::string& id, const protocol::Message& message) {
-  machine_.ScorerHeard(id, MonotonicMicros());
-  if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
-    isolation_ = hello->engine;
-    scorers_->Connected(id);
-    scorers_->SetReady(id);
-  } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
-    scorers_->AddWants(id, want->count);
-    ServeScorers();
-  } else if (const auto* done = std::get_if<protocol::JobDone>(&message)) {
-    OnJobDone(id, *done);
-  } else if (const auto* failed = std::get_if<protocol::JobFailed>(&message)) {
-    spdlog::warn("metric process {}: job {} failed: {}", id, failed->job, failed->message);
-    machine_.JobFailed(id, failed->job, failed->message, failed->retry);
-    ServeScorers();
-    CheckEnd();
-  } else if (const auto* span = std::get_if<protocol::Span>(&message)) {
-    OnSpan(id, *span);
-  }
-}
-
-void Evaluation::SendLoad(const std::string& worker) {
-  agent_->Send(worker, protocol::Load{staged_ ? staged_->directory().string() : "",
-                                      staged_ ? staged_->fingerprint() : ""});
-}
-
-void Evaluation::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
-  workers_->SetReady(id);
-  engine_info_ = loaded.engine;
+  Json engine = loaded.engine;
   const Json scoring = loaded.report.value("scoring", Json());  // of an engine that tests itself
-  if (scoring.is_object() && !scoring.value("offered", true)) engine_info_["refused"] = scoring.value("reason", "");
+  if (scoring.is_object() && !scoring.value("offered", true)) engine["refused"] = scoring.value("reason", "");
+  if (!engine_info_.is_null()) return;
+  const Json before = directory_.record().value("engine", Json());
+  if (!before.is_null() && Identity(before) != Identity(engine)) {
+    return Fail(ErrorKind::kUsage,
+                fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; start a new run",
+                            directory_.path().string(), Identity(before).dump(), Identity(engine).dump(), worker));
+  }
+  engine_info_ = std::move(engine);
+  directory_.Update({{"engine", engine_info_}});
   MaybePlan();
-  ServeWorkers();
 }
 
-void Evaluation::ServeWorkers() {
-  if (!planned_ || draining_ || ending_) return;
-  // One each in turn, so that the first to ask does not take what another could do at once.
-  for (bool any = true; any;) {
-    any = false;
-    for (const std::string& id : workers_->ids()) {
-      if (!workers_->TakeWant(id)) continue;
-      const auto lease = machine_.LeaseTrial(id, MonotonicMicros());
-      if (!lease) {
-        workers_->ReturnWant(id);
-        return;
-      }
-      any = true;
-      protocol::Lease message{lease->trial, lease->attempt, {}};
-      for (const LeasedSlice& slice : lease->slices) {
-        const SuiteTask& task = suite_->tasks[slice.task];
-        protocol::Slice sent{task.definition.name, task.prepared.string(), task.tokenizer_key,
-                             slice.documents.first, slice.documents.end, Absolute(slice.file), {}};
-        for (const std::string& file : slice.salvage) sent.salvage.push_back(Absolute(file));
-        message.slices.push_back(std::move(sent));
-      }
-      database_->Post([run = directory_.id(), id, trial = lease->trial, attempt = lease->attempt](
-                          RunStore& store) { store.RecordLease(run, trial, attempt, id); });
-      agent_->Send(id, message);
-    }
+void Evaluation::LoadRefused(const std::string& worker, const std::string& why) {
+  Fail(ErrorKind::kInput, fmt::format("worker {}: {}", worker, why));
+}
+
+std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker) {
+  if (!planned_ || !wants_workers()) return std::nullopt;
+  const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
+  if (!lease) return std::nullopt;
+  protocol::Lease message{WireId(number_, lease->trial), lease->attempt, {}};
+  for (const LeasedSlice& slice : lease->slices) {
+    const SuiteTask& task = suite_->tasks[slice.task];
+    protocol::Slice sent{task.definition.name, task.prepared.string(), task.tokenizer_key,
+                         slice.documents.first, slice.documents.end, Absolute(slice.file), {}};
+    for (const std::string& file : slice.salvage) sent.salvage.push_back(Absolute(file));
+    message.slices.push_back(std::move(sent));
   }
+  support_.database->Post([run = id(), worker, trial = lease->trial, attempt = lease->attempt](
+                              RunStore& store) { store.RecordLease(run, trial, attempt, worker); });
+  return message;
 }
 
-void Evaluation::ServeScorers() {
-  if (!planned_ || ending_) return;
-  for (bool any = true; any;) {
-    any = false;
-    for (const std::string& id : scorers_->ids()) {
-      if (!scorers_->TakeWant(id)) continue;
-      const auto job = machine_.LeaseJob(id, MonotonicMicros());
-      if (!job) {
-        scorers_->ReturnWant(id);
-        return;
-      }
-      any = true;
-      const SuiteTask& task = suite_->tasks[job->task];
-      agent_->Send(id, protocol::Job{job->job, task.definition.name, task.prepared.string(),
-                                     job->documents.first, job->documents.end,
-                                     Absolute(job->generations), Absolute(job->file)});
-    }
+std::optional<protocol::Job> Evaluation::LeaseJob(const std::string& scorer) {
+  if (!wants_scorers()) return std::nullopt;
+  const auto job = machine_.LeaseJob(scorer, MonotonicMicros());
+  if (!job) return std::nullopt;
+  const SuiteTask& task = suite_->tasks[job->task];
+  return protocol::Job{WireId(number_, job->job), task.definition.name,  task.prepared.string(),
+                       job->documents.first,      job->documents.end,    Absolute(job->generations),
+                       Absolute(job->file)};
+}
+
+std::vector<protocol::Revoke> Evaluation::HeldTrials(const std::string& worker) const {
+  std::vector<protocol::Revoke> held;
+  for (const Grant& grant : machine_.trials().HeldBy(worker)) {
+    held.push_back({WireId(number_, grant.item), grant.attempt});
   }
+  return held;
 }
 
-void Evaluation::OnSliceDone(const std::string& id, const protocol::SliceDone& done) {
+void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDone& done) {
+  if (ending_) return;
   const auto task = task_index_.find(done.task);
+  const int64_t trial = IdOfWireId(done.trial);
   if (task == task_index_.end() ||
-      !machine_.SliceReported(done.trial, done.attempt, task->second, {done.first, done.end})) {
-    spdlog::warn("{}: a late or unknown slice of trial {} is ignored", id, done.trial);
+      !machine_.SliceReported(trial, done.attempt, task->second, {done.first, done.end})) {
+    spdlog::warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
     return;
   }
-  CommitGenerations({done.task, done.trial, done.attempt, done.first, done.end,
+  CommitGenerations({done.task, trial, done.attempt, done.first, done.end,
                      std::filesystem::path(done.file).lexically_relative(directory_.path()).string(),
                      done.hash, done.bytes, done.requests, done.truncated, done.tokens_in,
                      done.tokens_out});
@@ -150,46 +103,42 @@ void Evaluation::OnSliceDone(const std::string& id, const protocol::SliceDone& d
 void Evaluation::CommitGenerations(const CommittedFile& file) {
   ++pending_commits_;
   auto won = std::make_shared<std::vector<int64_t>>();
-  database_->Post(
-      [run = directory_.id(), file, won](RunStore& store) {
+  support_.database->Post(
+      [run = id(), file, won](RunStore& store) {
         *won = store.Commit(run, FileKind::kGenerations, file, DocumentsOf(file.first, file.end));
       },
-      [this, file, won] {
+      [this, self = shared_from_this(), file, won] {
         --pending_commits_;
         const size_t index = record_.generations.size();
         record_.generations.push_back(file);
         for (const int64_t document : *won) record_.generated[file.task][document] = index;
         machine_.GenerationsCommitted(task_index_.at(file.task), *won, file.path, file.trial, file.attempt);
-        ServeScorers();
+        hooks_.work();
         CheckEnd();
       });
 }
 
-void Evaluation::OnTrialDone(const std::string& id, const protocol::TrialDone& done) {
-  if (!machine_.TrialDone(done.trial, done.attempt)) {
-    spdlog::warn("{}: late end of trial {} is ignored", id, done.trial);
+void Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
+  if (ending_) return;
+  if (!machine_.TrialDone(IdOfWireId(done.trial), done.attempt)) {
+    spdlog::warn("{}: late end of trial {} is ignored", worker, IdOfWireId(done.trial));
   }
-  ServeWorkers();
   CheckEnd();
 }
 
-void Evaluation::OnTrialFailed(const std::string& id, const protocol::TrialFailed& failed) {
-  if (failed.trial < 0) {
-    if (!failed.retry) return Fail(ErrorKind::kInput, fmt::format("worker {}: {}", id, failed.message));
-    spdlog::warn("worker {}: {}", id, failed.message);
-    workers_->NoteCause(id, failed.message);
-    agent_->Kill(id);
-    return;
-  }
-  spdlog::warn("worker {}: trial {} failed: {}", id, failed.trial, failed.message);
-  machine_.TrialFailed(failed.trial, failed.attempt, failed.message, failed.retry);
-  ServeWorkers();
+void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed) {
+  if (ending_) return;
+  const int64_t trial = IdOfWireId(failed.trial);
+  spdlog::warn("worker {}: trial {} failed: {}", worker, trial, failed.message);
+  machine_.TrialFailed(trial, failed.attempt, failed.message, failed.retry);
   CheckEnd();
 }
 
-void Evaluation::OnJobDone(const std::string& id, const protocol::JobDone& done) {
-  const auto job = machine_.JobDone(id, done.job);
-  if (!job) return spdlog::warn("{}: late end of job {} is ignored", id, done.job);
+void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation) {
+  if (ending_) return;
+  isolation_ = isolation;
+  const auto job = machine_.JobDone(scorer, IdOfWireId(done.job));
+  if (!job) return spdlog::warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
   CommitScores(*job, done);
 }
 
@@ -205,11 +154,11 @@ void Evaluation::CommitScores(const MetricJob& job, const protocol::JobDone& don
   file.hash = done.hash;
   file.bytes = done.bytes;
   auto won = std::make_shared<std::vector<int64_t>>();
-  database_->Post(
-      [run = directory_.id(), file, won](RunStore& store) {
+  support_.database->Post(
+      [run = id(), file, won](RunStore& store) {
         *won = store.Commit(run, FileKind::kScores, file, DocumentsOf(file.first, file.end));
       },
-      [this, file, won, task = job.task] {
+      [this, self = shared_from_this(), file, won, task = job.task] {
         --pending_commits_;
         const size_t index = record_.scores.size();
         record_.scores.push_back(file);
@@ -234,38 +183,47 @@ void Evaluation::FinishTask(size_t task) {
     finished.generation_of.push_back(record_.generated[name].at(document));
     finished.score_of.push_back(record_.scored[name].at(document));
   }
-  finisher_->Submit(
+  support_.finisher->Submit(
       std::move(finished),
-      [this, task](TaskResult result) {
+      [this, self = shared_from_this(), task, name](TaskResult result) {
+        hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
         finished_tasks_[task] = std::move(result);
         CheckEnd();
       },
-      [this, name](const std::string& text) {
+      [this, self = shared_from_this(), name](const std::string& text) {
         Fail(ErrorKind::kInfrastructure, fmt::format("task {}: {}", name, text));
       });
 }
 
-void Evaluation::OnExit(const std::string& id, const ProcessExit& exit) {
-  const std::string how = ToString(exit);
-  if (workers_->Owns(id)) {
-    machine_.WorkerLost(id, fmt::format("worker {}: {}", id, how));
-    workers_->Exited(id, how);
-    if (!ending_) ServeWorkers();
-  } else {
-    machine_.ScorerLost(id, fmt::format("metric process {}: {}", id, how));
-    scorers_->Exited(id, how);
-    if (!ending_) ServeScorers();
-  }
+void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed) {
   if (ending_) return;
+  const int64_t job = IdOfWireId(failed.job);
+  spdlog::warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
+  machine_.JobFailed(scorer, job, failed.message, failed.retry);
   CheckEnd();
-  if (!planned_ && workers_->exhausted()) {
-    Fail(ErrorKind::kInfrastructure, fmt::format("no worker could be started: {}; see {}", workers_->last_exit(),
-                                                 (directory_.path() / "logs").string()));
-  }
 }
 
-void Evaluation::OnSpan(const std::string& id, const protocol::Span& span) {
-  timeline_.Add(id, {span.name, span.begin, span.end, span.args});
+void Evaluation::WorkerLost(const std::string& worker, const std::string& cause) {
+  machine_.WorkerLost(worker, cause);
+  CheckEnd();
+}
+
+void Evaluation::ScorerLost(const std::string& scorer, const std::string& cause) {
+  machine_.ScorerLost(scorer, cause);
+  CheckEnd();
+}
+
+void Evaluation::OnSpan(const std::string& process, const protocol::Span& span) {
+  TimelineSpan own{span.name, span.begin, span.end, span.args};
+  if (own.args.is_object() && own.args.contains("trials")) {  // of this run, by its own numbers
+    Json trials = Json::array();
+    for (const Json& trial : own.args["trials"]) {
+      if (trial.is_number_integer() && RunOfWireId(trial) == number_) trials.push_back(IdOfWireId(trial));
+    }
+    own.args["trials"] = std::move(trials);
+  }
+  if (own.args.is_object() && own.args.contains("job")) own.args["job"] = IdOfWireId(own.args["job"]);
+  timeline_.Add(process, std::move(own));
 }
 
 }  // namespace evald

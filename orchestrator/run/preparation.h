@@ -27,6 +27,7 @@ struct SuiteTask {
 struct Suite {
   std::vector<SuiteTask> tasks;
   std::vector<GroupDefinition> groups;
+  std::string tokenizer_hash;  ///< of the tokenizer.json that tokens were made with; "" for none
 };
 
 /// Finds the configured tasks and prepares them: documents read, prompts rendered, and, when

@@ -100,13 +100,11 @@ class Recoverer {
       : store_(store), run_(std::move(run)), directory_(std::move(directory)), suite_(suite) {}
 
   Recovery Recover() {
-    store_->database().Transaction([&] {
-      DropDamaged();
-      result_.record = store_->Load(run_);
-      for (const auto& [trial, attempt] : result_.record.attempts) SeenTrial(trial);
-      for (const SuiteTask& task : suite_.tasks) RecoverTask(task);
-      result_.record = store_->Load(run_);
-    });
+    DropDamaged();
+    result_.record = store_->Load(run_);
+    for (const auto& [trial, attempt] : result_.record.attempts) SeenTrial(trial);
+    for (const SuiteTask& task : suite_.tasks) RecoverTask(task);
+    result_.record = store_->Load(run_);
     return std::move(result_);
   }
 

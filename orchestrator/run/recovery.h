@@ -26,7 +26,7 @@ struct Recovery {
 /// Brings the database and the folder of an interrupted run to agreement: a committed file that is
 /// gone or does not have its recorded hash loses its documents; a complete file without a row is
 /// adopted for the documents it holds whole; half-written generations are listed for salvage.
-/// Throws Error(kInfrastructure).
+/// To be called in a transaction, on the store's thread. Throws Error(kInfrastructure).
 Recovery RecoverRun(RunStore* store, const std::string& run, const std::filesystem::path& directory,
                     const Suite& suite);
 

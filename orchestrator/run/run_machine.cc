@@ -85,24 +85,28 @@ bool RunMachine::SliceReported(int64_t trial, int attempt, size_t task, Document
 
 bool RunMachine::TrialDone(int64_t trial, int attempt) {
   if (!trials_table_.Holds(trial, attempt)) return false;
-  const auto& slices = trials_.at(trial);
-  if (std::all_of(slices.begin(), slices.end(), [](const SliceState& s) { return s.reported; })) {
-    return trials_table_.Complete(trial, attempt);
-  }
+  if (AllReported(trial)) return trials_table_.Complete(trial, attempt);
   return TrialFailed(trial, attempt, "the worker called the trial done without all of its slices", true);
 }
 
+bool RunMachine::AllReported(int64_t trial) const {
+  const auto& slices = trials_.at(trial);
+  return std::all_of(slices.begin(), slices.end(), [](const SliceState& s) { return s.reported; });
+}
+
 bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& cause, bool retry) {
+  // Nothing of it is left to do: failing after the last slice is as good as done.
+  if (trials_table_.Holds(trial, attempt) && AllReported(trial)) return trials_table_.Complete(trial, attempt);
   if (!trials_table_.Fail(trial, attempt, cause, retry)) return false;
   KeepPartsOf(trial, attempt);
   return true;
 }
 
 void RunMachine::WorkerLost(const std::string& worker, const std::string& cause) {
-  for (const Grant& grant : trials_table_.Lose(worker, cause)) {
-    // Slices that were reported stay committed; a trial with nothing left is simply done.
-    KeepPartsOf(grant.item, grant.attempt);
+  for (const Grant& grant : trials_table_.HeldBy(worker)) {
+    if (AllReported(grant.item)) trials_table_.Complete(grant.item, grant.attempt);
   }
+  for (const Grant& grant : trials_table_.Lose(worker, cause)) KeepPartsOf(grant.item, grant.attempt);
 }
 
 void RunMachine::KeepPartsOf(int64_t trial, int attempt) {

@@ -125,6 +125,7 @@ class RunMachine {
     std::vector<std::string> salvage;
   };
   std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
+  bool AllReported(int64_t trial) const;
   // The half-written files of an attempt that ended can be resumed by the next one.
   void KeepPartsOf(int64_t trial, int attempt);
   void AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial, int attempt);

@@ -1,5 +1,6 @@
 #include "orchestrator/schedule/lease_table.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace evald {
@@ -20,7 +21,7 @@ std::optional<Grant> LeaseTable::Lease(const std::string& holder, int64_t now) {
   if (first->second.empty()) queue_.erase(first);
   Item& item = items_.at(id);
   ++item.attempts;
-  leases_[id] = {holder, item.attempts};
+  leases_[id] = {holder, item.attempts, grants_++};
   return Grant{id, item.attempts};
 }
 
@@ -47,18 +48,28 @@ bool LeaseTable::Fail(int64_t item, int attempt, const std::string& cause, bool 
 
 void LeaseTable::EndAttempt(int64_t id, const std::string& cause, bool retry) {
   leases_.erase(id);
-  const Item item = items_.at(id);
-  if (retry && item.attempts < limits_.attempts_max) {
+  Item& item = items_.at(id);
+  if (retry && ++item.failures < limits_.attempts_max) {
     queue_[item.rank].push_front(id);
     return;
   }
-  items_.erase(id);
   given_up_.push_back({id, item.attempts, cause});
+  items_.erase(id);
 }
 
 std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause) {
-  const std::vector<Grant> held = HeldBy(holder);
-  for (const Grant& grant : held) EndAttempt(grant.item, cause, true);
+  std::vector<Grant> held = HeldBy(holder);
+  std::sort(held.begin(), held.end(), [this](const Grant& a, const Grant& b) {
+    return leases_.at(a.item).grant > leases_.at(b.item).grant;
+  });
+  for (const Grant& grant : held) {  // the oldest last, so that it goes first again
+    if (grant.item == held.back().item) {
+      EndAttempt(grant.item, cause, true);
+    } else {
+      leases_.erase(grant.item);
+      queue_[items_.at(grant.item).rank].push_front(grant.item);
+    }
+  }
   heard_.erase(holder);
   return held;
 }

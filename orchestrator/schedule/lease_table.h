@@ -10,7 +10,7 @@
 namespace evald {
 
 struct LeaseLimits {
-  int attempts_max = 3;                       ///< leases of one item before it is given up
+  int attempts_max = 3;                       ///< failures of one item before it is given up
   int64_t silence_max_us = 60'000'000;        ///< without a word from its holder, a lease ends
 };
 
@@ -54,10 +54,11 @@ class LeaseTable {
   bool Complete(int64_t item, int attempt);
 
   /// The attempt failed. The item goes to the front of its rank, or is given up when `retry` is
-  /// false or its attempts are used up. False (and no change) without the lease.
+  /// false or it has failed too often. False (and no change) without the lease.
   bool Fail(int64_t item, int attempt, const std::string& cause, bool retry);
 
-  /// `holder` is gone: fails all its leases. Returns the items concerned.
+  /// `holder` is gone: ends all its leases and returns them. The one it has held longest, which it
+  /// was most likely at, has failed by that; the others go back to the queue.
   std::vector<Grant> Lose(const std::string& holder, const std::string& cause);
 
   /// Holders that have been silent for too long, with at least one lease each.
@@ -77,10 +78,12 @@ class LeaseTable {
   struct LiveLease {
     std::string holder;
     int attempt = 0;
+    int64_t grant = 0;  ///< counts all that were ever given
   };
   struct Item {
     int64_t rank = 0;
     int attempts = 0;
+    int failures = 0;
   };
   void EndAttempt(int64_t item, const std::string& cause, bool retry);
 
@@ -91,6 +94,7 @@ class LeaseTable {
   std::map<std::string, int64_t> heard_;
   std::vector<GivenUp> given_up_;
   size_t completed_ = 0;
+  int64_t grants_ = 0;
 };
 
 }  // namespace evald

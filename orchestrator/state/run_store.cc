@@ -8,9 +8,10 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kSchemaVersion = 1;
+constexpr int64_t kSchemaVersion = 2;
 
-constexpr const char* kSchema = R"sql(
+// Version n's statements bring a database from version n - 1. Never changed once released.
+constexpr const char* kVersion1 = R"sql(
 CREATE TABLE runs (
   run TEXT PRIMARY KEY,
   output TEXT NOT NULL,
@@ -55,6 +56,46 @@ CREATE TABLE documents (
 ) WITHOUT ROWID;
 )sql";
 
+constexpr const char* kVersion2 = R"sql(
+CREATE TABLE numbered_runs (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,  -- names the run on the wire; never used twice
+  run TEXT NOT NULL UNIQUE,
+  output TEXT NOT NULL,
+  created REAL NOT NULL,
+  state TEXT NOT NULL,               -- queued, preparing, running, paused, done, incomplete, ...
+  name TEXT NOT NULL DEFAULT '',     -- of the model
+  user TEXT NOT NULL DEFAULT '',
+  priority INTEGER NOT NULL DEFAULT 0,
+  checkpoint TEXT NOT NULL DEFAULT '',
+  submission TEXT NOT NULL DEFAULT '',       -- JSON, to start it from; '' for a foreground run
+  idempotency_key TEXT NOT NULL DEFAULT '',
+  resource TEXT NOT NULL DEFAULT ''          -- JSON, as the REST interface shows it
+);
+INSERT INTO numbered_runs (run, output, created, state)
+  SELECT run, output, created, state FROM runs ORDER BY created;
+DROP TABLE runs;
+ALTER TABLE numbered_runs RENAME TO runs;
+CREATE UNIQUE INDEX runs_by_key ON runs (user, idempotency_key) WHERE idempotency_key <> '';
+CREATE TABLE events (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  run TEXT NOT NULL,
+  type TEXT NOT NULL,
+  data TEXT NOT NULL
+);
+CREATE INDEX events_by_run ON events (run, sequence);
+-- Checkpoints that a watch has seen whole, so that each is submitted once.
+CREATE TABLE seen_checkpoints (
+  watch TEXT NOT NULL,
+  checkpoint TEXT NOT NULL,
+  identity TEXT NOT NULL,            -- of its files: sizes, times
+  run TEXT NOT NULL,                 -- '' for one that was passed over
+  seen REAL NOT NULL,
+  PRIMARY KEY (watch, checkpoint, identity)
+) WITHOUT ROWID;
+)sql";
+
+constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2};
+
 }  // namespace
 
 RunStore::RunStore(const std::filesystem::path& state_dir) : database_(state_dir / "state.db") {
@@ -74,19 +115,20 @@ void RunStore::Migrate() {
                   "use the newer evald, or another state_dir");
     }
     if (found == kSchemaVersion) return;
-    database_.Execute(kSchema);
+    for (int64_t v = found; v < kSchemaVersion; ++v) database_.Execute(kVersions[v]);
     database_.Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
   });
 }
 
-void RunStore::OpenRun(const std::string& run, const std::filesystem::path& output) {
-  database_
-      .Prepare("INSERT INTO runs (run, output, created, state) VALUES (?, ?, ?, 'running') "
-               "ON CONFLICT (run) DO UPDATE SET state = 'running', output = excluded.output")
-      .Bind(run)
-      .Bind(output.string())
-      .Bind(WallSeconds())
-      .Run();
+int64_t RunStore::OpenRun(const std::string& run, const std::filesystem::path& output) {
+  Statement open = database_.Prepare(
+      "INSERT INTO runs (run, output, created, state) VALUES (?, ?, ?, 'running') "
+      "ON CONFLICT (run) DO UPDATE SET state = 'running', output = excluded.output RETURNING number");
+  open.Bind(run).Bind(output.string()).Bind(WallSeconds());
+  open.Step();
+  const int64_t number = open.Integer(0);
+  open.Reset();
+  return number;
 }
 
 void RunStore::SetState(const std::string& run, const std::string& state) {

@@ -46,8 +46,8 @@ class RunStore {
   /// Opens `<state_dir>/state.db`, creating or migrating it. Refuses a newer schema.
   explicit RunStore(const std::filesystem::path& state_dir);
 
-  /// Registers a run, or finds it registered. `output` is its folder.
-  void OpenRun(const std::string& run, const std::filesystem::path& output);
+  /// Registers a run, or finds it registered, and gives its number. `output` is its folder.
+  int64_t OpenRun(const std::string& run, const std::filesystem::path& output);
   void SetState(const std::string& run, const std::string& state);
   RunRecord Load(const std::string& run);
 

@@ -23,6 +23,7 @@ class Configuration(EvaldCase):
         for part in expected:
             self.assertIn(part, done.stderr)
         self.assertEqual(done.stdout, "")
+        self.assertEqual(list(self.folder.glob("runs/*")), [], "a run's folder was left")
         return done.stderr
 
     def setUp(self):
@@ -89,6 +90,7 @@ class Data(EvaldCase):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         for part in expected:
             self.assertIn(part, done.stderr)
+        self.assertEqual(list(self.folder.glob("runs/*")), [], "a run's folder was left")
 
     def setUp(self):
         super().setUp()

@@ -2,10 +2,12 @@
 import json
 import os
 import random
+import shutil
 import signal
+import time
 import unittest
 
-from evald_case import EvaldCase, scores
+from evald_case import QUICKSTART, EvaldCase, scores
 
 SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
 
@@ -107,6 +109,45 @@ class Faults(EvaldCase):
         self.assertGreater(committed, 0)
         lines = sum(len(p.read_text().splitlines()) for p in again)
         self.assertEqual(lines, 200 + 4 * 100, "adopted generations were not made again")
+
+    def test_another_checkpoint_in_the_same_place_is_not_resumed(self):
+        early, late = (QUICKSTART / "checkpoints" / f"step-{step}" for step in ("00100", "01200"))
+        shutil.copytree(late, self.folder / "ck")
+        config = self.write_config(
+            checkpoint="ck", engine={"name": "native"}, tasks=["quickstart_math"], task_dirs=[str(QUICKSTART / "tasks")],
+            workers={"count": 1, "threads": 1}, staging={"root": str(self.folder / "staging")})
+        process = self.start("run", config, "--quiet")
+        self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
+        process.kill()
+        process.communicate()
+        shutil.rmtree(self.folder / "ck")
+        shutil.copytree(early, self.folder / "ck")
+        done = self.evald("run", config, "--quiet", "--resume")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("begun with another checkpoint", done.stderr)
+        self.assertFalse((self.only_run() / "results.json").exists())
+
+    def test_an_interrupt_while_a_worker_starts_does_not_hang(self):
+        self.make_suite(sums=400)
+        config = self.write_config(engine=self.ENGINE, workers={"count": 2, "threads": 1})
+        process = self.start("run", config, "--quiet")
+        stopped = self.wait_for("two workers", lambda: len(found := self.children(process.pid, "evald-worker")) == 2 and found)[-1]
+        os.kill(stopped, signal.SIGSTOP)
+        self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        os.kill(stopped, signal.SIGCONT)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 3, out + err)
+
+    def test_workers_that_die_after_progress_are_started_again(self):
+        self.make_suite(sums=100, choice=20)
+        expected = self.undisturbed()
+        config = self.write_config(engine={"name": "emulated"}, workers={"count": 1, "threads": 1, "max_attempts": 3})
+        env = dict(os.environ, EVALD_FAIL_POINT="worker.after_slice_done")
+        done = self.evald("run", config, "--json", "--quiet", env=env)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
+        self.check_against(expected, json.loads(done.stdout))
 
     def test_two_runs_are_not_resumed_at_once(self):
         self.make_suite()

@@ -63,6 +63,19 @@ TEST(LeaseTable, AttemptsGoOnFromAnEarlierLife) {
   EXPECT_EQ(table.Lease("w", 0)->attempt, 5);
 }
 
+TEST(LeaseTable, OfALostHoldersLeasesOnlyTheOldestHasFailed) {
+  LeaseTable table({.attempts_max = 2});
+  for (int item = 1; item <= 3; ++item) table.Add(item, 0);
+  for (int death = 0; death < 2; ++death) {
+    for (int item = 1; item <= 3; ++item) EXPECT_EQ(table.Lease("w", 0)->item, item);
+    EXPECT_EQ(table.Lose("w", "killed").size(), 3u);
+  }
+  ASSERT_EQ(table.given_up().size(), 1u);
+  EXPECT_EQ(table.given_up()[0].item, 1);
+  EXPECT_EQ(table.queued(), 2u);
+  EXPECT_EQ(table.Lease("w", 0)->attempt, 3) << "attempt numbers grow all the same";
+}
+
 TEST(LeaseTable, OnlyHoldersThatHoldSomethingAreSilent) {
   LeaseTable table({.attempts_max = 3, .silence_max_us = 100});
   table.Add(1, 0);

@@ -7,6 +7,7 @@
 #include "evald/error.h"
 #include "evald/json.h"
 #include "orchestrator/config/eval_config.h"
+#include "orchestrator/run/run_outcome.h"
 
 namespace evald {
 
@@ -17,16 +18,6 @@ struct RunOptions {
   std::string resume_run;  ///< which; empty: the newest unfinished one of this configuration
   bool quiet = false;      ///< no progress
   std::string log_level = "warn";
-};
-
-/// How a run ended.
-struct RunOutcome {
-  ExitStatus status = ExitStatus::kDone;
-  std::filesystem::path directory;
-  Json results;                       ///< results.json; null when the run was interrupted
-  std::vector<std::string> problems;  ///< why it is incomplete, for people
-  double seconds = 0;
-  double device_share = 0;            ///< mean share of time in which the devices computed
 };
 
 /// Evaluates one checkpoint on this machine: stages it, prepares tasks, runs workers and metric

@@ -1,0 +1,120 @@
+#include "orchestrator/fleet/process_pool.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{200};
+constexpr std::chrono::milliseconds kStopGrace{5000};
+
+}  // namespace
+
+ProcessPool::ProcessPool(Loop* loop, Agent* agent, std::vector<std::string> slots, int restarts_max)
+    : loop_(loop), agent_(agent), restarts_max_(restarts_max), ids_(std::move(slots)) {
+  for (const std::string& id : ids_) members_[id];
+}
+
+void ProcessPool::Assign(ProcessSpec spec, const std::string& tag) {
+  const std::string id = spec.id;
+  Member& member = members_.at(id);
+  if (member.next) {
+    member.next = Assignment{std::move(spec), tag};
+    return;
+  }
+  if (member.tag == tag && (member.running || member.restarting)) return;
+  member.restarts = 0;
+  if (!member.running) {
+    member.spec = std::move(spec);
+    member.tag = tag;
+    if (!member.restarting) StartOrFail(id);
+    return;
+  }
+  member.next = Assignment{std::move(spec), tag};
+  member.ready = false;
+  agent_->Send(id, protocol::Stop{});
+  loop_->After(kStopGrace, [this, id, start = member.starts] {
+    if (members_.at(id).running && members_.at(id).starts == start) agent_->Kill(id);
+  });
+}
+
+void ProcessPool::Start(const std::string& id) {
+  Member& member = members_.at(id);
+  agent_->Start(*member.spec);
+  member.running = true;
+  ++member.starts;
+  member.started_us = MonotonicMicros();
+}
+
+void ProcessPool::StartOrFail(const std::string& id) {
+  try {
+    Start(id);
+  } catch (const Error& e) {
+    Exited(id, e.what());
+  }
+}
+
+void ProcessPool::Connected(const std::string& id) { members_.at(id).connected = true; }
+void ProcessPool::SetReady(const std::string& id, bool ready) { members_.at(id).ready = ready; }
+
+bool ProcessPool::given_up(const std::string& id) const {
+  const Member& member = members_.at(id);
+  return !member.running && !member.restarting && !member.next;
+}
+
+std::vector<std::string> ProcessPool::NotConnectedFor(int64_t micros, int64_t now) const {
+  std::vector<std::string> late;
+  for (const auto& [id, member] : members_) {
+    if (member.running && !member.connected && now - member.started_us > micros) late.push_back(id);
+  }
+  return late;
+}
+
+bool ProcessPool::HasWant(const std::string& id) const {
+  const Member& member = members_.at(id);
+  return member.ready && member.wants > 0;
+}
+
+bool ProcessPool::TakeWant(const std::string& id) {
+  if (!HasWant(id)) return false;
+  --members_.at(id).wants;
+  return true;
+}
+
+void ProcessPool::Exited(const std::string& id, const std::string& how) {
+  Member& member = members_.at(id);
+  member.running = member.connected = member.ready = false;
+  member.wants = 0;
+  last_exit_ = member.cause.empty() ? id + ": " + how : id + ": " + member.cause;
+  member.cause.clear();
+  if (closing_) return;
+  if (member.next) {
+    member.spec = std::move(member.next->spec);
+    member.tag = std::move(member.next->tag);
+    member.next.reset();
+    StartOrFail(id);
+    return;
+  }
+  if (member.restarts >= restarts_max_) return;
+  member.restarting = true;
+  const auto pause = kFirstPause * (1 << std::min(member.restarts, 6));
+  ++member.restarts;
+  spdlog::warn("{} ended ({}); starting it again in {} ms ({} of {} restarts)", id, how, pause.count(),
+               member.restarts, restarts_max_);
+  loop_->After(pause, [this, id] {
+    Member& waiting = members_.at(id);
+    waiting.restarting = false;
+    if (!closing_ && !waiting.running) StartOrFail(id);
+  });
+}
+
+bool ProcessPool::exhausted() const {
+  return std::all_of(ids_.begin(), ids_.end(), [this](const std::string& id) { return given_up(id); });
+}
+
+}  // namespace evald

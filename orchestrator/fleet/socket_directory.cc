@@ -1,0 +1,64 @@
+#include "orchestrator/fleet/socket_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path MakeParent() {
+  const fs::path parent = fs::temp_directory_path() / fmt::format("evald-{}", ::geteuid());
+  if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) ThrowErrno(parent, "mkdir", errno);
+  struct stat about {};
+  if (::lstat(parent.c_str(), &about) != 0) ThrowErrno(parent, "stat", errno);
+  if (!S_ISDIR(about.st_mode) || about.st_uid != ::geteuid() || (about.st_mode & 077) != 0) {
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: is not a private folder of this user", parent.string()),
+                "remove it, or set TMPDIR to another folder");
+  }
+  return parent;
+}
+
+UniqueFd LockOf(const fs::path& directory, int flags) {
+  UniqueFd lock(::open((directory / "lock").c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) lock.reset();
+  return lock;
+}
+
+// What a killed owner left: its lock can be taken.
+void RemoveOrphans(const fs::path& parent) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
+    if (LockOf(entry.path(), 0)) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+SocketDirectory::SocketDirectory() {
+  static std::atomic<int> next{0};
+  for (int attempt = 0;; ++attempt) {  // another owner may clear away just then
+    const fs::path parent = MakeParent();
+    RemoveOrphans(parent);
+    path_ = parent / fmt::format("{}-{}", ::getpid(), next++);
+    if (::mkdir(path_.c_str(), 0700) == 0) lock_ = LockOf(path_, O_CREAT);
+    if (lock_) return;
+    if (attempt == 10) ThrowErrno(path_, "mkdir", errno);
+  }
+}
+
+SocketDirectory::~SocketDirectory() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  ::rmdir(path_.parent_path().c_str());  // when it was the last one there
+}
+
+}  // namespace evald

@@ -1,0 +1,422 @@
+#include "orchestrator/service/fleet.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/clock.h"
+#include "metrics/sandbox_options.h"
+#include "orchestrator/run/wire_id.h"
+
+namespace evald {
+namespace {
+
+constexpr std::chrono::milliseconds kStopGrace{5000};
+constexpr int64_t kHelloMicros = 60'000'000;
+constexpr double kUseHalfLifeSeconds = 600;  // how long a user's past counts against them
+
+std::string TagOf(const WorkerProfile& profile) {
+  return Json({profile.engine, profile.settings, profile.threads, profile.seed}).dump();
+}
+
+std::vector<std::string> Names(char letter, size_t count) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) names.push_back(fmt::format("{}{}", letter, i));
+  return names;
+}
+
+}  // namespace
+
+Fleet::Fleet(Loop* loop, FleetOptions options)
+    : loop_(loop), options_(std::move(options)), use_decayed_us_(MonotonicMicros()) {
+  agent_ = std::make_unique<Agent>(
+      loop_, socket_directory_.path(),
+      Agent::Events{[this](const std::string& id, const protocol::Message& m) { OnMessage(id, m); },
+                    [this](const std::string& id, const ProcessExit& exit) { OnExit(id, exit); }});
+  const std::vector<std::string> workers = Names('w', options_.devices.size());
+  for (size_t i = 0; i < workers.size(); ++i) slots_[workers[i]].device = options_.devices[i];
+  workers_ = std::make_unique<ProcessPool>(loop_, agent_.get(), workers, options_.worker_restarts_max);
+  scorers_ = std::make_unique<ProcessPool>(loop_, agent_.get(), Names('m', options_.metric_processes),
+                                           options_.metric_restarts_max);
+}
+
+Fleet::~Fleet() { agent_.reset(); }
+
+void Fleet::Add(std::shared_ptr<Evaluation> run, int priority, const std::string& user) {
+  for (const std::string& id : workers_->ids()) {
+    run->RowAppeared(id, fmt::format("worker {} ({})", id, slots_.at(id).device), true);
+  }
+  for (const std::string& id : scorers_->ids()) run->RowAppeared(id, fmt::format("metrics {}", id), false);
+  const std::shared_ptr<Evaluation>& added = run;
+  for (const std::string& id : workers_->ids()) {
+    if (workers_->given_up(id)) StartWorker(id, *added);
+  }
+  StartScorers();
+  const int64_t number = run->number();
+  runs_[number] = {std::move(run), priority, user};
+  Serve();
+}
+
+void Fleet::SetPriority(int64_t run_number, int priority) {
+  if (Entry* entry = Find(run_number)) entry->priority = priority;
+  Serve();
+}
+
+void Fleet::Remove(int64_t run_number) {
+  Entry* entry = Find(run_number);
+  if (entry == nullptr) return;
+  for (const std::string& id : workers_->ids()) {
+    for (const protocol::Revoke& revoke : entry->run->HeldTrials(id)) {
+      agent_->Send(id, revoke);
+      --slots_.at(id).held;
+    }
+  }
+  if (auto staged = entry->run->TakeStaged()) {
+    const std::string fingerprint = staged->fingerprint();
+    held_.emplace(fingerprint, std::move(*staged));
+  }
+  runs_.erase(run_number);
+  ReleaseStaged();
+  Serve();
+}
+
+void Fleet::ReleaseStaged() {
+  std::set<std::string> used;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.loading) used.insert(*slot.loading);
+    if (slot.loaded) used.insert(slot.loaded->fingerprint);
+  }
+  for (const auto& [number, entry] : runs_) used.insert(entry.run->fingerprint());
+  std::erase_if(held_, [&](auto& held) { return used.count(held.first) == 0; });
+}
+
+Fleet::Entry* Fleet::Find(int64_t run_number) {
+  const auto found = runs_.find(run_number);
+  return found == runs_.end() ? nullptr : &found->second;
+}
+
+Evaluation* Fleet::RunOf(int64_t wire_id) {
+  Entry* entry = Find(RunOfWireId(wire_id));
+  return entry == nullptr ? nullptr : entry->run.get();
+}
+
+void Fleet::StartWorker(const std::string& id, const Evaluation& run) {
+  Slot& slot = slots_.at(id);
+  const WorkerProfile profile = run.profile();
+  slot.run = run.number();
+  workers_->Assign({id,
+                    options_.binaries / "evald-worker",
+                    {"--engine", profile.engine, "--settings", profile.settings.dump(), "--device",
+                     slot.device, "--threads", std::to_string(profile.threads), "--seed",
+                     std::to_string(profile.seed), "--log-level", options_.log_level},
+                    options_.log_dir / (id + ".log")},
+                   TagOf(profile));
+  Changed(id);
+}
+
+void Fleet::StartScorers() {
+  const std::string sandbox = ToJson(options_.sandbox).dump();
+  for (const std::string& id : scorers_->ids()) {
+    if (!scorers_->given_up(id)) continue;
+    scorers_->Assign({id,
+                      options_.binaries / "evald-metric",
+                      {"--sandbox", sandbox, "--log-level", options_.log_level},
+                      options_.log_dir / (id + ".log")},
+                     sandbox);
+  }
+}
+
+// ---- giving out
+
+// Giving out changes what is to give out (an evaluation may call back): one round after another.
+void Fleet::Serve() {
+  if (serving_) {
+    serve_again_ = true;
+    return;
+  }
+  serving_ = true;
+  do {
+    serve_again_ = false;
+    // One each in turn, so that the first to ask does not take what another could do at once.
+    for (bool gave = true; gave && !stopping_;) {
+      gave = false;
+      for (const std::string& id : workers_->ids()) ServeWorker(id, &gave);
+      for (const std::string& id : scorers_->ids()) gave = ServeScorer(id) || gave;
+    }
+  } while (serve_again_);
+  serving_ = false;
+}
+
+Evaluation* Fleet::Choose(const Slot& slot) const {
+  std::vector<DispatchRun> wanting;
+  for (const auto& [number, entry] : runs_) {
+    if (entry.run->wants_workers()) wanting.push_back({number, entry.priority, entry.user});
+  }
+  const auto chosen = ChooseRun(wanting, use_, slot.run);
+  return chosen ? runs_.at(*chosen).run.get() : nullptr;
+}
+
+void Fleet::ServeWorker(const std::string& id, bool* gave) {
+  Slot& slot = slots_.at(id);
+  const bool fresh = workers_->connected(id) && !slot.loading;
+  if (workers_->stopping(id) || (!fresh && !workers_->HasWant(id))) return;
+  Evaluation* run = Choose(slot);
+  if (run == nullptr) return;
+  if (workers_->tag(id) != TagOf(run->profile())) {
+    if (slot.held == 0) StartWorker(id, *run);
+    return;
+  }
+  if (slot.loading != run->load().fingerprint) return SendLoad(id, *run);
+  slot.run = run->number();
+  if (!run->planned()) {  // another run of this checkpoint had it loaded
+    if (slot.loaded) run->WorkerLoaded(id, *slot.loaded);
+    return;
+  }
+  if (!workers_->TakeWant(id)) return;
+  const auto lease = run->LeaseTrial(id);
+  if (!lease) return workers_->ReturnWant(id);
+  ++slot.held;
+  agent_->Send(id, *lease);
+  *gave = true;
+}
+
+void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
+  Slot& slot = slots_.at(id);
+  slot.run = run.number();
+  slot.loading = run.load().fingerprint;
+  workers_->SetReady(id, false);
+  workers_->ClearWants(id);  // a Load cancels them
+  agent_->Send(id, run.load());
+  Changed(id);
+}
+
+// Of the runs with something to score, the highest priority first, then the oldest.
+bool Fleet::ServeScorer(const std::string& id) {
+  if (!scorers_->HasWant(id)) return false;
+  Entry* best = nullptr;
+  for (auto& [number, entry] : runs_) {
+    if (entry.run->wants_scorers() && (best == nullptr || entry.priority > best->priority)) best = &entry;
+  }
+  if (best == nullptr || !scorers_->TakeWant(id)) return false;
+  const auto job = best->run->LeaseJob(id);
+  if (!job) {
+    scorers_->ReturnWant(id);
+    return false;
+  }
+  agent_->Send(id, *job);
+  return true;
+}
+
+// ---- what processes say
+
+void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
+  try {
+    if (workers_->Owns(id)) {
+      OnWorkerMessage(id, message);
+    } else {
+      OnScorerMessage(id, message);
+    }
+  } catch (const Error& e) {  // a run's folder cannot be written, say: its run ends, others go on
+    spdlog::error("{}: {}", id, e.what());
+    Entry* entry = workers_->Owns(id) ? Find(slots_.at(id).run) : runs_.empty() ? nullptr : &runs_.begin()->second;
+    if (entry != nullptr) entry->run->Fail(e.kind(), e.what());
+  }
+}
+
+void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& message) {
+  const int64_t now = MonotonicMicros();
+  for (const auto& [number, entry] : runs_) entry.run->WorkerHeard(id, now);
+  if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
+    workers_->Connected(id);
+    slots_.at(id).pid = hello->pid;
+    Changed(id);
+    Serve();
+  } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
+    OnLoaded(id, *loaded);
+  } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
+    workers_->AddWants(id, want->count);
+    Serve();
+  } else if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
+    OnWorkerProgress(id, *progress);
+  } else if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
+    workers_->Progressed(id);
+    if (Evaluation* run = RunOf(slice->trial)) run->OnSliceDone(id, *slice);
+  } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
+    Entry* entry = Find(RunOfWireId(done->trial));
+    if (entry == nullptr) return;
+    --slots_.at(id).held;
+    use_[entry->user] += done->device_seconds;
+    entry->run->OnTrialDone(id, *done);
+    Serve();
+  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
+    OnTrialFailed(id, *failed);
+  } else if (const auto* span = std::get_if<protocol::Span>(&message)) {
+    if (Entry* entry = Find(slots_.at(id).run)) entry->run->OnSpan(id, *span);
+  }
+}
+
+void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& message) {
+  const int64_t now = MonotonicMicros();
+  for (const auto& [number, entry] : runs_) entry.run->ScorerHeard(id, now);
+  if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
+    isolation_[id] = hello->engine;
+    scorers_->Connected(id);
+    scorers_->SetReady(id, true);
+  } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
+    scorers_->AddWants(id, want->count);
+    Serve();
+  } else if (const auto* done = std::get_if<protocol::JobDone>(&message)) {
+    scorers_->Progressed(id);
+    if (Evaluation* run = RunOf(done->job)) run->OnJobDone(id, *done, isolation_[id]);
+  } else if (const auto* failed = std::get_if<protocol::JobFailed>(&message)) {
+    if (Evaluation* run = RunOf(failed->job)) run->OnJobFailed(id, *failed);
+    Serve();
+  } else if (const auto* span = std::get_if<protocol::Span>(&message)) {
+    const int64_t job = span->args.is_object() ? span->args.value("job", int64_t{-1}) : -1;
+    if (Evaluation* run = RunOf(job)) run->OnSpan(id, *span);
+  }
+}
+
+void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
+  Slot& slot = slots_.at(id);
+  if (slot.loading != loaded.fingerprint) return;  // the answer to a Load before the last one
+  slot.loaded = loaded;
+  workers_->SetReady(id, true);
+  if (Entry* entry = Find(slot.run)) entry->run->WorkerLoaded(id, loaded);
+  Changed(id);
+  ReleaseStaged();
+  Serve();
+}
+
+void Fleet::OnTrialFailed(const std::string& id, const protocol::TrialFailed& failed) {
+  Slot& slot = slots_.at(id);
+  if (failed.trial >= 0) {
+    Evaluation* run = RunOf(failed.trial);
+    if (run == nullptr) return;
+    --slot.held;
+    run->OnTrialFailed(id, failed);
+    return Serve();
+  }
+  if (failed.retry) {
+    spdlog::warn("worker {}: {}", id, failed.message);
+    workers_->NoteCause(id, failed.message);
+    agent_->Kill(id);
+    return;
+  }
+  slot.loading.reset();
+  slot.loaded.reset();
+  if (Entry* entry = Find(slot.run)) entry->run->LoadRefused(id, failed.message);
+}
+
+void Fleet::OnWorkerProgress(const std::string& id, const protocol::Progress& progress) {
+  if (static_cast<double>(progress.engine_silent_ms) > 1e3 * options_.stall_timeout_s) {
+    KillHung(id, fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000));
+  }
+}
+
+void Fleet::OnExit(const std::string& id, const ProcessExit& exit) {
+  const std::string how = ToString(exit);
+  if (workers_->Owns(id)) {
+    Slot& slot = slots_.at(id);
+    slot.loading.reset();
+    slot.loaded.reset();
+    slot.pid = slot.held = 0;
+    for (const auto& [number, entry] : runs_) entry.run->WorkerLost(id, fmt::format("worker {}: {}", id, how));
+    workers_->Exited(id, how);
+    Changed(id);
+  } else {
+    for (const auto& [number, entry] : runs_) {
+      entry.run->ScorerLost(id, fmt::format("metric process {}: {}", id, how));
+    }
+    scorers_->Exited(id, how);
+  }
+  if (stopping_) return;
+  Serve();
+  TellExhausted();
+}
+
+void Fleet::TellExhausted() {
+  const std::string see = "; see " + options_.log_dir.string();
+  const auto runs = runs_;  // they may leave while they are told
+  for (const auto& [number, entry] : runs) {
+    if (workers_->exhausted()) entry.run->NoWorkers(workers_->last_exit() + see);
+    if (scorers_->exhausted()) entry.run->NoScorers(scorers_->last_exit() + see);
+  }
+}
+
+// ---- time
+
+void Fleet::KillHung(const std::string& id, const std::string& why) {
+  spdlog::warn("{}: {}; it is killed", id, why);
+  (workers_->Owns(id) ? workers_ : scorers_)->NoteCause(id, why);
+  agent_->Kill(id);
+}
+
+void Fleet::Tick() {
+  if (stopping_) return;
+  const int64_t now = MonotonicMicros();
+  const double decay = std::exp2(-static_cast<double>(now - use_decayed_us_) / 1e6 / kUseHalfLifeSeconds);
+  for (auto& [user, seconds] : use_) seconds *= decay;
+  use_decayed_us_ = now;
+  std::set<std::string> silent;
+  for (const auto& [number, entry] : runs_) {
+    for (const std::string& id : entry.run->SilentWorkers(now)) silent.insert(id);
+    for (const std::string& id : entry.run->SilentScorers(now)) silent.insert(id);
+  }
+  for (const std::string& id : silent) KillHung(id, "it has been silent for too long");
+  for (ProcessPool* pool : {workers_.get(), scorers_.get()}) {
+    for (const std::string& id : pool->NotConnectedFor(kHelloMicros, now)) {
+      KillHung(id, "it was started and has not said hello");
+    }
+  }
+}
+
+void Fleet::StopAll(std::function<void()> done) {
+  stopping_ = true;
+  workers_->Close();
+  scorers_->Close();
+  agent_->StopAll(kStopGrace, std::move(done));
+}
+
+// ---- looking
+
+void Fleet::Changed(const std::string& id) {
+  if (on_change) on_change(id);
+}
+
+Json Fleet::Workers() const {
+  Json workers = Json::array();
+  for (const std::string& id : workers_->ids()) {
+    const Slot& slot = slots_.at(id);
+    const auto run = runs_.find(slot.run);
+    const char* state = workers_->given_up(id)     ? (workers_->restarts(id) > 0 ? "failed" : "idle")
+                        : !workers_->running(id)   ? "restarting"
+                        : !workers_->connected(id) ? "starting"
+                        : slot.loading && !slot.loaded ? "loading"
+                        : slot.held > 0            ? "working"
+                                                   : "idle";
+    workers.push_back({{"id", id},
+                       {"host", "local"},
+                       {"device", slot.device},
+                       {"state", state},
+                       {"run", run == runs_.end() || slot.held == 0 ? Json() : Json(run->second.run->id())},
+                       {"fingerprint", slot.loaded ? Json(slot.loaded->fingerprint) : Json()},
+                       {"trials", slot.held},
+                       {"pid", slot.pid},
+                       {"engine", slot.loaded ? slot.loaded->engine.value("name", "") : ""},
+                       {"restarts", workers_->restarts(id)}});
+  }
+  return workers;
+}
+
+Json Fleet::Devices() const {
+  Json devices = Json::array();
+  for (const auto& [id, slot] : slots_) {
+    devices.push_back({{"id", slot.device}, {"worker", workers_->running(id) ? Json(id) : Json()}});
+  }
+  return devices;
+}
+
+}  // namespace evald

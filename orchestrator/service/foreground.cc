@@ -1,0 +1,121 @@
+#include "orchestrator/service/foreground.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+
+#include "checkpoint/layout.h"
+#include "orchestrator/report/progress.h"
+#include "orchestrator/service/fleet.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::milliseconds kTick{200};
+
+FleetOptions MakeFleetOptions(const RunOptions& options, const RunDirectory& directory) {
+  FleetOptions fleet;
+  fleet.binaries = options.binaries;
+  fleet.log_dir = directory.path() / "logs";
+  fleet.log_level = options.log_level;
+  fleet.devices.clear();
+  for (int i = 0; i < options.config.workers.count; ++i) fleet.devices.push_back(fmt::format("cpu:{}", i));
+  fleet.metric_processes = options.config.metrics.processes;
+  fleet.sandbox = options.config.metrics.sandbox;
+  fleet.worker_restarts_max = 2 * options.config.workers.max_attempts;
+  fleet.metric_restarts_max = 2 * options.config.metrics.max_attempts;
+  fleet.stall_timeout_s = options.config.workers.stall_timeout_s;
+  return fleet;
+}
+
+// One evaluation, the processes it needs, and somebody who watches.
+class ForegroundRun {
+ public:
+  ForegroundRun(const RunOptions& options, RunDirectory directory)
+      : store_(options.config.state_dir),
+        display_(options.quiet),
+        fleet_(&loop_, MakeFleetOptions(options, directory)) {
+    const int64_t number = store_.OpenRun(directory.id(), directory.path());
+    database_ = std::make_unique<DatabaseThread>(&store_, &loop_, [this](std::exception_ptr error) {
+      try {
+        std::rethrow_exception(error);
+      } catch (const std::exception& e) {
+        evaluation_->Fail(ErrorKind::kInfrastructure, e.what());
+      }
+    });
+    finisher_ = std::make_unique<TaskFinisher>(&loop_);
+    evaluation_ = std::make_shared<Evaluation>(
+        options.config, std::move(directory), number, options.config.workers.count,
+        Evaluation::Support{&loop_, database_.get(), finisher_.get()},
+        Evaluation::Hooks{[this] { fleet_.Serve(); }, [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
+                          [](const std::string&, const Json&) {}});
+  }
+
+  RunOutcome Run() {
+    loop_.OnSignals([this](int signal) { OnSignal(signal); });
+    fleet_.Add(evaluation_, 0, "");
+    evaluation_->Start();
+    Tick();
+    loop_.Run();
+    display_.Finish(evaluation_->Progress());
+    finisher_.reset();
+    RunOutcome outcome = evaluation_->Finish();
+    database_->Post([id = evaluation_->id(), status = outcome.status](RunStore& store) {
+      store.SetState(id, status == ExitStatus::kDone ? "done" : "incomplete");
+    });
+    database_.reset();
+    fleet_.Remove(evaluation_->number());
+    return outcome;
+  }
+
+  bool planned() const { return evaluation_->planned(); }
+
+ private:
+  void Tick() {
+    fleet_.Tick();
+    display_.Show(evaluation_->Progress());
+    loop_.After(kTick, [this] { Tick(); });
+  }
+
+  void OnSignal(int signal) {
+    if (++signals_ > 1 || !evaluation_->planned()) {
+      evaluation_->Fail(ErrorKind::kInfrastructure,
+                        fmt::format("stopped by {}", signal == SIGINT ? "Ctrl-C" : "a signal"));
+      return;
+    }
+    fmt::print(stderr, "\nevald: finishing what is under way; Ctrl-C again stops at once\n");
+    evaluation_->Drain();
+  }
+
+  Loop loop_;
+  RunStore store_;
+  ProgressDisplay display_;
+  std::unique_ptr<DatabaseThread> database_;
+  std::unique_ptr<TaskFinisher> finisher_;
+  std::shared_ptr<Evaluation> evaluation_;
+  Fleet fleet_;
+  int signals_ = 0;
+};
+
+}  // namespace
+
+RunOutcome RunEvaluation(const RunOptions& options) {
+  // A checkpoint that is not whole is refused before anything is made or started.
+  if (NeedsStaging(options.config)) CheckShards(ReadCheckpointLayout(options.config.checkpoint));
+  RunDirectory directory = options.resume ? RunDirectory::Resume(options.config, options.resume_run)
+                                          : RunDirectory::Create(options.config);
+  const fs::path path = directory.path();
+  ForegroundRun run(options, std::move(directory));
+  RunOutcome outcome = run.Run();
+  const bool refused = outcome.status == ExitStatus::kUsage && !options.resume && !run.planned();
+  if (refused) {  // nothing was begun that could be resumed
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+    outcome.directory.clear();
+  }
+  return outcome;
+}
+
+}  // namespace evald

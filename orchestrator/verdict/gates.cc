@@ -1,0 +1,164 @@
+#include "orchestrator/verdict/gates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double kValueMax = 1e12;
+constexpr size_t kGatesMax = 10000;
+
+struct KindName {
+  GateKind kind;
+  const char* key;
+  double low, high;
+};
+constexpr KindName kKinds[] = {{GateKind::kMin, "min", -kValueMax, kValueMax},
+                               {GateKind::kMax, "max", -kValueMax, kValueMax},
+                               {GateKind::kMaxDrop, "max_drop", 0, kValueMax},
+                               {GateKind::kMaxRelativeDrop, "max_relative_drop", 0, 1}};
+
+const char* KeyOf(GateKind kind) {
+  for (const KindName& entry : kKinds) {
+    if (entry.kind == kind) return entry.key;
+  }
+  return "";
+}
+
+std::string Required(YamlSection& section, const std::string& key, const std::string& expected) {
+  const auto value = section.String(key);
+  if (!value || value->empty()) section.Refuse(key, "is absent, expected " + expected);
+  return *value;
+}
+
+std::string OneOf(YamlSection& section, const std::string& key, const std::vector<std::string>& allowed) {
+  const std::string value = section.String(key).value_or("");
+  if (!value.empty() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+    section.Refuse(key, fmt::format("found '{}', expected one of {}{}", value, Join(allowed, ", "),
+                                    Suggestion(value, allowed)));
+  }
+  return value;
+}
+
+void ReadBound(YamlSection& section, Gate* gate) {
+  std::string first;
+  for (const KindName& entry : kKinds) {
+    const auto bound = section.Number(entry.key, entry.low, entry.high);
+    if (!bound) continue;
+    if (!first.empty()) section.Refuse(entry.key, fmt::format("cannot be given together with '{}'", first));
+    first = entry.key;
+    gate->kind = entry.kind;
+    gate->bound = *bound;
+  }
+  if (first.empty()) section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
+}
+
+Tier ReadTier(YamlSection& section) {
+  const std::string tier = OneOf(section, "tier", {"critical", "supporting", "advisory"});
+  return tier == "supporting" ? Tier::kSupporting : tier == "advisory" ? Tier::kAdvisory : Tier::kCritical;
+}
+
+Gate ReadGate(YamlSection section) {
+  Gate gate;
+  gate.task = Required(section, "task", "the name of a task or group");
+  gate.metric = Required(section, "metric", "a metric's name such as acc");
+  gate.filter = section.String("filter").value_or("");
+  ReadBound(section, &gate);
+  const auto confident = section.Boolean("confident");
+  gate.confident = confident.value_or(false);
+  const std::string direction = OneOf(section, "direction", {"higher", "lower"});
+  if (!direction.empty()) gate.higher_is_better = direction == "higher";
+  gate.tier = ReadTier(section);
+  gate.resolution = section.Number("resolution", 1e-9, kValueMax);
+  gate.name = section.String("name").value_or("");
+  section.Finish();
+  if (gate.NeedsBaseline() && confident) {
+    section.Refuse("confident", "belongs to min and max; a drop is always decided by an interval");
+  }
+  if (!gate.NeedsBaseline() && !direction.empty()) {
+    section.Refuse("direction", "belongs to max_drop and max_relative_drop; min and max say it themselves");
+  }
+  if (gate.resolution && !gate.NeedsBaseline() && !gate.confident) {
+    section.Refuse("resolution", "has no meaning for a value without 'confident: true'");
+  }
+  if (gate.name.empty()) {
+    gate.name = fmt::format("{} {}{}: {}", gate.task, gate.metric,
+                            gate.filter.empty() ? "" : " (" + gate.filter + ")", gate.Rule());
+  }
+  return gate;
+}
+
+fs::path ResolvePath(const fs::path& folder, const std::string& text) {
+  const char* home = std::getenv("HOME");
+  if (text.rfind("~/", 0) == 0 && home != nullptr) return fs::path(home) / text.substr(2);
+  return (fs::absolute(folder) / text).lexically_normal();
+}
+
+}  // namespace
+
+std::string ToString(Tier tier) {
+  return tier == Tier::kCritical ? "critical" : tier == Tier::kSupporting ? "supporting" : "advisory";
+}
+
+std::string Gate::Rule() const {
+  return fmt::format("{} {}{}", KeyOf(kind), bound, confident ? " (confident)" : "");
+}
+
+bool GatePolicy::NeedsBaseline() const {
+  return std::any_of(gates.begin(), gates.end(), [](const Gate& gate) { return gate.NeedsBaseline(); });
+}
+
+GatePolicy ReadGates(YamlSection section, const fs::path& folder) {
+  GatePolicy policy;
+  if (const auto baseline = section.String("baseline")) policy.baseline = ResolvePath(folder, *baseline);
+  policy.alpha = section.Number("alpha", 1e-6, 0.5).value_or(0.05);
+  policy.resolution = section.Number("resolution", 1e-9, kValueMax);
+  const std::vector<YamlSection> rules = section.Sections("rules");
+  section.Finish();
+  if (rules.empty()) section.Refuse("rules", "is absent or empty, expected a list of gates");
+  if (rules.size() > kGatesMax) section.Refuse("rules", fmt::format("has more than {} gates", kGatesMax));
+  std::set<std::string> names;
+  for (const YamlSection& rule : rules) {
+    Gate gate = ReadGate(rule);
+    gate.where = rule.Where();
+    if (!names.insert(gate.name).second) {
+      rule.Refuse("name", fmt::format("a second gate is named '{}'", gate.name));
+    }
+    policy.gates.push_back(std::move(gate));
+  }
+  return policy;
+}
+
+GatePolicy ReadGatesFile(const fs::path& file) {
+  return ReadGates(YamlSection::Load(file, {}), fs::absolute(file).parent_path());
+}
+
+Json ToJson(const GatePolicy& policy) {
+  Json rules = Json::array();
+  for (const Gate& gate : policy.gates) {
+    Json rule = {{"name", gate.name}, {"task", gate.task}, {"metric", gate.metric}};
+    if (!gate.filter.empty()) rule["filter"] = gate.filter;
+    rule[KeyOf(gate.kind)] = gate.bound;
+    if (gate.confident) rule["confident"] = true;
+    if (gate.higher_is_better) rule["direction"] = *gate.higher_is_better ? "higher" : "lower";
+    rule["tier"] = ToString(gate.tier);
+    if (gate.resolution) rule["resolution"] = *gate.resolution;
+    rules.push_back(std::move(rule));
+  }
+  Json json = Json::object();
+  if (!policy.baseline.empty()) json["baseline"] = policy.baseline.string();
+  json["alpha"] = policy.alpha;
+  if (policy.resolution) json["resolution"] = *policy.resolution;
+  json["rules"] = std::move(rules);
+  return json;
+}
+
+}  // namespace evald
