@@ -29,6 +29,11 @@ constexpr double kBackOffSeconds = 0.25;
 constexpr double kBackOffSecondsMax = 10;
 constexpr double kRetryAfterSecondsMax = 60;
 
+// Refused for what it says: asking again does not help.
+bool Refused(const HttpReply& reply) {
+  return reply.status >= 400 && reply.status < 500 && reply.status != 408 && reply.status != 429;
+}
+
 class OpenaiEngine : public Engine {
  public:
   explicit OpenaiEngine(const EngineOptions& options)
@@ -130,6 +135,13 @@ void OpenaiEngine::WarmUp() {
   }
   request.sampling.max_gen_toks = 1;
   const HttpReply reply = server_.Complete(GenerateBody(style_, request), options_.ready_timeout);
+  if (Refused(reply)) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the server refused a first request with status {}: {}",
+                            server_.completions_url(), reply.status, ErrorText(reply.body)),
+                style_.tokens ? "where the server takes no token ids: `prompt: text`"
+                              : "the server must offer /v1/completions");
+  }
   if (reply.status != 200) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: a first request failed: {}{}", server_.completions_url(),

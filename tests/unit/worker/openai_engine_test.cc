@@ -180,6 +180,15 @@ TEST_F(OpenaiEngine, ARequestThatIsRefusedIsNamed) {
   EXPECT_THAT(message, HasSubstr("status 400: prompt too long"));
 }
 
+TEST_F(OpenaiEngine, AServerThatTakesNoTokensIsNotAskedAgain) {
+  TinyServer server(
+      Serving([](const std::string&) { return TinyReply{400, R"({"detail":"no string"})"}; }));
+  const std::string message =
+      ErrorOf([&] { Open(server, Json{{"prompt", "tokens"}}); }, ErrorKind::kInput);
+  EXPECT_THAT(message, HasSubstr("refused a first request with status 400: no string"));
+  EXPECT_THAT(message, HasSubstr("`prompt: text`"));
+}
+
 TEST_F(OpenaiEngine, AServerThatHangsGivesAnErrorAndNotAHang) {
   std::atomic<int> calls{0};
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {

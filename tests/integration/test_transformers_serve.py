@@ -1,0 +1,157 @@
+"""The openai engine on a real `transformers serve`, against the native engine. EVALD_TRANSFORMERS names the
+`transformers` program of a Python with transformers[serving] and torch; without it the one on PATH."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+from evald_case import BINARIES, QUICKSTART, SOURCE, EvaldCase, scores
+
+EXAMPLE = SOURCE / "examples" / "engines" / "transformers-serve.yaml"
+TRANSFORMERS = shutil.which(os.environ.get("EVALD_TRANSFORMERS", "transformers"))
+LIMIT = int(os.environ.get("EVALD_TRANSFORMERS_LIMIT", "12"))  # documents of each task
+# On a model as small as the example's, more threads are slower.
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+
+
+def why_not():
+    """Why `transformers serve` cannot be used; empty when it can."""
+    if TRANSFORMERS is None:
+        return "no `transformers` program: EVALD_TRANSFORMERS may name one"
+    try:
+        shown = subprocess.run([TRANSFORMERS, "serve", "--help"], capture_output=True, text=True, timeout=120,
+                               env=dict(os.environ, COLUMNS="200", NO_COLOR="1"))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{TRANSFORMERS}: {error}"
+    if shown.returncode != 0 or "/v1/completions" not in shown.stdout:
+        return f"{TRANSFORMERS} cannot serve: it needs transformers[serving] 5 or later"
+    return ""
+
+
+class TransformersServe(EvaldCase):
+    @classmethod
+    def setUpClass(cls):
+        reason = why_not()
+        if reason:
+            raise unittest.SkipTest(reason)
+
+    def arguments(self, name, *settings):
+        """The example as it is, with paths of this test and few documents."""
+        tasks = [{"task": task, "limit": LIMIT} for task in ("quickstart_code", "quickstart_math")]
+        values = [f"tasks={json.dumps(tasks)}", f"output.dir={self.folder / 'runs'}", f"output.name={name}",
+                  f"cache_dir={self.folder / 'cache'}", f"state_dir={self.folder / 'state'}",
+                  f"staging.root={self.staging}", *settings]
+        return [word for value in values for word in ("--set", value)]
+
+    def setUp(self):
+        super().setUp()
+        root = pathlib.Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else self.folder
+        self.staging = root / f"evald-test-serve-{os.getpid()}"
+        self.addCleanup(shutil.rmtree, self.staging, ignore_errors=True)
+
+    def served(self, name, *settings):
+        """The arguments of `run` for the example on a server that evald starts."""
+        command = [TRANSFORMERS, "serve", "{checkpoint}", "--host={host}", "--port={port}", "--device=cpu",
+                   "--dtype=float32"]
+        return [EXAMPLE, *self.arguments(name, f"engine.command={json.dumps(command)}",
+                                         f"engine.environment={json.dumps(ENVIRONMENT)}", *settings)]
+
+    def native(self):
+        document = self.run_done(QUICKSTART / "eval.yaml", *self.arguments("native"))
+        return scores(document), self.answers("native")
+
+    def answers(self, name):
+        answers = {}
+        for path in (self.folder / "runs" / name).glob("generations/*/*.jsonl"):
+            for line in path.read_text().splitlines():
+                answer = json.loads(line)
+                key = (path.parent.name, answer["doc_id"], answer["repeat"])
+                self.assertNotIn(key, answers, "no document is answered twice")
+                answers[key] = (answer["text"], answer["tokens_in"])
+        return answers
+
+    def same_as_native(self, name, document):
+        expected_scores, expected = self.native()
+        found = self.answers(name)
+        self.assertEqual(found.keys(), expected.keys())
+        self.assertEqual(len(found), 2 * LIMIT)
+        equal = sum(found[key] == expected[key] for key in expected)
+        print(f"{equal} of {len(expected)} answers are the native engine's, ", end="", flush=True)
+        self.assertEqual(found, expected)
+        self.assertEqual(scores(document), expected_scores)
+
+    def test_killed_in_the_middle_it_is_started_again_and_answers_as_the_native_engine(self):
+        process = self.start("run", *self.served("served", "engine.concurrency=4"), "--json", "--quiet")
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        log = self.folder / "runs" / "served" / "logs" / "w0.log"
+
+        def answered():
+            self.assertIsNone(process.poll(), "the run ended before the server was killed")
+            text = log.read_text(errors="replace") if log.exists() else ""
+            return text.count("POST /v1/completions") > LIMIT // 2
+        try:
+            self.wait_for("the first answers", answered, seconds=300)
+            servers = self.servers()
+            self.assertEqual(len(servers), 1, "one worker, one server")
+            os.kill(servers[0], signal.SIGKILL)
+            out, err = process.communicate(timeout=600)
+        finally:
+            process.kill()
+        self.assertEqual(process.returncode, 0, f"{out}\n{err}\n{self.logs()}")
+        self.assertIn("the server ended (signal 9); start 1 of 3", log.read_text(errors="replace"))
+        self.assertEqual(self.servers(), [], "no server outlives the run")
+        document = json.loads(out)
+        self.assertTrue(document["evald"]["complete"])
+        self.same_as_native("served", document)
+
+    def servers(self):
+        """Process ids of servers on this test's staged checkpoint."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue
+            if entry.name.isdigit() and "serve" in words and any(str(self.staging) in w for w in words):
+                found.append(int(entry.name))
+        return found
+
+    def test_a_server_that_runs_already(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        checkpoint = QUICKSTART / "checkpoints" / "step-01200"
+        with open(self.folder / "server.log", "w") as log:
+            server = subprocess.Popen([TRANSFORMERS, "serve", str(checkpoint), "--host=127.0.0.1",
+                                       f"--port={port}", "--device=cpu", "--dtype=float32"],
+                                      stdout=log, stderr=log, env=dict(os.environ, **ENVIRONMENT))
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        address = ["engine.command=[]", f"engine.base_url=http://127.0.0.1:{port}", f"engine.model={checkpoint}"]
+        document = self.run_done(EXAMPLE, *self.arguments("running", *address))
+        self.same_as_native("running", document)
+        self.assertIsNone(server.poll(), "a server that evald did not start goes on")
+
+    def test_log_likelihoods_are_refused_and_never_made_up(self):
+        choice = f"tasks={json.dumps([{'task': 'quickstart_choice', 'limit': 2}])}"
+        for name, reason, settings in (
+                ("off", "switched off by `scoring: false`", []),
+                ("text", "`prompt: tokens` is needed for scoring", ["engine.scoring=true"]),
+                ("tokens", "status 400: prompt must be a string", ["engine.scoring=true", "engine.prompt=tokens"])):
+            with self.subTest(name):
+                done = self.evald("run", *self.served(name, choice, *settings), "--quiet")
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(reason, done.stderr)
+                self.assertNotIn("starting it again", done.stderr, "nothing that another try would mend")
+                self.assertFalse((self.folder / "runs" / name / "results.json").exists())
+
+
+if __name__ == "__main__":
+    if not os.access(BINARIES / "evald", os.X_OK):
+        raise SystemExit(f"no evald in {BINARIES}")
+    unittest.main(verbosity=2)
