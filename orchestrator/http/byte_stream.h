@@ -1,0 +1,38 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
+#include <optional>
+#include <string_view>
+
+namespace evald::http {
+
+/// A TCP connection, with TLS or without. Errors come as values. One read and one write at a time,
+/// on the thread of its io_context. Internal to this room.
+class ByteStream {
+ public:
+  using error_code = boost::system::error_code;
+  template <typename T>
+  using awaitable = boost::asio::awaitable<T>;
+
+  /// `tls` may be nullptr; it must outlive this.
+  ByteStream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls);
+
+  /// TLS's; nothing without it.
+  awaitable<error_code> Handshake();
+  /// Bytes read; 0 at the end and after an error.
+  awaitable<size_t> ReadSome(char* data, size_t bytes);
+  /// Writes all.
+  awaitable<error_code> Write(std::string_view bytes);
+  /// Says that no more will be sent.
+  void EndSending();
+  /// Ends what is under way with an error.
+  void Close();
+
+ private:
+  boost::asio::ip::tcp::socket socket_;
+  std::optional<boost::asio::ssl::stream<boost::asio::ip::tcp::socket&>> tls_;
+};
+
+}  // namespace evald::http

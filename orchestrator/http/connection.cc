@@ -1,0 +1,319 @@
+#include "orchestrator/http/connection.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <ctime>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "orchestrator/http/encode.h"
+#include "orchestrator/http/event_stream.h"
+#include "orchestrator/http/problem.h"
+
+namespace evald::http {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr size_t kReadBytes = 16 * 1024;
+constexpr size_t kPieceBytes = 64 * 1024;
+constexpr size_t kLingerBytesMax = 1 << 20;
+constexpr std::chrono::milliseconds kLinger{1000};
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+
+// RFC 9110, 5.6.7: "Sun, 06 Nov 1994 08:49:37 GMT".
+std::string HttpDate() {
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr)));
+}
+
+Response ProblemForException(const std::exception& error, const Request& request) {
+  if (const auto* problem = dynamic_cast<const ProblemError*>(&error)) return ProblemResponse(problem->problem());
+  const auto* known = dynamic_cast<const Error*>(&error);
+  if (known == nullptr || known->kind() == ErrorKind::kInternal) {
+    spdlog::error("http: {} {}: {}", request.method, request.route, error.what());
+  }
+  if (known != nullptr) return ProblemResponse(ProblemFor(*known));
+  return ProblemResponse({500, "internal", "an internal error; the service's log says more"});
+}
+
+bool HasNoBody(int status) { return status == 204 || status == 304; }
+
+}  // namespace
+
+Connection::Connection(std::shared_ptr<Shared> shared, asio::ip::tcp::socket socket, std::string client,
+                       asio::ssl::context* tls)
+    : shared_(std::move(shared)),
+      client_(std::move(client)),
+      stream_(std::move(socket), tls),
+      parser_(shared_->options.request),
+      signal_(shared_->context, Clock::time_point::max()) {
+  ++shared_->statistics.connections;
+  Deadline(shared_->options.time.handshake);
+}
+
+Connection::~Connection() { --shared_->statistics.connections; }
+
+void Connection::Expire(Clock::time_point now) {
+  if (gone_ || now < deadline_) return;
+  ++shared_->statistics.timeouts_total;
+  Close();
+}
+
+void Connection::WindDown() {
+  if (idle_ || streaming_) Close();
+}
+
+void Connection::Close() {
+  gone_ = true;
+  stream_.Close();
+  signal_.cancel();
+}
+
+asio::awaitable<void> Connection::Run() {
+  const auto error = co_await stream_.Handshake();
+  bool go_on = !error;
+  while (go_on && !gone_ && !shared_->closing) {
+    idle_ = true;
+    go_on = co_await ServeOne();
+  }
+  Close();
+}
+
+asio::awaitable<bool> Connection::ReadMore() {
+  char data[kReadBytes];
+  const size_t bytes = co_await stream_.ReadSome(data, sizeof data);
+  parser_.Feed({data, bytes});
+  co_return bytes > 0 && !gone_;
+}
+
+asio::awaitable<bool> Connection::ServeOne() {
+  const Route* route = nullptr;
+  std::optional<ProblemError> refused;
+  try {
+    const bool whole = co_await Receive(&route);
+    if (!whole) co_return false;
+  } catch (const ProblemError& error) {
+    refused = error;
+  }
+  if (refused) {
+    const bool go_on = co_await Refuse(*refused, parser_.head());
+    co_return go_on;
+  }
+  const bool keep = parser_.keep_alive();
+  const bool chunked = parser_.version_1_1();
+  const auto request = std::make_shared<const Request>(parser_.Take());
+  const int64_t begun_us = MonotonicMicros();
+  Response response = co_await Handle(*route, request);
+  if (gone_) co_return false;
+  const int status = response.status;
+  const std::shared_ptr<EventSource> events = response.events;
+  bool written = co_await WriteAnswer(*request, std::move(response), keep && !shared_->closing, chunked);
+  shared_->statistics.Count({request->method, request->route, status},
+                            static_cast<double>(MonotonicMicros() - begun_us) * 1e-6, events == nullptr);
+  if (events && written && request->method != "HEAD") {
+    co_await WriteEvents(events.get(), chunked);
+    co_return false;
+  }
+  co_return written && keep;
+}
+
+// The next request, whole, into the parser. False at the connection's end.
+asio::awaitable<bool> Connection::Receive(const Route** route) {
+  const TimeLimits& time = shared_->options.time;
+  Deadline(parser_.begun() ? time.header : time.idle);
+  while (!parser_.ReadHead()) {
+    const bool begun = parser_.begun();
+    const bool more = co_await ReadMore();
+    if (!more) co_return false;
+    if (!begun && parser_.begun()) Deadline(time.header);
+  }
+  idle_ = false;
+  Request& head = parser_.head();
+  head.client = client_;
+  *route = &shared_->admission.Admit(&head, MonotonicMicros());
+  parser_.LimitBody((*route)->body_bytes_max);
+  Deadline(time.body);
+  if (parser_.expects_continue()) {
+    const auto error = co_await stream_.Write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (error) co_return false;
+  }
+  while (!parser_.ReadBody()) {
+    const bool more = co_await ReadMore();
+    if (!more) co_return false;
+  }
+  co_return true;
+}
+
+// Answers what is not admitted. The connection goes on only when all of the request was read.
+asio::awaitable<bool> Connection::Refuse(const ProblemError& error, const Request& head) {
+  const int status = error.problem().status;
+  shared_->statistics.Count({head.route.empty() ? "other" : head.method, head.route, status}, 0, false);
+  bool whole = false;
+  try {
+    whole = !parser_.broken() && parser_.keep_alive() && parser_.ReadBody();
+  } catch (const ProblemError&) {
+  }
+  Request request = whole ? parser_.Take() : head;
+  const bool written = co_await WriteAnswer(request, ProblemResponse(error.problem()), whole, false);
+  if (!whole && written) co_await Linger();
+  co_return whole && written;
+}
+
+asio::awaitable<Response> Connection::Handle(const Route& route, std::shared_ptr<const Request> request) {
+  answer_.reset();
+  Deadline(shared_->options.time.answer);
+  // The answer may come from any thread, and after this connection or the server has gone.
+  Responder responder([self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)](Response response) {
+    const std::shared_ptr<Shared> shared = weak.lock();
+    if (!shared) return;
+    asio::dispatch(shared->context, [self, response = std::move(response)]() mutable {
+      const std::shared_ptr<Connection> connection = self.lock();
+      if (!connection) return;
+      connection->answer_ = std::move(response);
+      connection->signal_.cancel();
+    });
+  });
+  try {
+    route.handler(request, responder);
+  } catch (const std::exception& error) {
+    responder(ProblemForException(error, *request));
+  }
+  responder = Responder([](Response) {});  // the handler's own copies decide from here
+  while (!answer_ && !gone_) static_cast<void>(co_await signal_.async_wait(kAwait));
+  Response response = answer_ ? std::move(*answer_) : Response();
+  answer_.reset();
+  co_return response;
+}
+
+asio::awaitable<bool> Connection::Write(std::string_view bytes) {
+  while (!bytes.empty() && !gone_) {
+    Deadline(shared_->options.time.write);
+    const std::string_view piece = bytes.substr(0, kPieceBytes);
+    const auto error = co_await stream_.Write(piece);
+    if (error) co_return false;
+    bytes.remove_prefix(piece.size());
+  }
+  co_return !gone_;
+}
+
+std::string Connection::Head(const Request& request, const Response& response, bool keep, bool chunked) const {
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\nServer: evald\r\n", response.status,
+                                 ReasonPhrase(response.status), HttpDate());
+  for (const auto& [name, value] : response.headers.fields()) {
+    head += name + ": ";
+    for (const char c : value) head += c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
+    head += "\r\n";
+  }
+  if (response.events) {
+    head += "Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n";
+    if (chunked) head += "Transfer-Encoding: chunked\r\n";
+  } else if (!HasNoBody(response.status)) {
+    head += fmt::format("Content-Length: {}\r\n", response.file ? response.file->bytes : response.body.size());
+  }
+  if (!keep) {
+    head += "Connection: close\r\n";
+  } else if (request.headers.Find("Connection") != nullptr) {
+    head += "Connection: keep-alive\r\n";
+  }
+  return head + "\r\n";
+}
+
+asio::awaitable<bool> Connection::WriteAnswer(const Request& request, Response response, bool keep,
+                                              bool chunked) {
+  Encode(request, &response);
+  const bool head_only = request.method == "HEAD" || HasNoBody(response.status);
+  std::string text = Head(request, response, keep && !response.events, chunked);
+  const bool one_piece = !head_only && !response.file && !response.events;
+  if (one_piece && response.body.size() <= kPieceBytes) {
+    text += response.body;
+    const bool written = co_await Write(text);
+    co_return written;
+  }
+  bool written = co_await Write(text);
+  if (!written || !(one_piece || (response.file && !head_only))) co_return written;
+  if (response.file) {
+    written = co_await WriteFile(*response.file);
+  } else {
+    written = co_await Write(response.body);
+  }
+  co_return written;
+}
+
+asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
+  std::string piece(kPieceBytes, '\0');
+  for (uint64_t offset = 0; offset < file.bytes;) {
+    const size_t want = std::min<uint64_t>(piece.size(), file.bytes - offset);
+    const ssize_t got = ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(offset));
+    if (got <= 0) co_return false;  // shorter than it was: the length that was sent is not kept
+    const bool written = co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
+    if (!written) co_return false;
+    offset += static_cast<uint64_t>(got);
+  }
+  co_return true;
+}
+
+asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked) {
+  ++shared_->statistics.event_streams;
+  streaming_ = true;
+  source->OnMore([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) {
+      self->more_ = true;
+      self->signal_.cancel();
+    }
+  });
+  asio::co_spawn(shared_->context, [self = shared_from_this()] { return self->WatchForEnd(); }, asio::detached);
+  bool silent = false;
+  while (!gone_ && !shared_->closing) {
+    more_ = false;
+    std::string frames = source->Next(kPieceBytes);
+    if (frames.empty() && silent) frames = ": still here\n\n";
+    silent = false;
+    if (frames.empty()) {
+      co_await WaitForMore(&silent);
+      continue;
+    }
+    if (chunked) frames = fmt::format("{:x}\r\n{}\r\n", frames.size(), frames);
+    const bool written = co_await Write(frames);
+    if (!written) break;
+  }
+  source->OnMore({});
+  --shared_->statistics.event_streams;
+  co_return false;
+}
+
+// Until the source has more or, with *silent, for as long as a stream may be silent.
+asio::awaitable<void> Connection::WaitForMore(bool* silent) {
+  NoDeadline();
+  if (more_ || gone_) co_return;
+  signal_.expires_after(shared_->options.time.keep_alive);
+  auto [error] = co_await signal_.async_wait(kAwait);
+  *silent = !error;
+}
+
+// A follower has nothing more to say; that reading ends is how its going is noticed.
+asio::awaitable<void> Connection::WatchForEnd() {
+  char data[1024];
+  size_t bytes = 1;
+  while (bytes > 0 && !gone_) bytes = co_await stream_.ReadSome(data, sizeof data);
+  Close();
+}
+
+// Lets the peer read the answer before the connection is reset by what it still sends.
+asio::awaitable<void> Connection::Linger() {
+  Deadline(kLinger);
+  stream_.EndSending();
+  char data[kReadBytes];
+  size_t total = 0;
+  for (size_t bytes = 1; bytes > 0 && total < kLingerBytesMax && !gone_; total += bytes) {
+    bytes = co_await stream_.ReadSome(data, sizeof data);
+  }
+}
+
+}  // namespace evald::http

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "orchestrator/http/admission.h"
+#include "orchestrator/http/byte_stream.h"
+#include "orchestrator/http/problem.h"
+#include "orchestrator/http/request_parser.h"
+#include "orchestrator/http/server.h"
+
+namespace evald::http {
+
+/// What the connections of a server share. Internal to this room; server's thread only, except that
+/// `context` may be posted to.
+struct Shared {
+  Shared(const ServerOptions& options_in, Router router);
+
+  boost::asio::io_context context{1};
+  ServerOptions options;
+  Admission admission;
+  Statistics statistics;
+  bool closing = false;
+};
+
+/// One client: reads requests, has them admitted and handled, writes the answers, one after the
+/// other. Each step has a deadline; the server calls Expire() now and then, which closes the socket
+/// when it has passed. Internal to this room; server's thread only.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  template <typename T>
+  using awaitable = boost::asio::awaitable<T>;
+
+  Connection(std::shared_ptr<Shared> shared, boost::asio::ip::tcp::socket socket, std::string client,
+             boost::asio::ssl::context* tls);
+  ~Connection();
+
+  /// Until the connection ends.
+  awaitable<void> Run();
+  void Expire(Clock::time_point now);
+  /// Lets an answer under way end; closes an idle connection and an event stream.
+  void WindDown();
+  void Close();
+
+ private:
+  awaitable<bool> ReadMore();
+  awaitable<bool> ServeOne();
+  awaitable<bool> Receive(const Route** route);
+  awaitable<Response> Handle(const Route& route, std::shared_ptr<const Request> request);
+  awaitable<bool> Refuse(const ProblemError& error, const Request& head);
+  awaitable<bool> Write(std::string_view bytes);
+  awaitable<bool> WriteAnswer(const Request& request, Response response, bool keep, bool chunked);
+  awaitable<bool> WriteFile(const FileBody& file);
+  awaitable<bool> WriteEvents(EventSource* source, bool chunked);
+  awaitable<void> WaitForMore(bool* silent);
+  awaitable<void> WatchForEnd();
+  awaitable<void> Linger();
+  std::string Head(const Request& request, const Response& response, bool keep, bool chunked) const;
+  void Deadline(std::chrono::milliseconds from_now) { deadline_ = Clock::now() + from_now; }
+  void NoDeadline() { deadline_ = Clock::time_point::max(); }
+
+  std::shared_ptr<Shared> shared_;
+  std::string client_;
+  ByteStream stream_;
+  RequestParser parser_;
+  boost::asio::steady_timer signal_;  ///< cancelled to wake whoever waits on it
+  Clock::time_point deadline_;
+  std::optional<Response> answer_;
+  bool idle_ = true;       ///< between requests
+  bool streaming_ = false;
+  bool more_ = false;      ///< the event source has something
+  bool gone_ = false;
+};
+
+}  // namespace evald::http

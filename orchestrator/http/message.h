@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "orchestrator/http/token_auth.h"
+
+namespace evald::http {
+
+class EventSource;
+
+/// Header fields in the order they came; names compare without regard to case.
+class Headers {
+ public:
+  void Add(std::string name, std::string value);
+  void Set(std::string_view name, std::string value);
+  /// The first field of that name, or nullptr.
+  const std::string* Find(std::string_view name) const;
+  std::string Get(std::string_view name) const;
+  size_t Count(std::string_view name) const;
+  const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+/// One request. `path` is decoded segment by segment, so that a segment may hold a "/" that was sent
+/// as %2F and never becomes two.
+struct Request {
+  std::string method;
+  std::string target;             ///< as it was sent
+  std::vector<std::string> path;  ///< without the leading "/"; "/" is empty
+  std::vector<std::pair<std::string, std::string>> query;  ///< decoded, in order
+  Headers headers;
+  std::string body;
+  std::string client;  ///< the peer's address, without its port
+  Principal principal;                            ///< who asks
+  std::string route;                              ///< the template that matched: "/v1/runs/{run}"
+  std::map<std::string, std::string> parameters;  ///< what stood for the template's {names}
+};
+
+/// Part of an open file, sent piece by piece: memory does not grow with the file.
+struct FileBody {
+  UniqueFd fd;
+  uint64_t bytes = 0;
+};
+
+/// One response: `body`, or `file`, or `events` (an event stream that lasts until either side ends).
+struct Response {
+  int status = 200;
+  Headers headers;
+  std::string body;
+  std::shared_ptr<FileBody> file;
+  std::shared_ptr<EventSource> events;
+};
+
+/// Answers one request, once, from any thread, then or later. When the last copy goes without having
+/// answered, the answer is a 500 problem document. After the client or the server has gone an answer
+/// is dropped.
+class Responder {
+ public:
+  explicit Responder(std::function<void(Response)> send);
+  void operator()(Response response) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Called on the server's thread; must not block for long. What it throws becomes a problem document.
+using Handler = std::function<void(const std::shared_ptr<const Request>&, Responder)>;
+
+Response JsonResponse(int status, std::string json);
+/// The reason phrase of RFC 9110: "Not Found".
+std::string_view ReasonPhrase(int status);
+bool EqualsIgnoringCase(std::string_view a, std::string_view b);
+
+}  // namespace evald::http

@@ -1,0 +1,233 @@
+#include "orchestrator/http/server.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/log.h"
+#include "orchestrator/http/connection.h"
+#include "orchestrator/http/problem.h"
+
+namespace evald::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using error_code = boost::system::error_code;
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+constexpr std::chrono::milliseconds kSweep{100};
+constexpr std::chrono::milliseconds kPauseAfterAcceptError{100};
+constexpr int kSendBufferBytes = 128 * 1024;  // what the kernel may hold for one client
+
+// For a client over the limit, who is not listened to.
+std::string FullAnswer() {
+  const Response response = ProblemResponse({503, "connections", "too many connections"});
+  return fmt::format("HTTP/1.1 503 {}\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n"
+                     "Connection: close\r\nContent-Length: {}\r\n\r\n{}",
+                     ReasonPhrase(503), response.body.size(), response.body);
+}
+
+asio::ip::address ParseAddress(const std::string& text) {
+  error_code error;
+  const auto address = asio::ip::make_address(text == "localhost" ? "127.0.0.1" : text, error);
+  if (error) {
+    throw Error(ErrorKind::kUsage, fmt::format("listen address '{}': expected an IP address or localhost", text));
+  }
+  return address;
+}
+
+void RequireGuards(const ServerOptions& options) {
+  if (options.certificate.empty() != options.key.empty()) {
+    throw Error(ErrorKind::kUsage, "TLS needs both a certificate and a key");
+  }
+  if (IsLoopback(options.address)) return;
+  if (options.certificate.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("listening on {} needs TLS", options.address),
+                "give a certificate and a key, or listen on 127.0.0.1");
+  }
+  if (options.tokens.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("listening on {} needs tokens", options.address),
+                "give a token file, or listen on 127.0.0.1");
+  }
+}
+
+std::unique_ptr<asio::ssl::context> MakeTls(const ServerOptions& options) {
+  if (options.certificate.empty()) return nullptr;
+  auto tls = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
+  tls->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
+                   asio::ssl::context::no_tlsv1_1 | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  error_code error;
+  tls->use_certificate_chain_file(options.certificate.string(), error);
+  if (error) {
+    throw Error(ErrorKind::kUsage, fmt::format("certificate {}: {}", options.certificate.string(), error.message()));
+  }
+  tls->use_private_key_file(options.key.string(), asio::ssl::context::pem, error);
+  if (error) throw Error(ErrorKind::kUsage, fmt::format("key {}: {}", options.key.string(), error.message()));
+  return tls;
+}
+
+}  // namespace
+
+Shared::Shared(const ServerOptions& options_in, Router router)
+    : options(options_in),
+      admission({options_in.tokens, options_in.hosts, options_in.requests_per_second, options_in.requests_burst},
+                std::move(router)) {}
+
+bool IsLoopback(const std::string& address) { return ParseAddress(address).is_loopback(); }
+
+struct Server::State {
+  State(const ServerOptions& options, Router router)
+      : shared(std::make_shared<Shared>(options, std::move(router))), tls(MakeTls(options)) {}
+
+  void Listen();
+  asio::awaitable<void> Accept();
+  asio::awaitable<void> Serve(std::shared_ptr<Connection> connection, std::string client);
+  asio::awaitable<void> Sweep();
+  void Take(tcp::socket socket);
+  void WindDown(std::chrono::milliseconds grace);
+
+  std::shared_ptr<Shared> shared;
+  std::unique_ptr<asio::ssl::context> tls;
+  tcp::acceptor acceptor{shared->context};
+  std::set<std::shared_ptr<Connection>> connections;
+  std::map<std::string, size_t> per_client;
+  std::chrono::steady_clock::time_point close_all_at = std::chrono::steady_clock::time_point::max();
+  uint16_t port = 0;
+  std::string url;
+  std::thread thread;
+};
+
+void Server::State::Listen() {
+  const ServerOptions& options = shared->options;
+  const tcp::endpoint endpoint(ParseAddress(options.address), options.port);
+  error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("listening on {} port {}: {}", options.address, options.port, error.message()),
+                "choose another port, or 0 for any free one");
+  }
+  const std::string host = endpoint.address().is_v6() ? "[" + endpoint.address().to_string() + "]"
+                                                      : endpoint.address().to_string();
+  port = acceptor.local_endpoint().port();
+  url = fmt::format("{}://{}:{}", tls ? "https" : "http", host, port);
+}
+
+asio::awaitable<void> Server::State::Accept() {
+  while (!shared->closing) {
+    auto [error, socket] = co_await acceptor.async_accept(kAwait);
+    if (shared->closing) break;
+    if (error) {  // no file descriptors left, for example
+      asio::steady_timer pause(shared->context, kPauseAfterAcceptError);
+      static_cast<void>(co_await pause.async_wait(kAwait));
+      continue;
+    }
+    Take(std::move(socket));
+  }
+}
+
+void Server::State::Take(tcp::socket socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return;
+  const std::string client = peer.address().to_string();
+  ++shared->statistics.connections_total;
+  const auto held = per_client.find(client);
+  if (connections.size() >= shared->options.connections_max ||
+      (held == per_client.end() ? 0 : held->second) >= shared->options.connections_per_client_max) {
+    ++shared->statistics.connections_refused_total;
+    socket.non_blocking(true, error);
+    if (!tls) socket.write_some(asio::buffer(FullAnswer()), error);
+    socket.shutdown(tcp::socket::shutdown_both, error);
+    return;
+  }
+  const auto write_ms = static_cast<unsigned>(shared->options.time.write.count());
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &write_ms, sizeof write_ms);
+  socket.set_option(tcp::no_delay(true), error);
+  socket.set_option(asio::socket_base::keep_alive(true), error);
+  socket.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), error);
+  ++per_client[client];
+  auto connection = std::make_shared<Connection>(shared, std::move(socket), client, tls.get());
+  connections.insert(connection);
+  asio::co_spawn(shared->context, Serve(std::move(connection), client), asio::detached);
+}
+
+asio::awaitable<void> Server::State::Serve(std::shared_ptr<Connection> connection, std::string client) {
+  try {
+    co_await connection->Run();
+  } catch (const std::exception& error) {
+    spdlog::error("http: a connection ended: {}", error.what());
+    connection->Close();
+  }
+  connections.erase(connection);
+  if (--per_client[client] == 0) per_client.erase(client);
+}
+
+// Closes what is too slow and, when the server ends, what is left; ends itself after that.
+asio::awaitable<void> Server::State::Sweep() {
+  asio::steady_timer timer(shared->context);
+  while (!shared->closing || !connections.empty()) {
+    timer.expires_after(shared->closing ? kSweep / 10 : kSweep);
+    static_cast<void>(co_await timer.async_wait(kAwait));
+    const auto now = std::chrono::steady_clock::now();
+    const auto all = std::vector<std::shared_ptr<Connection>>(connections.begin(), connections.end());
+    for (const auto& connection : all) {
+      connection->Expire(now);
+      if (now >= close_all_at) connection->Close();
+    }
+  }
+}
+
+void Server::State::WindDown(std::chrono::milliseconds grace) {
+  shared->closing = true;
+  close_all_at = std::chrono::steady_clock::now() + grace;
+  error_code ignored;
+  acceptor.close(ignored);
+  for (const auto& connection : std::vector(connections.begin(), connections.end())) connection->WindDown();
+}
+
+Server::Server(ServerOptions options, Router router) {
+  RequireGuards(options);
+  state_ = std::make_shared<State>(options, std::move(router));
+  state_->Listen();
+  asio::io_context& context = state_->shared->context;
+  asio::co_spawn(context, state_->Accept(), asio::detached);
+  asio::co_spawn(context, state_->Sweep(), asio::detached);
+  state_->thread = std::thread([state = state_.get()] {
+    for (;;) {
+      try {
+        state->shared->context.run();
+        return;
+      } catch (const std::exception& error) {
+        spdlog::error("http: {}", error.what());
+      }
+    }
+  });
+}
+
+Server::~Server() { Stop(); }
+
+uint16_t Server::port() const { return state_->port; }
+const std::string& Server::url() const { return state_->url; }
+void Server::Post(std::function<void()> work) { asio::post(state_->shared->context, std::move(work)); }
+const Statistics& Server::statistics() const { return state_->shared->statistics; }
+
+void Server::Stop(std::chrono::milliseconds grace) {
+  if (!state_->thread.joinable()) return;
+  asio::post(state_->shared->context, [state = state_.get(), grace] { state->WindDown(grace); });
+  state_->thread.join();
+}
+
+}  // namespace evald::http

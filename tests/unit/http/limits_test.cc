@@ -1,0 +1,171 @@
+// Clients that ask for too much, too slowly or too often.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "orchestrator/http/server.h"
+#include "socket_client.h"
+
+namespace evald::http::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+Router Routes() {
+  Router router;
+  router.Add({"POST", "/take", Role::kSubmit,
+              [](const auto&, const Responder& answer) { answer(JsonResponse(200, "{}")); }, 1000});
+  router.Add({"GET", "/large", Role::kRead, [](const auto&, const Responder& answer) {
+                answer(JsonResponse(200, std::string(20'000'000, ' '))); }});
+  router.Add({"GET", "/", Role::kRead,
+              [](const auto&, const Responder& answer) { answer(JsonResponse(200, "{}")); }});
+  router.Add({"GET", "/never", Role::kRead, [](const auto&, Responder answer) {
+                static std::vector<Responder> kept;
+                kept.push_back(std::move(answer)); }});
+  return router;
+}
+
+ServerOptions Quick() {
+  ServerOptions options;
+  options.time.idle = milliseconds(400);
+  options.time.header = milliseconds(300);
+  options.time.body = milliseconds(300);
+  options.time.answer = milliseconds(300);
+  options.time.write = milliseconds(300);
+  return options;
+}
+
+TEST(Limits, ASlowHeaderEndsTheConnection) {
+  Server server(Quick(), Routes());
+  SocketClient client(server.port());
+  client.Send("GET / HTTP/1.1\r\n");
+  const auto begun = std::chrono::steady_clock::now();
+  // A byte now and then does not move the deadline.
+  while (!client.EndsWithin(milliseconds(50)) && std::chrono::steady_clock::now() - begun < milliseconds(3000)) {
+    client.Send("A");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, milliseconds(1500));
+}
+
+TEST(Limits, ABodyThatDoesNotComeEndsTheConnection) {
+  Server server(Quick(), Routes());
+  SocketClient client(server.port());
+  client.Send("POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc");
+  EXPECT_TRUE(client.EndsWithin(milliseconds(1500)));
+  SocketClient chunked(server.port());
+  chunked.Send("POST /take HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const auto begun = std::chrono::steady_clock::now();
+  while (!chunked.EndsWithin(milliseconds(50)) && std::chrono::steady_clock::now() - begun < milliseconds(3000)) {
+    chunked.Send("1\r\nx\r\n");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, milliseconds(1500));
+}
+
+TEST(Limits, ASilentConnectionEnds) {
+  Server server(Quick(), Routes());
+  SocketClient never(server.port());
+  ServerOptions options = Quick();
+  EXPECT_TRUE(never.EndsWithin(milliseconds(1500)));
+  SocketClient after(server.port());
+  after.Send(Ask("GET", "/"));
+  EXPECT_EQ(after.Receive().status, 200);
+  EXPECT_TRUE(after.EndsWithin(milliseconds(1500)));
+}
+
+TEST(Limits, AClientThatDoesNotReadIsDropped) {
+  Server server(Quick(), Routes());
+  SocketClient client(server.port());
+  client.ShrinkReceiveBuffer();
+  client.Send(Ask("GET", "/large"));
+  std::this_thread::sleep_for(milliseconds(1000));
+  std::promise<Statistics> promise;
+  server.Post([&] { promise.set_value(server.statistics()); });
+  const Statistics statistics = promise.get_future().get();
+  EXPECT_EQ(statistics.connections, 0u);
+  EXPECT_EQ(statistics.timeouts_total, 1u);
+}
+
+TEST(Limits, AHandlerThatNeverAnswersEndsTheConnection) {
+  Server server(Quick(), Routes());
+  SocketClient client(server.port());
+  client.Send(Ask("GET", "/never"));
+  EXPECT_TRUE(client.EndsWithin(milliseconds(1500)));
+}
+
+TEST(Limits, AHalfClosedClientStillGetsItsAnswer) {
+  Server server(Quick(), Routes());
+  SocketClient client(server.port());
+  client.Send(Ask("GET", "/"));
+  client.EndSending();
+  EXPECT_EQ(client.Receive().status, 200);
+  EXPECT_TRUE(client.EndsWithin(milliseconds(1000)));
+}
+
+TEST(Limits, ABodyOverTheRoutesLimitIsRefusedBeforeItIsRead) {
+  Server server({}, Routes());
+  SocketClient client(server.port());
+  client.Send("POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1001\r\n\r\n");
+  const Answer answer = client.Receive();
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_EQ(answer.headers.at("connection"), "close");
+  // One that sends regardless reads its answer too.
+  EXPECT_EQ(Fetch(server.port(), Ask("POST", "/take", "", std::string(500'000, 'x'))).status, 413);
+  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/", "", "a body")).status, 413);
+}
+
+TEST(Limits, HeadersOverTheLimitAreRefused) {
+  Server server({}, Routes());
+  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/", "A: " + std::string(20'000, 'a') + "\r\n")).status, 431);
+}
+
+TEST(Limits, ConnectionsOverTheLimitAreTurnedAway) {
+  ServerOptions options;
+  options.connections_per_client_max = 3;
+  Server server(options, Routes());
+  std::vector<std::unique_ptr<SocketClient>> held;
+  for (int i = 0; i < 3; ++i) {
+    held.push_back(std::make_unique<SocketClient>(server.port()));
+    held.back()->Send(Ask("GET", "/"));
+    EXPECT_EQ(held.back()->Receive().status, 200);
+  }
+  SocketClient more(server.port());
+  EXPECT_EQ(more.Receive().status, 503);
+  held.pop_back();
+  Answer answer;
+  for (int i = 0; i < 100 && answer.status != 200; ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+    answer = Fetch(server.port(), Ask("GET", "/"));
+  }
+  EXPECT_EQ(answer.status, 200);
+}
+
+TEST(Limits, RequestsOverTheRateAreRefused) {
+  ServerOptions options;
+  options.requests_per_second = 1;
+  options.requests_burst = 2;
+  Server server(options, Routes());
+  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/")).status, 200);
+  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/")).status, 200);
+  const Answer over = Fetch(server.port(), Ask("GET", "/"));
+  EXPECT_EQ(over.status, 429);
+  EXPECT_EQ(over.headers.at("retry-after"), "1");
+}
+
+TEST(Limits, GarbageIsRefusedAndTheServerGoesOn) {
+  Server server({}, Routes());
+  std::string noise;
+  for (int i = 0; i < 4096; ++i) noise += static_cast<char>(i * 7919 % 251);
+  for (const std::string& bytes : {noise, std::string("\0\0\0\0\r\n\r\n", 8), std::string("GET  / HTTP/1.1\r\n\r\n"),
+                                   std::string("\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n")}) {
+    SocketClient client(server.port());
+    client.Send(bytes + "\r\n\r\n");
+    EXPECT_EQ(client.Receive().status, 400);
+    EXPECT_TRUE(client.EndsWithin(milliseconds(3000)));
+  }
+  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/")).status, 200);
+}
+
+}  // namespace
+}  // namespace evald::http::test

@@ -1,0 +1,136 @@
+// Event streams over real sockets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "orchestrator/http/event_stream.h"
+#include "orchestrator/http/server.h"
+#include "socket_client.h"
+
+namespace evald::http::test {
+namespace {
+
+using ::testing::HasSubstr;
+using std::chrono::milliseconds;
+
+// Says what it is given; all on the server's thread.
+class Words : public EventSource {
+ public:
+  std::string Next(size_t) override {
+    ++asked;
+    if (endless) return std::string(60'000, 'x');
+    return std::exchange(text, "");
+  }
+  void OnMore(std::function<void()> wake) override { wake_ = std::move(wake); }
+  void Say(const std::string& more) {
+    text += more;
+    if (wake_) wake_();
+  }
+  std::string text;
+  bool endless = false;
+  int asked = 0;
+
+ private:
+  std::function<void()> wake_;
+};
+
+class StreamTest : public ::testing::Test {
+ protected:
+  void Start(ServerOptions options) {
+    Router router;
+    router.Add({"GET", "/events", Role::kRead, [this](const auto&, const Responder& answer) {
+                  Response response;
+                  response.events = words_;
+                  answer(std::move(response)); }});
+    server_ = std::make_unique<Server>(options, std::move(router));
+  }
+  void Say(const std::string& text) {
+    server_->Post([=, this] { words_->Say(text); });
+  }
+  Statistics Count() {
+    std::promise<Statistics> promise;
+    server_->Post([&] { promise.set_value(server_->statistics()); });
+    return promise.get_future().get();
+  }
+  std::shared_ptr<Words> words_ = std::make_shared<Words>();
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(StreamTest, SendsWhatComes) {
+  Start({});
+  SocketClient client(server_->port());
+  client.Send(Ask("GET", "/events"));
+  const std::string head = client.ReceiveUntil("\r\n\r\n");
+  EXPECT_THAT(head, HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_THAT(head, HasSubstr("Transfer-Encoding: chunked"));
+  Say("id: 1\ndata: a\n\n");
+  EXPECT_EQ(client.ReceiveUntil("a\n\n\r\n"), "f\r\nid: 1\ndata: a\n\n\r\n");
+  Say("id: 2\ndata: b\n\n");
+  EXPECT_THAT(client.ReceiveUntil("b\n\n\r\n"), HasSubstr("data: b"));
+  EXPECT_EQ(Count().event_streams, 1u);
+}
+
+TEST_F(StreamTest, IsNotChunkedForHttp10) {
+  Start({});
+  SocketClient client(server_->port());
+  client.Send("GET /events HTTP/1.0\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(client.ReceiveUntil("\r\n\r\n"), ::testing::Not(HasSubstr("chunked")));
+  Say("data: a\n\n");
+  EXPECT_EQ(client.ReceiveUntil("\n\n"), "data: a\n\n");
+}
+
+TEST_F(StreamTest, SaysThatItLives) {
+  ServerOptions options;
+  options.time.keep_alive = milliseconds(50);
+  Start(options);
+  SocketClient client(server_->port());
+  client.Send(Ask("GET", "/events"));
+  EXPECT_THAT(client.ReceiveUntil(": still here\n\n"), HasSubstr(": still here"));
+  EXPECT_THAT(client.ReceiveUntil(": still here\n\n"), HasSubstr(": still here"));
+}
+
+TEST_F(StreamTest, NoticesThatAFollowerLeft) {
+  Start({});
+  {
+    SocketClient client(server_->port());
+    client.Send(Ask("GET", "/events"));
+    client.ReceiveUntil("\r\n\r\n");
+  }
+  for (int i = 0; i < 100 && Count().connections > 0; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(Count().event_streams, 0u);
+  EXPECT_EQ(Count().connections, 0u);
+}
+
+TEST_F(StreamTest, AFollowerWhoDoesNotReadIsDroppedAndAsksForNoMore) {
+  words_->endless = true;
+  ServerOptions options;
+  options.time.write = milliseconds(300);
+  Start(options);
+  SocketClient client(server_->port());
+  client.ShrinkReceiveBuffer();
+  client.Send(Ask("GET", "/events"));
+  for (int i = 0; i < 300 && Count().timeouts_total == 0; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(Count().timeouts_total, 1u);
+  EXPECT_LT(words_->asked, 100);  // what the kernel's buffers hold, and no more
+}
+
+TEST_F(StreamTest, EndsWithTheServer) {
+  Start({});
+  SocketClient client(server_->port());
+  client.Send(Ask("GET", "/events"));
+  client.ReceiveUntil("\r\n\r\n");
+  const auto begun = std::chrono::steady_clock::now();
+  server_->Stop(std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
+  EXPECT_TRUE(client.EndsWithin(std::chrono::seconds(1)));
+}
+
+TEST(EventFrame, HoldsNoStrayLines) {
+  EXPECT_EQ(EventFrame(7, "run.state", "{}"), "id: 7\nevent: run.state\ndata: {}\n\n");
+  EXPECT_EQ(EventFrame(7, "a\nid: 9", "b\r\nc\n"), "id: 7\nevent: a id: 9\ndata: b\ndata: c\ndata: \n\n");
+}
+
+}  // namespace
+}  // namespace evald::http::test

@@ -1,0 +1,114 @@
+// TLS with a certificate made here.
+#include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+
+#include "orchestrator/http/server.h"
+#include "socket_client.h"
+
+namespace evald::http::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TlsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "evald-tls-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    MakeCertificate();
+    ServerOptions options;
+    options.certificate = folder_ / "certificate.pem";
+    options.key = folder_ / "key.pem";
+    options.time.handshake = std::chrono::milliseconds(300);
+    options.tokens.Add("reader", Role::kRead, "0123456789abcdef");
+    Router router;
+    router.Add({"GET", "/", Role::kRead,
+                [](const auto&, const Responder& answer) { answer(JsonResponse(200, "\"private\"")); }});
+    server_ = std::make_unique<Server>(options, std::move(router));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void MakeCertificate() {
+    EVP_PKEY* key = ::EVP_EC_gen("P-256");
+    X509* certificate = ::X509_new();
+    ::ASN1_INTEGER_set(::X509_get_serialNumber(certificate), 1);
+    ::X509_gmtime_adj(::X509_getm_notBefore(certificate), 0);
+    ::X509_gmtime_adj(::X509_getm_notAfter(certificate), 3600);
+    ::X509_set_pubkey(certificate, key);
+    X509_NAME* name = ::X509_get_subject_name(certificate);
+    ::X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
+    ::X509_set_issuer_name(certificate, name);
+    ::X509_sign(certificate, key, ::EVP_sha256());
+    FILE* file = std::fopen((folder_ / "certificate.pem").c_str(), "w");
+    ::PEM_write_X509(file, certificate);
+    std::fclose(file);
+    file = std::fopen((folder_ / "key.pem").c_str(), "w");
+    ::PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr);
+    std::fclose(file);
+    ::X509_free(certificate);
+    ::EVP_PKEY_free(key);
+  }
+
+  // The answer to one request over TLS of at most `version`; "" when no connection comes about.
+  std::string Fetch(const std::string& request, int version) {
+    const UniqueFd socket(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "";
+    SSL_CTX* context = ::SSL_CTX_new(::TLS_client_method());
+    ::SSL_CTX_set_security_level(context, 0);
+    ::SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
+    ::SSL_CTX_set_max_proto_version(context, version);
+    SSL* tls = ::SSL_new(context);
+    ::SSL_set_fd(tls, socket.get());
+    std::string answer;
+    if (::SSL_connect(tls) == 1) {
+      ::SSL_write(tls, request.data(), static_cast<int>(request.size()));
+      char data[4096];
+      for (int count; (count = ::SSL_read(tls, data, sizeof data)) > 0;) answer.append(data, static_cast<size_t>(count));
+    }
+    ::SSL_free(tls);
+    ::SSL_CTX_free(context);
+    return answer;
+  }
+
+  fs::path folder_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(TlsTest, ServesWithATokenAndNotWithout) {
+  const std::string token = "Authorization: Bearer 0123456789abcdef\r\nConnection: close\r\n";
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    EXPECT_TRUE(Fetch(Ask("GET", "/", token), version).ends_with("\"private\""));
+    EXPECT_TRUE(Fetch(Ask("GET", "/", "Connection: close\r\n"), version).starts_with("HTTP/1.1 401"));
+  }
+}
+
+TEST_F(TlsTest, OldVersionsAreRefused) {
+  EXPECT_EQ(Fetch(Ask("GET", "/"), TLS1_1_VERSION), "");
+}
+
+TEST_F(TlsTest, PlainTextGetsNothing) {
+  SocketClient client(server_->port());
+  client.Send(Ask("GET", "/", "Authorization: Bearer 0123456789abcdef\r\n"));
+  EXPECT_EQ(client.ReceiveUntil("private", std::chrono::seconds(2)).find("private"), std::string::npos);
+}
+
+TEST_F(TlsTest, AHandshakeThatStallsEnds) {
+  SocketClient client(server_->port());
+  client.Send("\x16\x03\x01");
+  EXPECT_TRUE(client.EndsWithin(std::chrono::milliseconds(1500)));
+}
+
+}  // namespace
+}  // namespace evald::http::test
