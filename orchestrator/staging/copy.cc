@@ -52,13 +52,11 @@ class Copier {
     UniqueFd target;
   };
 
-  void MakeTargets() const;
   void Work();
   void CopyChunk(uint64_t number, Open* open, AlignedBuffer* buffer);
   void OpenFile(size_t file, Open* open) const;
-  void Landed(size_t file, uint64_t begin, uint64_t end);
   void Watch();
-  void Tell(std::vector<LandedRange> ranges, bool progress) const;
+  void TellProgress() const;
   void StopAndJoin();
 
   const fs::path& source_;
@@ -79,7 +77,6 @@ class Copier {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::vector<LandedRange> landed_;
   std::exception_ptr failure_;
   int running_ = 0;
 
@@ -108,18 +105,6 @@ Copier::Copier(const fs::path& source, const std::vector<FileStamp>& files, cons
     hashed_.push_back({file.name, file.bytes, std::vector<std::string>(chunks)});
     first_chunk_.push_back(first_chunk_.back() + chunks);
     bytes_total_ += file.bytes;
-  }
-}
-
-void Copier::MakeTargets() const {
-  for (const FileStamp& file : files_) {
-    const fs::path path = target_ / file.name;
-    MakeDirectories(path.parent_path());
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!fd) ThrowErrno(path, "create", errno);
-    if (::ftruncate(fd.get(), static_cast<off_t>(file.bytes)) != 0) {
-      ThrowErrno(path, "set the length", errno);
-    }
   }
 }
 
@@ -153,14 +138,6 @@ void Copier::CopyChunk(uint64_t number, Open* open, AlignedBuffer* buffer) {
   }
   if (stop_) return;
   hashed_[file].chunks[chunk] = hasher.Hex();
-  Landed(file, begin, end);
-}
-
-void Copier::Landed(size_t file, uint64_t begin, uint64_t end) {
-  if (!hooks_.landed || target_.empty()) return;
-  const std::lock_guard lock(mutex_);
-  landed_.push_back({target_, files_[file].name, begin, end});
-  changed_.notify_one();
 }
 
 void Copier::Work() {
@@ -182,24 +159,17 @@ void Copier::Work() {
   changed_.notify_one();
 }
 
-void Copier::Tell(std::vector<LandedRange> ranges, bool progress) const {
-  for (const LandedRange& range : ranges) hooks_.landed(range);
-  if (progress && hooks_.progress) hooks_.progress(bytes_done_, bytes_total_);
+void Copier::TellProgress() const {
+  if (hooks_.progress) hooks_.progress(bytes_done_, bytes_total_);
 }
 
 // Until all threads have ended.
 void Copier::Watch() {
-  auto next_tick = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  while (running_ > 0) {
-    changed_.wait_for(lock, kTick, [&] { return running_ == 0 || !landed_.empty(); });
-    std::vector<LandedRange> ranges;
-    ranges.swap(landed_);
+  while (!changed_.wait_for(lock, kTick, [&] { return running_ == 0; })) {
     lock.unlock();
-    ThrowIfCancelled(hooks_);
-    const auto now = std::chrono::steady_clock::now();
-    Tell(std::move(ranges), now >= next_tick);
-    if (now >= next_tick) next_tick = now + kTick;
+    ThrowIfCancelled(hooks_.cancel);
+    TellProgress();
     lock.lock();
   }
 }
@@ -211,7 +181,6 @@ void Copier::StopAndJoin() {
 }
 
 CopyResult Copier::Run() {
-  if (!target_.empty()) MakeTargets();
   const auto useful = static_cast<int>(std::clamp<uint64_t>(first_chunk_.back(), 1, 1024));
   const int count = std::min(threads_wanted_, useful);
   running_ = count;
@@ -219,8 +188,8 @@ CopyResult Copier::Run() {
   Watch();
   StopAndJoin();
   if (failure_) std::rethrow_exception(failure_);
-  Tell(std::move(landed_), true);
-  ThrowIfCancelled(hooks_);
+  TellProgress();
+  ThrowIfCancelled(hooks_.cancel);
   for (const FileStamp& file : files_) {
     if (StampFile(source_, file.name) != file) ThrowChanged(source_ / file.name);
   }
@@ -233,8 +202,8 @@ int DefaultCopyThreads() {
   return std::clamp(2 * static_cast<int>(std::thread::hardware_concurrency()), 8, 16);
 }
 
-void ThrowIfCancelled(const CopyHooks& hooks) {
-  if (hooks.cancel != nullptr && *hooks.cancel) {
+void ThrowIfCancelled(const std::atomic<bool>* cancel) {
+  if (cancel != nullptr && *cancel) {
     throw Error(ErrorKind::kInfrastructure, "staging was cancelled");
   }
 }

@@ -11,21 +11,11 @@
 
 namespace evald {
 
-/// Bytes [begin, end) of `directory / file` are in place. Until the checkpoint is published the
-/// folder has another name; files opened in it stay valid.
-struct LandedRange {
-  std::filesystem::path directory;
-  std::string file;  ///< relative to `directory`
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
 /// What a caller hears while bytes are copied. All calls come from the thread that called; an
 /// exception from one stops the copy.
 struct CopyHooks {
   /// About ten times a second, and once at the end.
   std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;
-  std::function<void(const LandedRange& range)> landed;
   /// Set by any thread to stop.
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -47,8 +37,7 @@ struct CopyResult {
 };
 
 /// Reads every file of `files` below `source` in parallel, hashes it, and writes it to the same
-/// name below `target`, where the file is made (folders of its name too) and must not exist. An
-/// empty `target` only reads and hashes.
+/// name below `target`, where MakeTree has made it. An empty `target` only reads and hashes.
 ///
 /// Throws Error(kInput) naming the file when one is not, or does not stay, as its stamp says;
 /// Error(kInfrastructure) for I/O errors, a full target or when cancelled. The target may then be
@@ -57,7 +46,7 @@ CopyResult CopyTree(const std::filesystem::path& source, const std::vector<FileS
                     const std::filesystem::path& target, const CopyOptions& options,
                     const CopyHooks& hooks);
 
-/// Throws the Error of a cancelled staging when the flag is set.
-void ThrowIfCancelled(const CopyHooks& hooks);
+/// Throws the Error of a cancelled staging when the flag (nullptr: there is none) is set.
+void ThrowIfCancelled(const std::atomic<bool>* cancel);
 
 }  // namespace evald

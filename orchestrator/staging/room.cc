@@ -167,6 +167,14 @@ std::optional<RoomLimit> Shortage(const fs::path& root, uint64_t bytes) {
   return std::nullopt;
 }
 
+void ThrowNoRoom(const fs::path& root, uint64_t bytes) {
+  if (const auto shortage = Shortage(root, bytes)) ThrowShortage(*shortage, bytes, root);
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("{}: staging needs {} ({} bytes), and the file system took less",
+                          root.string(), HumanBytes(bytes), bytes),
+              "see whether a quota holds there, or set staging.root to another folder");
+}
+
 void ThrowShortage(const RoomLimit& limit, uint64_t bytes, const fs::path& root) {
   throw Error(ErrorKind::kInfrastructure,
               fmt::format("{}: staging needs {} ({} bytes), but {} has {} free ({} bytes) of {}",

@@ -29,6 +29,9 @@ std::optional<RoomLimit> Shortage(const std::filesystem::path& root, uint64_t by
 [[noreturn]] void ThrowShortage(const RoomLimit& limit, uint64_t bytes,
                                 const std::filesystem::path& root);
 
+/// As ThrowShortage, for a `root` that was found full by a write.
+[[noreturn]] void ThrowNoRoom(const std::filesystem::path& root, uint64_t bytes);
+
 bool IsTmpfs(const std::filesystem::path& path);
 
 /// The memory limits of a process by `proc` (a folder such as /proc/self, of which `cgroup` and

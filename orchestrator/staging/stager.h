@@ -95,6 +95,7 @@ class Stager {
   struct Attempt;
   std::optional<StagedCheckpoint> Reuse(const Attempt& attempt) const;
   StagedCheckpoint CopyAndPublish(const Attempt& attempt) const;
+  CopyResult CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout) const;
   CopyResult Copy(const Attempt& attempt, const CheckpointLayout& layout) const;
   void MakeRoom(uint64_t bytes) const;
   void ShowOther(const Attempt& attempt) const;

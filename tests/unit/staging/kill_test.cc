@@ -81,7 +81,7 @@ TEST_F(KillTest, AWaitingProcessTakesOver) {
   const pid_t child = ::fork();
   if (child == 0) {
     CopyHooks hooks;
-    hooks.landed = [&](const LandedRange&) {
+    hooks.progress = [&](uint64_t, uint64_t) {
       testing::Put(temp_.path() / "ready", "");
       ::pause();
     };

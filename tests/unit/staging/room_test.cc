@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "orchestrator/staging/reserve.h"
 #include "staging_fixture.h"
 
 namespace evald {
@@ -115,9 +116,10 @@ class SmallTmpfsTest : public testing::StagingTest {
   }
 };
 
-#define SKIP_WITHOUT_MOUNT(status)                                                              \
-  if ((status) == 77) GTEST_SKIP() << "neither root nor user namespaces: cannot mount a small " \
-                                      "tmpfs"
+#define SKIP_WITHOUT_MOUNT(status)                                          \
+  if ((status) == 77)                                                       \
+  GTEST_SKIP() << "neither root nor user namespaces: cannot mount a small " \
+                  "tmpfs"
 
 TEST_F(SmallTmpfsTest, TooSmallIsRefusedBeforeTheFirstByte) {
   const int status = WithSmallTmpfs(root_, "4m", [&]() -> std::string {
@@ -139,6 +141,60 @@ TEST_F(SmallTmpfsTest, TooSmallIsRefusedBeforeTheFirstByte) {
   EXPECT_EQ(status, 0);
 }
 
+// Each fits, both do not: the second is refused as if it had come later, whatever the first has
+// written by then.
+TEST_F(SmallTmpfsTest, TwoAtOnceNeverCountOnTheSameRoom) {
+  const fs::path other = temp_.path() / "other";
+  testing::PutWhole(other, Bytes(4'900'000, 2));
+  const int status = WithSmallTmpfs(root_, "8m", [&]() -> std::string {
+    std::string error;
+    CopyHooks hooks;
+    bool asked = false;
+    hooks.progress = [&](uint64_t, uint64_t) {
+      if (asked) return;
+      asked = true;
+      error = testing::ErrorOf([&] { Stager(Options()).Stage(other); });
+    };
+    const StagedCheckpoint first = Stager(Options()).Stage(source_, hooks);
+    if (error.find("staging needs 4.7 MiB (") == std::string::npos) return "unexpected: " + error;
+    return ListStaged(root_).size() == 1 ? "" : "the first should be there";
+  });
+  SKIP_WITHOUT_MOUNT(status);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SmallTmpfsTest, TheRoomIsTakenWhetherItIsWrittenOrNot) {
+  const int status = WithSmallTmpfs(root_, "8m", [&]() -> std::string {
+    const std::vector<FileStamp> files = {{.name = "a/b", .bytes = 5 << 20},
+                                          {.name = "c", .bytes = 0}};
+    const auto reserve = [&](const fs::path& target) {
+      MakeTree(files, target);
+      Reservation(RoomTurn(root_, nullptr), files, target, 5 << 20).Finish();
+    };
+    reserve(root_ / "first");
+    if (UsedBytes(root_) < (5 << 20)) return "not taken";
+    if (BytesWritten(root_ / "first/a/b") != 0) return "nothing is written yet";
+    std::ofstream(root_ / "first/a/b", std::ios::in | std::ios::out) << Bytes(4 << 20, 1);
+    if (BytesWritten(root_ / "first/a/b") != (4 << 20)) return "4 MiB are written";
+    const std::string error = testing::ErrorOf([&] { reserve(root_ / "second"); });
+    for (const char* part : {"staging needs 5.0 MiB (5242880 bytes)", "has 3.0 MiB free"}) {
+      if (error.find(part) == std::string::npos)
+        return "no '" + std::string(part) + "' in: " + error;
+    }
+    return fs::exists(root_ / "second") ? "left something behind" : "";
+  });
+  SKIP_WITHOUT_MOUNT(status);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(RoomTurn, OneAtATimeAndCancelled) {
+  const testing::TempFolder folder;
+  std::atomic<bool> cancel{true};
+  const RoomTurn first(folder.path(), &cancel);
+  EXPECT_THAT(testing::ErrorOf([&] { RoomTurn(folder.path(), &cancel); }), HasSubstr("cancelled"));
+}
+
+// Its files have their room; what is added at the end (record and lease) has none.
 TEST_F(SmallTmpfsTest, FillingUpMeanwhileLeavesNothingBehind) {
   const int status = WithSmallTmpfs(root_, "8m", [&]() -> std::string {
     CopyHooks hooks;

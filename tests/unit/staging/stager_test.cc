@@ -195,8 +195,7 @@ TEST_F(StagerTest, ASourceThatChangesMeanwhileIsNotPublished) {
   options.copy.block_bytes = 65536;
   for (const bool grow : {false, true}) {
     CopyHooks hooks;
-    hooks.landed = [&](const LandedRange& range) {
-      EXPECT_TRUE(fs::exists(range.directory / range.file));
+    hooks.progress = [&](uint64_t, uint64_t) {
       if (grow) Put(source_ / "added.json", "{}");
       if (!grow) Put(source_ / "config.json", R"({"model_type":"other"})");
     };
@@ -209,7 +208,7 @@ TEST_F(StagerTest, ASourceThatChangesMeanwhileIsNotPublished) {
 TEST_F(StagerTest, CancellingCleansUp) {
   std::atomic<bool> cancel{false};
   CopyHooks hooks;
-  hooks.landed = [&](const LandedRange&) { cancel = true; };
+  hooks.progress = [&](uint64_t, uint64_t) { cancel = true; };
   hooks.cancel = &cancel;
   EXPECT_THAT(ErrorOf([&] { Stager(Options()).Stage(source_, hooks); }),
               HasSubstr("was cancelled"));
@@ -225,7 +224,7 @@ TEST_F(StagerTest, TwoProcessesStageOnce) {
     char byte = 0;
     bool told = false;
     CopyHooks hooks;
-    hooks.landed = [&](const LandedRange&) {
+    hooks.progress = [&](uint64_t, uint64_t) {
       if (told) return;
       told = ::write(from_child[1], "x", 1) == 1 && ::read(to_child[0], &byte, 1) == 1;
     };
