@@ -8,7 +8,13 @@ find_package(CLI11 REQUIRED)
 find_package(CURL REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(SQLite3 REQUIRED)
+if(NOT TARGET SQLite3::SQLite3)  # what CMake before 4 calls otherwise
+  add_library(SQLite3::SQLite3 ALIAS SQLite::SQLite3)
+endif()
 find_package(ZLIB REQUIRED)
+if(POLICY CMP0167)  # Boost's own package file rather than CMake's old search
+  cmake_policy(SET CMP0167 NEW)
+endif()
 find_package(Boost 1.81 REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)

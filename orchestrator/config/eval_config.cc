@@ -172,10 +172,11 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
 fs::path DefaultCacheDir() { return FromHome("XDG_CACHE_HOME", ".cache"); }
 fs::path DefaultStateDir() { return FromHome("XDG_STATE_HOME", ".local/state"); }
 
-EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) {
+namespace {
+
+EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& overrides) {
   EvalConfig config;
   config.file = fs::absolute(file).lexically_normal();
-  YamlSection top = YamlSection::Load(file, overrides.set);
   ReadTasks(top, &config);
   ReadEngine(top, &config);
   ReadInputs(top, overrides, &config);
@@ -188,6 +189,16 @@ EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) 
   if (auto section = top.Section("gates")) config.gates = ReadGates(*section, config.file.parent_path());
   top.Finish();
   return config;
+}
+
+}  // namespace
+
+EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) {
+  return ReadFrom(YamlSection::Load(file, overrides.set), file, overrides);
+}
+
+EvalConfig ParseEvalConfig(const std::string& text, const fs::path& file, const EvalOverrides& overrides) {
+  return ReadFrom(YamlSection::Parse(text, file.string(), overrides.set), file, overrides);
 }
 
 Json ToJson(const EvalConfig& config, bool deciding_only) {

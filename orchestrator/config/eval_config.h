@@ -70,6 +70,11 @@ struct EvalOverrides {
 /// valid one), a wrong type, an impossible value or a file that is missing.
 EvalConfig ReadEvalConfig(const std::filesystem::path& file, const EvalOverrides& overrides);
 
+/// The same of a text. Relative paths in it start from the folder of `file`, which need not exist
+/// and names the text in errors.
+EvalConfig ParseEvalConfig(const std::string& text, const std::filesystem::path& file,
+                           const EvalOverrides& overrides);
+
 /// The resolved configuration for run.json. With `deciding_only`, the part that decides scores
 /// (not the number of workers, nor where files go).
 Json ToJson(const EvalConfig& config, bool deciding_only = false);

@@ -135,17 +135,22 @@ YamlSection YamlSection::Load(const std::filesystem::path& file,
   } catch (const Error& e) {
     throw Error(ErrorKind::kUsage, e.message(), e.remedy());
   }
+  return Parse(text, file.string(), overrides);
+}
+
+YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
+                               const std::vector<std::string>& overrides) {
   YAML::Node root;
   try {
     root = YAML::Load(text);
   } catch (const YAML::Exception& e) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}:{}: not YAML: {}", file.string(), e.mark.line + 1, e.msg));
+                fmt::format("{}:{}: not YAML: {}", file, e.mark.line + 1, e.msg));
   }
   if (root.IsMap()) {
     for (const std::string& assignment : overrides) ApplyOverride(root, assignment);
   }
-  return YamlSection(file.string(), root, "");
+  return YamlSection(file, root, "");
 }
 
 std::string YamlSection::Where(const YAML::Node& node) const {

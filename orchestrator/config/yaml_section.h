@@ -24,6 +24,10 @@ class YamlSection {
   static YamlSection Load(const std::filesystem::path& file,
                           const std::vector<std::string>& overrides);
 
+  /// The same of a text; `file` names it in errors.
+  static YamlSection Parse(const std::string& text, const std::string& file,
+                           const std::vector<std::string>& overrides);
+
   std::optional<std::string> String(const std::string& key);
   std::optional<int64_t> Integer(const std::string& key, int64_t low, int64_t high);
   std::optional<double> Number(const std::string& key, double low, double high);

@@ -287,7 +287,12 @@ WorkerProfile Evaluation::profile() const {
 }
 
 protocol::Load Evaluation::load() const {
-  return {staged_ ? staged_->directory().string() : "", fingerprint_};
+  if (staged_) return {staged_->directory().string(), fingerprint_};
+  // A server that runs already has the weights; its worker may need the tokenizer beside them.
+  if (config_.engine.name == "openai" && !config_.checkpoint.empty()) {
+    return {config_.checkpoint.string(), "unstaged:" + config_.checkpoint.string()};
+  }
+  return {"", ""};
 }
 
 bool Evaluation::wants_workers() const {

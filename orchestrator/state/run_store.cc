@@ -83,15 +83,6 @@ CREATE TABLE events (
   data TEXT NOT NULL
 );
 CREATE INDEX events_by_run ON events (run, sequence);
--- Checkpoints that a watch has seen whole, so that each is submitted once.
-CREATE TABLE seen_checkpoints (
-  watch TEXT NOT NULL,
-  checkpoint TEXT NOT NULL,
-  identity TEXT NOT NULL,            -- of its files: sizes, times
-  run TEXT NOT NULL,                 -- '' for one that was passed over
-  seen REAL NOT NULL,
-  PRIMARY KEY (watch, checkpoint, identity)
-) WITHOUT ROWID;
 )sql";
 
 constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2};
@@ -103,6 +94,9 @@ RunStore::RunStore(const std::filesystem::path& state_dir) : database_(state_dir
 }
 
 void RunStore::Migrate() {
+  // A table that others refer to is replaced as https://www.sqlite.org/lang_altertable.html (section
+  // 7) says, which takes enforcement off; that cannot be done within a transaction.
+  database_.Execute("PRAGMA foreign_keys=OFF");
   database_.Transaction([&] {
     Statement version = database_.Prepare("PRAGMA user_version");
     version.Step();
@@ -118,6 +112,7 @@ void RunStore::Migrate() {
     for (int64_t v = found; v < kSchemaVersion; ++v) database_.Execute(kVersions[v]);
     database_.Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
   });
+  database_.Execute("PRAGMA foreign_keys=ON");
 }
 
 int64_t RunStore::OpenRun(const std::string& run, const std::filesystem::path& output) {

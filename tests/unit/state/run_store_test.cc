@@ -37,6 +37,40 @@ class RunStoreTest : public testing::Test {
   fs::path folder_;
 };
 
+// The tables of schema version 1, as the first release made them, with one run.
+constexpr const char* kVersion1 = R"sql(
+CREATE TABLE runs (run TEXT PRIMARY KEY, output TEXT NOT NULL, created REAL NOT NULL, state TEXT NOT NULL)
+  WITHOUT ROWID;
+CREATE TABLE leases (run TEXT NOT NULL REFERENCES runs(run), trial INTEGER NOT NULL, attempt INTEGER NOT NULL,
+  worker TEXT NOT NULL, granted REAL NOT NULL, PRIMARY KEY (run, trial, attempt)) WITHOUT ROWID;
+CREATE TABLE files (file INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs(run), kind INTEGER NOT NULL,
+  task TEXT NOT NULL, trial INTEGER NOT NULL, attempt INTEGER NOT NULL, first INTEGER NOT NULL, end INTEGER NOT NULL,
+  path TEXT NOT NULL, hash TEXT NOT NULL, bytes INTEGER NOT NULL, requests INTEGER NOT NULL,
+  truncated INTEGER NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, committed REAL NOT NULL);
+CREATE INDEX files_by_run ON files (run);
+CREATE TABLE documents (run TEXT NOT NULL, kind INTEGER NOT NULL, task TEXT NOT NULL, document INTEGER NOT NULL,
+  file INTEGER NOT NULL REFERENCES files(file), PRIMARY KEY (run, kind, task, document)) WITHOUT ROWID;
+INSERT INTO runs VALUES ('old', '/out', 1.0, 'running');
+INSERT INTO leases VALUES ('old', 0, 2, 'w0', 1.0);
+INSERT INTO files VALUES (1, 'old', 0, 't', 0, 2, 0, 2, 'f', 'h', 10, 2, 0, 4, 4, 1.0);
+INSERT INTO documents VALUES ('old', 0, 't', 0, 1), ('old', 0, 't', 1, 1);
+PRAGMA user_version = 1;
+)sql";
+
+TEST_F(RunStoreTest, AnOlderSchemaIsMigrated) {
+  Database(folder_ / "state.db").Execute(kVersion1);
+  RunStore store(folder_);
+  const RunRecord record = store.Load("old");
+  ASSERT_EQ(record.generations.size(), 1u);
+  EXPECT_EQ(record.generated.at("t").size(), 2u);
+  EXPECT_EQ(record.attempts.at(0), 2);
+  const int64_t number = store.OpenRun("old", "/out");
+  EXPECT_GT(number, 0);
+  EXPECT_GT(store.OpenRun("new", "/out"), number);
+  store.RecordLease("new", 0, 1, "w0");  // references still lead to the table of runs
+  EXPECT_THROW(store.RecordLease("nobody", 0, 1, "w0"), Error);
+}
+
 TEST_F(RunStoreTest, TheFirstRowOfADocumentWins) {
   RunStore store(folder_);
   store.OpenRun("r", "/out");

@@ -1,0 +1,265 @@
+#include "orchestrator/service/service.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::milliseconds kTick{200};
+// What the workers still say of a run that has ended, for its timeline.
+constexpr std::chrono::milliseconds kLastWords{200};
+
+UniqueFd LockState(const fs::path& state_dir) {
+  MakeDirectories(state_dir);
+  const fs::path file = state_dir / "service.lock";
+  UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock) ThrowErrno(file, "open", errno);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: another evald serves from this folder", state_dir.string()),
+                "stop it, or choose another state_dir");
+  }
+  return lock;
+}
+
+FleetOptions FleetOptionsOf(const ServiceOptions& options) {
+  FleetOptions fleet;
+  fleet.binaries = options.binaries;
+  fleet.log_dir = options.state_dir / "logs";
+  fleet.log_level = options.log_level;
+  fleet.devices.clear();
+  for (int i = 0; i < options.devices; ++i) fleet.devices.push_back(fmt::format("cpu:{}", i));
+  fleet.metric_processes = options.metric_processes;
+  fleet.sandbox = options.sandbox;
+  MakeDirectories(fleet.log_dir);
+  return fleet;
+}
+
+uint64_t BytesIn(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Service::Service(ServiceOptions options)
+    : options_(std::move(options)), lock_(LockState(options_.state_dir)) {
+  MakeDirectories(options_.output_dir);
+  store_ = std::make_unique<RunStore>(options_.state_dir);
+  reader_ = std::make_unique<Database>(options_.state_dir / "state.db");
+  next_event_ = service_store::LastEvent(*reader_) + 1;
+  const std::vector<RunRow> unfinished = service_store::Unfinished(*reader_);
+  database_ = std::make_unique<DatabaseThread>(store_.get(), &loop_,
+                                               [this](std::exception_ptr error) { DatabaseFailed(error); });
+  finisher_ = std::make_unique<TaskFinisher>(&loop_);
+  fleet_ = std::make_unique<Fleet>(&loop_, FleetOptionsOf(options_));
+  fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
+  for (const RunRow& row : unfinished) TakeUp(row);
+  Publish();
+}
+
+Service::~Service() {
+  database_.reset();  // before what its callbacks touch
+  fleet_.reset();
+}
+
+void Service::Run() {
+  loop_.OnSignals([this](int signal) { OnSignal(signal); });
+  loop_.Post([this] { StartRuns(); });
+  Tick();
+  loop_.Run();
+  for (auto& [number, run] : queue_.runs()) {
+    if (run.evaluation && !run.outcome) run.evaluation->Finish();  // stopped at once: it stays to be resumed
+  }
+  finisher_.reset();
+  database_.reset();
+}
+
+void Service::DatabaseFailed(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    spdlog::critical("the database cannot be written: {}; the service stops", e.what());
+  }
+  stopping_ = true;
+  fleet_->StopAll([this] { loop_.Stop(); });
+}
+
+void Service::Tick() {
+  fleet_->Tick();
+  const int64_t now = MonotonicMicros();
+  for (auto& [number, run] : queue_.runs()) {
+    if (!run.evaluation || run.outcome) continue;
+    if (run.state == "preparing" && run.evaluation->planned()) SetState(&run, "running");
+    int64_t& sent = progress_sent_us_[number];
+    if (now - sent < 1'000'000) continue;
+    sent = now;
+    Emit(run.id, "run.progress", Resource(run)["progress"]);
+  }
+  StartRuns();
+  Publish();
+  loop_.After(kTick, [this] { Tick(); });
+}
+
+// ---- starting
+
+bool Service::RoomFor(const QueuedRun& run) const {
+  bool others = false;
+  for (const auto& [number, other] : queue_.runs()) others = others || other.evaluation != nullptr;
+  struct statvfs about {};
+  if (!others || !NeedsStaging(run.config) || ::statvfs("/dev/shm", &about) != 0) return true;
+  return BytesIn(run.config.checkpoint) < static_cast<uint64_t>(about.f_bavail) * about.f_frsize;
+}
+
+void Service::StartRuns() {
+  while (!draining_ && !stopping_) {
+    QueuedRun* next = queue_.Next(options_.active_max);
+    if (next == nullptr || !RoomFor(*next)) return;
+    Start(next);
+  }
+}
+
+void Service::Start(QueuedRun* run) {
+  const int64_t number = run->number;
+  run->started = WallSeconds();
+  Evaluation::Hooks hooks;
+  hooks.work = [this] { fleet_->Serve(); };
+  hooks.over = [this, number] { OnOver(number); };
+  hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
+  run->evaluation = std::make_shared<Evaluation>(
+      run->config, std::move(*run->directory), number, options_.devices,
+      Evaluation::Support{&loop_, database_.get(), finisher_.get()}, std::move(hooks));
+  run->directory.reset();
+  SetState(run, "preparing");
+  fleet_->Add(run->evaluation, run->priority, run->user);
+  run->evaluation->Start();
+}
+
+void Service::OnOver(int64_t number) {
+  loop_.After(kLastWords, [this, number] { Conclude(number); });
+}
+
+void Service::Conclude(int64_t number) {
+  QueuedRun* run = queue_.Find(number);
+  if (run == nullptr || run->outcome || stopping_) return;
+  run->outcome = run->evaluation->Finish();
+  run->ended = WallSeconds();
+  const ExitStatus status = run->outcome->status;
+  const std::string state = run->evaluation->cancelled()         ? "cancelled"
+                            : status == ExitStatus::kDone        ? "done"
+                            : draining_                          ? "queued"
+                            : status == ExitStatus::kUsage       ? "failed"
+                                                                 : "incomplete";
+  if (state != "queued") CountFinished(*run);
+  SetState(run, state);
+  fleet_->Remove(number);
+  queue_.Remove(number);
+  progress_sent_us_.erase(number);
+  StartRuns();
+  Publish();
+  CheckDrained();
+}
+
+// ---- ending
+
+void Service::OnSignal(int) {
+  if (++signals_ > 1) {
+    stopping_ = true;
+    fleet_->StopAll([this] { loop_.Stop(); });
+    return;
+  }
+  spdlog::info("draining: trials under way are finished, runs stay queued");
+  draining_ = true;
+  for (auto& [number, run] : queue_.runs()) {
+    if (run.evaluation) run.evaluation->Drain();
+  }
+  CheckDrained();
+}
+
+void Service::CheckDrained() {
+  if (!draining_ || stopping_) return;
+  for (const auto& [number, run] : queue_.runs()) {
+    if (run.evaluation) return;
+  }
+  stopping_ = true;
+  fleet_->StopAll([this] { loop_.Stop(); });
+}
+
+// ---- what people ask
+
+void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
+  loop_.Post([this, id, action, done = std::move(done)] {
+    QueuedRun* run = queue_.Find(id);
+    if (run == nullptr || run->outcome) {
+      const auto past = this->Run(id);
+      done(Error(ErrorKind::kUsage, past ? fmt::format("run {} is over ({})", id, (*past)["state"].get<std::string>())
+                                         : fmt::format("there is no run {}", id)));
+      return;
+    }
+    if (action == RunAction::kCancel) {
+      run->paused = false;
+      if (run->evaluation) {
+        SetState(run, "cancelling");
+        run->evaluation->Cancel("cancelled");
+      } else {
+        run->ended = WallSeconds();
+        run->directory->Update({{"state", "cancelled"}, {"ended", run->ended}});
+        SetState(run, "cancelled");
+      }
+    } else {
+      run->paused = action == RunAction::kPause;
+      if (run->evaluation) run->evaluation->Pause(run->paused);
+      SetState(run, run->paused        ? "paused"
+                    : !run->evaluation ? "queued"
+                    : run->evaluation->planned() ? "running"
+                                                 : "preparing");
+    }
+    const Json resource = Resource(*run);
+    if (run->state == "cancelled") queue_.Remove(run->number);
+    StartRuns();
+    Publish();
+    done(resource);
+  });
+}
+
+void Service::SetPriority(const std::string& id, int priority, Done<Json> done) {
+  loop_.Post([this, id, priority, done = std::move(done)] {
+    QueuedRun* run = queue_.Find(id);
+    if (run == nullptr) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {} that is not over", id)));
+    if (priority < -100 || priority > 100) {
+      return done(Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", priority)));
+    }
+    run->priority = priority;
+    fleet_->SetPriority(run->number, priority);
+    Save(*run);
+    Emit(run->id, "run.state", {{"state", run->state}, {"priority", priority}});
+    StartRuns();
+    Publish();
+    done(Resource(*run));
+  });
+}
+
+void Service::Announce(const fs::path& checkpoint, Done<Json> done) {
+  loop_.Post([this, checkpoint, done = std::move(done)] {
+    const auto answer = [checkpoint, done](std::variant<std::vector<std::string>, Error> runs) {
+      if (const auto* error = std::get_if<Error>(&runs)) return done(*error);
+      const auto& ids = std::get<std::vector<std::string>>(runs);
+      done(Json{{"checkpoint", checkpoint.string()}, {"runs", ids}, {"known", ids.empty()}});
+    };
+    if (on_announce) return on_announce(checkpoint, answer);
+    answer(Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
+                 "add a watch to the service's configuration, or submit a run"));
+  });
+}
+
+}  // namespace evald

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "orchestrator/fleet/loop.h"
+#include "orchestrator/run/evaluation.h"
+#include "orchestrator/service/fleet.h"
+#include "orchestrator/service/run_queue.h"
+#include "orchestrator/service/run_service.h"
+#include "orchestrator/state/database_thread.h"
+#include "orchestrator/state/service_store.h"
+
+namespace evald {
+
+struct ServiceOptions {
+  std::filesystem::path binaries;    ///< folder of evald-worker and evald-metric
+  std::filesystem::path state_dir;   ///< the database, logs
+  std::filesystem::path output_dir;  ///< runs' folders
+  std::filesystem::path cache_dir;   ///< prepared tasks
+  std::string log_level = "warn";
+  int devices = 1;
+  int threads = 1;  ///< of each worker
+  int metric_processes = 1;
+  SandboxOptions sandbox;
+  std::filesystem::path staging_root;
+  uint64_t staging_keep = 0;
+  int active_max = 2;  ///< runs at work at once, so that the next is staged while one computes
+  /// Where checkpoints, data and task files of submitted runs may lie; empty: anywhere.
+  std::vector<std::filesystem::path> roots;
+  bool allow_commands = false;  ///< submitted runs may start engines by commands of their own
+};
+
+/// The daemon's heart: takes runs, keeps them in the database, works on them by priority with one
+/// fleet of warm workers, and tells followers. What was submitted survives a kill of this process:
+/// the next one goes on with it. RunService's methods may be called from any thread; Run, Stop and
+/// the callbacks belong to the loop's.
+class Service : public RunService {
+ public:
+  /// Opens the database and takes up what an earlier life left. Throws Error(kUsage) when another
+  /// service holds the state folder, Error(kInfrastructure).
+  explicit Service(ServiceOptions options);
+  ~Service() override;
+
+  /// Works until stopped. SIGTERM and SIGINT drain (trials under way are finished, runs stay queued
+  /// for the next life); a second one stops at once.
+  void Run();
+  Loop* loop() { return &loop_; }
+
+  void Submit(Submission submission, Done<Submitted> done) override;
+  void Act(const std::string& run, RunAction action, Done<Json> done) override;
+  void SetPriority(const std::string& run, int priority, Done<Json> done) override;
+  void Announce(const std::filesystem::path& checkpoint, Done<Json> done) override;
+  std::shared_ptr<const ServiceView> View() const override;
+  RunPage Runs(const RunFilter& filter) const override;
+  std::optional<Json> Run(const std::string& run) const override;
+  std::optional<std::filesystem::path> Directory(const std::string& run) const override;
+  std::vector<Event> EventsAfter(const std::string& run, int64_t sequence, int limit) const override;
+  std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
+
+  /// What Announce asks: each gives the ids of the runs that it submitted for a checkpoint.
+  std::function<void(const std::filesystem::path& checkpoint, Done<std::vector<std::string>> done)> on_announce;
+
+ private:
+  // submitting (service_submit.cc)
+  EvalConfig Configure(const Submission& submission) const;
+  void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
+  void TakeUp(const RunRow& row);
+
+  // working
+  void StartRuns();
+  void Start(QueuedRun* run);
+  bool RoomFor(const QueuedRun& run) const;
+  void OnOver(int64_t number);
+  void Conclude(int64_t number);
+  void Tick();
+  void OnSignal(int signal);
+  void CheckDrained();
+  void DatabaseFailed(std::exception_ptr error);
+
+  // showing (service_view.cc)
+  Json Resource(const QueuedRun& run) const;
+  void SetState(QueuedRun* run, const std::string& state);
+  void Save(const QueuedRun& run);
+  void Emit(const std::string& run, const std::string& type, const Json& data);
+  void Publish();
+  void CountFinished(const QueuedRun& run);
+  std::map<std::string, double> Counters() const;
+
+  ServiceOptions options_;
+  UniqueFd lock_;
+  Loop loop_;
+  std::unique_ptr<RunStore> store_;
+  std::unique_ptr<DatabaseThread> database_;
+  std::unique_ptr<TaskFinisher> finisher_;
+  std::unique_ptr<Fleet> fleet_;
+  RunQueue queue_;
+  int signals_ = 0;
+  bool draining_ = false;
+  bool stopping_ = false;
+  std::map<std::string, double> counters_;  // of runs that are over
+  int64_t next_event_ = 1;
+  std::map<int64_t, int64_t> progress_sent_us_;
+  Json staged_ = Json::array();
+  int64_t staged_listed_us_ = 0;
+
+  mutable std::mutex reader_mutex_;
+  mutable std::unique_ptr<Database> reader_;  // for other threads
+  mutable std::mutex view_mutex_;
+  std::shared_ptr<const ServiceView> view_;
+  mutable std::mutex events_mutex_;
+  std::deque<Event> recent_;  // the newest ones, which may not be in the database yet
+  std::list<std::weak_ptr<std::function<void()>>> listeners_;
+};
+
+/// Seconds since 1970 as RFC 3339 in UTC with milliseconds; null for 0.
+Json Rfc3339(double seconds);
+
+}  // namespace evald

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/jsonl.h"
+#include "checkpoint/layout.h"
+#include "orchestrator/service/service.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kFileName = "eval.yaml";
+
+Json ToJson(const Submission& submission) {
+  return {{"yaml", submission.yaml}, {"base", submission.base.string()}, {"set", submission.set}};
+}
+
+Submission SubmissionOf(const RunRow& row) {
+  const Json json = ParseJson(row.submission, "a submission in the database");
+  Submission submission;
+  submission.yaml = json.at("yaml").get<std::string>();
+  submission.base = json.at("base").get<std::string>();
+  submission.set = json.at("set").get<std::vector<std::string>>();
+  submission.user = row.user;
+  submission.priority = row.priority;
+  submission.idempotency_key = row.idempotency_key;
+  return submission;
+}
+
+bool LiesUnder(const fs::path& path, const std::vector<fs::path>& roots) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  return std::any_of(roots.begin(), roots.end(), [&](const fs::path& root) {
+    const fs::path base = fs::weakly_canonical(root, error);
+    return std::mismatch(base.begin(), base.end(), real.begin(), real.end()).first == base.end();
+  });
+}
+
+}  // namespace
+
+// The submitted eval.yaml with what belongs to the host set by the service.
+EvalConfig Service::Configure(const Submission& submission) const {
+  if (submission.priority < -100 || submission.priority > 100) {
+    throw Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", submission.priority));
+  }
+  const fs::path base = submission.base.empty() ? fs::path("/") : submission.base;
+  if (!base.is_absolute()) {
+    throw Error(ErrorKind::kUsage, fmt::format("base: found '{}', expected an absolute path", base.string()));
+  }
+  EvalOverrides overrides;
+  overrides.set = submission.set;
+  EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
+  if (!options_.allow_commands && config.engine.settings.contains("command")) {
+    throw Error(ErrorKind::kUsage, "key 'engine.command': this service does not start commands of submitted runs",
+                "give it a server's base_url, or set allow_commands in the service's configuration");
+  }
+  if (!options_.roots.empty()) {
+    std::vector<fs::path> paths = config.task_dirs;
+    if (!config.checkpoint.empty()) paths.push_back(config.checkpoint);
+    if (!config.data_dir.empty()) paths.push_back(config.data_dir);
+    for (const fs::path& path : paths) {
+      if (LiesUnder(path, options_.roots)) continue;
+      throw Error(ErrorKind::kUsage, fmt::format("{}: lies outside the folders that this service reads", path.string()),
+                  "the service's configuration lists them under 'roots'");
+    }
+  }
+  if (NeedsStaging(config)) CheckShards(ReadCheckpointLayout(config.checkpoint));
+  config.workers.count = options_.devices;
+  config.workers.threads = options_.threads;
+  config.metrics.processes = options_.metric_processes;
+  config.metrics.sandbox = options_.sandbox;
+  config.staging.root = options_.staging_root;
+  config.staging.keep_bytes = options_.staging_keep;
+  config.output_dir = options_.output_dir;
+  config.state_dir = options_.state_dir;
+  config.cache_dir = options_.cache_dir;
+  return config;
+}
+
+void Service::Submit(Submission submission, Done<Submitted> done) {
+  try {  // on the caller's thread: reading may take a while
+    auto config = std::make_shared<EvalConfig>(Configure(submission));
+    loop_.Post([this, config, submission = std::move(submission), done = std::move(done)]() mutable {
+      if (draining_) return done(Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"));
+      try {
+        Register(std::move(config), std::move(submission), done);
+      } catch (const Error& e) {
+        done(e);
+      }
+    });
+  } catch (const Error& e) {
+    done(e);
+  }
+}
+
+// The row in the database makes the run: the answer waits for it.
+void Service::Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done) {
+  auto run = std::make_shared<QueuedRun>();
+  run->directory = RunDirectory::Create(*config);
+  run->id = run->directory->id();
+  run->path = run->directory->path();
+  run->config = std::move(*config);
+  run->user = submission.user;
+  run->priority = submission.priority;
+  run->created = run->directory->record().value("created", WallSeconds());
+  auto row = std::make_shared<RunRow>();
+  *row = {0,        run->id,        run->path.string(), run->created, "queued", run->config.name,
+          run->user, run->priority, run->config.checkpoint.string(), ToJson(submission).dump(),
+          submission.idempotency_key, Resource(*run).dump()};
+  auto known = std::make_shared<std::optional<RunRow>>();
+  database_->Post(
+      [row, known](RunStore& store) {
+        *known = service_store::FindByKey(store.database(), row->user, row->idempotency_key);
+        if (!*known) row->number = service_store::AddRun(store.database(), *row);
+      },
+      [this, run, row, known, done] {
+        if (*known) {
+          std::error_code ignored;
+          run->directory.reset();
+          fs::remove_all(run->path, ignored);
+          QueuedRun* active = queue_.Find((*known)->run);
+          return done(Submitted{active ? Resource(*active) : Json::parse((*known)->resource), false});
+        }
+        run->number = row->number;
+        QueuedRun* queued = queue_.Add(std::move(*run));
+        counters_["runs_submitted_total"] += 1;
+        Emit(queued->id, "run.state", {{"state", "queued"}, {"name", queued->config.name}});
+        const Json resource = Resource(*queued);
+        StartRuns();
+        Publish();
+        done(Submitted{resource, true});
+      });
+}
+
+// A run of an earlier life, from its row.
+void Service::TakeUp(const RunRow& row) {
+  QueuedRun run;
+  run.number = row.number;
+  run.id = row.run;
+  run.path = row.output;
+  run.user = row.user;
+  run.priority = row.priority;
+  run.created = row.created;
+  run.paused = row.state == "paused";
+  run.state = run.paused ? "paused" : "queued";
+  run.config.name = row.name;
+  run.config.checkpoint = row.checkpoint;
+  try {
+    run.config = Configure(SubmissionOf(row));
+    run.directory = RunDirectory::Resume(run.config, row.output);
+    if (row.state == "cancelling") throw Error(ErrorKind::kUsage, "cancelled");
+    queue_.Add(std::move(run));
+  } catch (const Error& e) {
+    spdlog::error("run {} cannot be taken up again: {}", row.run, e.what());
+    run.outcome.emplace();
+    run.outcome->status = ExitStatus::kUsage;
+    run.outcome->problems.push_back(e.what());
+    run.ended = WallSeconds();
+    SetState(&run, row.state == "cancelling" ? "cancelled" : "failed");
+  }
+}
+
+}  // namespace evald

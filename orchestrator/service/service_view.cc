@@ -1,0 +1,255 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/jsonl.h"
+#include "orchestrator/service/service.h"
+#include "orchestrator/staging/stager.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kRecentMax = 10000;
+constexpr int64_t kStagedEveryMicros = 1'000'000;  // listing them reads the file system
+
+Json OrNull(double value, bool known) { return known ? Json(value) : Json(); }
+
+Json ProgressOf(const ProgressSnapshot& snapshot) {
+  Json phases = Json::array(), tasks = Json::array();
+  int64_t documents = 0, generated = 0, scored = 0;
+  for (const PhaseProgress& phase : snapshot.phases) {
+    phases.push_back({{"name", phase.name}, {"done", phase.done}, {"total", phase.total},
+                      {"unit", phase.bytes ? "bytes" : phase.name == "prepare" ? "tasks" : "documents"},
+                      {"note", phase.note}});
+  }
+  for (const TaskProgress& task : snapshot.tasks) {
+    documents += task.documents;
+    generated += task.generated;
+    scored += task.scored;
+    tasks.push_back({{"task", task.name}, {"documents", task.documents}, {"generated", task.generated},
+                     {"scored", task.scored}, {"headline", task.headline.empty() ? Json() : Json(task.headline)}});
+  }
+  return {{"documents", documents},
+          {"generated", generated},
+          {"scored", scored},
+          {"documents_per_second", OrNull(snapshot.documents_per_s, snapshot.documents_per_s > 0)},
+          {"remaining_seconds", OrNull(snapshot.remaining_s, snapshot.remaining_s >= 0)},
+          {"phases", std::move(phases)},
+          {"tasks", std::move(tasks)}};
+}
+
+Json StagedResources(const fs::path& root) {
+  Json staged = Json::array();
+  for (const StagedInfo& info : ListStaged(root)) {
+    staged.push_back({{"fingerprint", info.fingerprint},
+                      {"host", "local"},
+                      {"directory", (root / info.fingerprint).string()},
+                      {"bytes", info.bytes},
+                      {"leases", info.leases},
+                      {"last_used", Rfc3339(info.last_used)}});
+  }
+  return staged;
+}
+
+}  // namespace
+
+Json Rfc3339(double seconds) {
+  if (seconds <= 0) return nullptr;
+  const auto whole = static_cast<std::time_t>(std::floor(seconds));
+  const int millis = static_cast<int>((seconds - std::floor(seconds)) * 1000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(whole), millis);
+}
+
+Json Service::Resource(const QueuedRun& run) const {
+  const Json scores = run.evaluation ? run.evaluation->Scores() : Json::object();
+  const bool over = run.outcome.has_value();
+  return {{"id", run.id},
+          {"name", run.config.name},
+          {"user", run.user},
+          {"priority", run.priority},
+          {"state", run.state},
+          {"checkpoint", run.config.checkpoint.string()},
+          {"fingerprint", run.evaluation && !run.evaluation->fingerprint().empty()
+                              ? Json(run.evaluation->fingerprint())
+                              : Json()},
+          {"created", Rfc3339(run.created)},
+          {"started", Rfc3339(run.started)},
+          {"ended", Rfc3339(run.ended)},
+          {"directory", run.path.string()},
+          {"progress", ProgressOf(run.evaluation ? run.evaluation->Progress() : ProgressSnapshot{})},
+          {"exit_status", over ? Json(static_cast<int>(run.outcome->status)) : Json()},
+          {"problems", over ? Json(run.outcome->problems) : Json::array()},
+          {"scores", scores},
+          {"verdict", run.verdict}};
+}
+
+void Service::Save(const QueuedRun& run) {
+  database_->Post([id = run.id, state = run.state, priority = run.priority,
+                   resource = Resource(run).dump(-1, ' ', false, Json::error_handler_t::replace)](RunStore& store) {
+    service_store::UpdateRun(store.database(), id, state, priority, resource);
+  });
+}
+
+void Service::SetState(QueuedRun* run, const std::string& state) {
+  run->state = state;
+  Save(*run);
+  Json data = {{"state", state}, {"name", run->config.name}};
+  if (run->outcome) {
+    data["exit_status"] = static_cast<int>(run->outcome->status);
+    data["problems"] = run->outcome->problems;
+    if (run->evaluation) data["scores"] = run->evaluation->Scores();
+  }
+  Emit(run->id, "run.state", data);
+}
+
+// Followers hear of an event when it is on disk, so that its number never stands for another one.
+void Service::Emit(const std::string& run, const std::string& type, const Json& data) {
+  auto event = std::make_shared<Event>();
+  *event = {next_event_++, run, type, ToLine(data)};
+  database_->Post(
+      [event](RunStore& store) {
+        service_store::AddEvent(store.database(), {event->sequence, event->run, event->type, event->data});
+      },
+      [this, event] {
+        std::vector<std::shared_ptr<std::function<void()>>> listeners;
+        {
+          const std::lock_guard lock(events_mutex_);
+          recent_.push_back(std::move(*event));
+          if (recent_.size() > kRecentMax) recent_.pop_front();
+          for (auto it = listeners_.begin(); it != listeners_.end();) {
+            if (auto listener = it->lock()) {
+              listeners.push_back(std::move(listener));
+              ++it;
+            } else {
+              it = listeners_.erase(it);
+            }
+          }
+        }
+        for (const auto& listener : listeners) (*listener)();
+      });
+}
+
+std::vector<Event> Service::EventsAfter(const std::string& run, int64_t sequence, int limit) const {
+  std::vector<Event> events;
+  {
+    const std::lock_guard lock(events_mutex_);
+    if (!recent_.empty() && recent_.front().sequence <= sequence + 1) {
+      const auto first = std::upper_bound(recent_.begin(), recent_.end(), sequence,
+                                          [](int64_t value, const Event& event) { return value < event.sequence; });
+      for (auto it = first; it != recent_.end() && static_cast<int>(events.size()) < limit; ++it) {
+        if (run.empty() || it->run == run) events.push_back(*it);
+      }
+      return events;
+    }
+  }
+  const std::lock_guard lock(reader_mutex_);
+  for (EventRow& row : service_store::EventsAfter(*reader_, run, sequence, limit)) {
+    events.push_back({row.sequence, std::move(row.run), std::move(row.type), std::move(row.data)});
+  }
+  return events;
+}
+
+std::shared_ptr<void> Service::OnEvents(std::function<void()> listener) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(listener));
+  const std::lock_guard lock(events_mutex_);
+  listeners_.push_back(shared);
+  return shared;
+}
+
+void Service::CountFinished(const QueuedRun& run) {
+  counters_[fmt::format("runs_{}_total", run.state == "cancelling" ? "cancelled" : run.state)] += 1;
+  const ProgressSnapshot progress = run.evaluation->Progress();
+  for (const TaskProgress& task : progress.tasks) {
+    counters_["documents_generated_total"] += static_cast<double>(task.generated);
+    counters_["documents_scored_total"] += static_cast<double>(task.scored);
+  }
+  if (run.outcome->results.is_object()) {
+    const Json& work = run.outcome->results["evald"]["work"];
+    for (const char* kind : {"requests", "tokens_in", "tokens_out"}) {
+      counters_[fmt::format("{}_total", kind)] += work.value(kind, 0.0);
+    }
+  }
+}
+
+std::map<std::string, double> Service::Counters() const {
+  std::map<std::string, double> counters = counters_;
+  for (const auto& [number, run] : queue_.runs()) {
+    if (!run.evaluation || run.outcome) continue;
+    for (const TaskProgress& task : run.evaluation->Progress().tasks) {
+      counters["documents_generated_total"] += static_cast<double>(task.generated);
+      counters["documents_scored_total"] += static_cast<double>(task.scored);
+    }
+  }
+  return counters;
+}
+
+void Service::Publish() {
+  auto view = std::make_shared<ServiceView>();
+  {
+    const std::lock_guard lock(events_mutex_);
+    view->sequence = recent_.empty() ? next_event_ - 1 : recent_.back().sequence;
+  }
+  for (const auto& [number, run] : queue_.runs()) view->active_runs[run.id] = Resource(run);
+  view->queue = queue_.Waiting();
+  view->workers = fleet_->Workers();
+  if (const int64_t now = MonotonicMicros(); now - staged_listed_us_ > kStagedEveryMicros) {
+    staged_listed_us_ = now;
+    staged_ = StagedResources(options_.staging_root);
+  }
+  view->staged = staged_;
+  std::error_code error;
+  const fs::space_info space = fs::space("/dev/shm", error);
+  view->hosts = Json::array({{{"id", "local"},
+                              {"state", "connected"},
+                              {"devices", fleet_->Devices()},
+                              {"shared_memory", {{"total", error ? 0 : space.capacity}, {"free", error ? 0 : space.available}}}}});
+  view->counters = Counters();
+  view->ready = !draining_ && !stopping_;
+  const std::lock_guard lock(view_mutex_);
+  view_ = std::move(view);
+}
+
+std::shared_ptr<const ServiceView> Service::View() const {
+  const std::lock_guard lock(view_mutex_);
+  return view_;
+}
+
+RunPage Service::Runs(const RunFilter& filter) const {
+  RunQuery query{filter.state, filter.user, filter.name, filter.checkpoint,
+                 filter.before == 0 ? INT64_MAX : filter.before, filter.limit + 1};
+  std::vector<RunRow> rows;
+  {
+    const std::lock_guard lock(reader_mutex_);
+    rows = service_store::ListRuns(*reader_, query);
+  }
+  const auto view = View();
+  RunPage page;
+  const size_t limit = static_cast<size_t>(filter.limit);
+  for (size_t i = 0; i < std::min(rows.size(), limit); ++i) {
+    const auto active = view->active_runs.find(rows[i].run);
+    page.runs.push_back(active != view->active_runs.end() ? active->second : Json::parse(rows[i].resource));
+  }
+  if (rows.size() > limit) page.next = rows[limit - 1].number;
+  return page;
+}
+
+std::optional<Json> Service::Run(const std::string& run) const {
+  const auto view = View();
+  const auto active = view->active_runs.find(run);
+  if (active != view->active_runs.end()) return active->second;
+  const std::lock_guard lock(reader_mutex_);
+  const auto row = service_store::FindRun(*reader_, run);
+  return row ? std::optional(Json::parse(row->resource)) : std::nullopt;
+}
+
+std::optional<fs::path> Service::Directory(const std::string& run) const {
+  const std::lock_guard lock(reader_mutex_);
+  const auto row = service_store::FindRun(*reader_, run);
+  return row ? std::optional(fs::path(row->output)) : std::nullopt;
+}
+
+}  // namespace evald

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/state/database.h"
+
+namespace evald {
+
+/// A run as the database keeps it for the service.
+struct RunRow {
+  int64_t number = 0;   ///< grows with each run; names it on the wire
+  std::string run;      ///< its id
+  std::string output;   ///< its folder
+  double created = 0;   ///< seconds since 1970
+  std::string state;
+  std::string name;     ///< of the model
+  std::string user;
+  int priority = 0;
+  std::string checkpoint;
+  std::string submission;  ///< JSON; what it is started from again
+  std::string idempotency_key;
+  std::string resource;    ///< JSON; the last Run resource
+};
+
+/// A filter over runs; empty members match all.
+struct RunQuery {
+  std::string state;
+  std::string user;
+  std::string name;
+  std::string checkpoint;
+  int64_t before = INT64_MAX;  ///< numbers below this one
+  int limit = 50;
+};
+
+struct EventRow {
+  int64_t sequence = 0;
+  std::string run;
+  std::string type;
+  std::string data;
+};
+
+/// The queue of runs and the events of a service, in the tables that RunStore makes. Each function
+/// works on the connection it is given; writing ones belong to the database thread.
+namespace service_store {
+
+/// Adds a run and gives its number.
+int64_t AddRun(Database& database, const RunRow& row);
+std::optional<RunRow> FindRun(Database& database, const std::string& run);
+std::optional<RunRow> FindByKey(Database& database, const std::string& user, const std::string& key);
+void UpdateRun(Database& database, const std::string& run, const std::string& state, int priority,
+               const std::string& resource);
+/// Runs that were submitted and are not over, oldest first.
+std::vector<RunRow> Unfinished(Database& database);
+/// Submitted runs, newest first.
+std::vector<RunRow> ListRuns(Database& database, const RunQuery& query);
+
+int64_t LastEvent(Database& database);
+/// Of events "run.progress" only the newest of each run is kept.
+void AddEvent(Database& database, const EventRow& event);
+/// Events after `sequence`, of one run or ("") of all, oldest first.
+std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence, int limit);
+
+}  // namespace service_store
+}  // namespace evald

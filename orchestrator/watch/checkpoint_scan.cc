@@ -1,0 +1,83 @@
+#include "orchestrator/watch/checkpoint_scan.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "base/hash.h"
+#include "checkpoint/layout.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+// Sizes and times of what would be staged; "" when something cannot be looked at just now.
+std::string IdentityOf(const CheckpointLayout& layout) {
+  std::string text;
+  for (const CheckpointFile& file : layout.files) {
+    struct stat about {};
+    if (::stat((layout.root / file.name).c_str(), &about) != 0) return "";
+    text += fmt::format("{} {} {}.{}\n", file.name, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+  }
+  return HashHex(text);
+}
+
+}  // namespace
+
+int64_t StepOf(const std::string& name) {
+  const size_t end = name.find_last_of("0123456789");
+  if (end == std::string::npos) return -1;
+  size_t begin = end;
+  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+  int64_t step = -1;
+  const auto parsed = std::from_chars(name.data() + begin, name.data() + end + 1, step);
+  return parsed.ec == std::errc() ? step : INT64_MAX;
+}
+
+CheckpointScan::CheckpointScan(fs::path folder, std::string marker, double settle_s)
+    : folder_(std::move(folder)), marker_(std::move(marker)), settle_s_(settle_s) {}
+
+std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s) {
+  std::error_code error;
+  fs::directory_iterator entries(folder_, error);
+  if (error) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: cannot be read: {}", folder_.string(), error.message()),
+                "--checkpoints names the folder that a training run writes its checkpoints into");
+  }
+  unsettled_ = false;
+  std::vector<FoundCheckpoint> found;
+  for (; entries != fs::directory_iterator(); entries.increment(error)) {
+    const fs::path path = entries->path();
+    const std::string name = path.filename().string();
+    if (name[0] == '.' || !fs::is_directory(path, error)) continue;
+    if (!marker_.empty() && !fs::exists(path / marker_, error)) continue;
+    try {
+      const CheckpointLayout layout = ReadCheckpointLayout(path);
+      const std::string identity = IdentityOf(layout);
+      Seen& seen = seen_[name];
+      if (seen.identity != identity) seen = {identity, now_s, false};
+      const bool at_rest = !marker_.empty() || now_s - seen.since_s >= settle_s_;
+      if (identity.empty() || !at_rest) {
+        unsettled_ = true;
+        continue;
+      }
+      if (!seen.whole) CheckShards(layout);
+      seen.whole = true;
+      found.push_back({path, name, identity});
+    } catch (const Error& e) {  // not whole yet, or not a checkpoint
+      spdlog::debug("{}: {}", path.string(), e.what());
+      unsettled_ = true;
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const FoundCheckpoint& a, const FoundCheckpoint& b) {
+    return std::tuple(StepOf(a.name), a.name) < std::tuple(StepOf(b.name), b.name);
+  });
+  return found;
+}
+
+}  // namespace evald

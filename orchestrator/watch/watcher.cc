@@ -1,0 +1,135 @@
+#include "orchestrator/watch/watcher.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+double Now() { return static_cast<double>(MonotonicMicros()) / 1e6; }
+
+}  // namespace
+
+Watcher::Watcher(WatchOptions options, Actions actions)
+    : options_(std::move(options)),
+      actions_(std::move(actions)),
+      scan_(options_.checkpoints, options_.marker, options_.settle_s) {
+  if (!fs::is_directory(options_.checkpoints)) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: is not a folder", options_.checkpoints.string()),
+                "name the folder that a training run writes its checkpoints into");
+  }
+  LoadMemory();
+  wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  inotify_fd_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (inotify_fd_ >= 0) {
+    ::inotify_add_watch(inotify_fd_, options_.checkpoints.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  }
+}
+
+Watcher::~Watcher() {
+  ending_ = true;
+  Wake();
+  if (thread_.joinable()) thread_.join();
+  if (wake_fd_ >= 0) ::close(wake_fd_);
+  if (inotify_fd_ >= 0) ::close(inotify_fd_);
+}
+
+void Watcher::Start() {
+  thread_ = std::thread([this] { Main(); });
+}
+
+void Watcher::Wake() {
+  const uint64_t one = 1;
+  if (::write(wake_fd_, &one, sizeof one) < 0) return;  // full: it is awake already
+}
+
+void Watcher::Main() {
+  while (!ending_) {
+    try {
+      Look();
+    } catch (const Error& e) {
+      spdlog::warn("{}", e.what());  // a file system that is away may come back
+    }
+    Wait();
+  }
+}
+
+// Until something appears, or it is time to look anyway: sooner while something is still growing.
+void Watcher::Wait() {
+  const double seconds = scan_.unsettled() ? std::min(options_.poll_s, std::max(0.1, options_.settle_s / 2)) : options_.poll_s;
+  pollfd waits[2] = {{wake_fd_, POLLIN, 0}, {inotify_fd_, POLLIN, 0}};
+  ::poll(waits, 2, static_cast<int>(seconds * 1000));
+  char forget[4096];
+  for (const pollfd& wait : waits) {
+    while (wait.fd >= 0 && ::read(wait.fd, forget, sizeof forget) > 0) {
+    }
+  }
+}
+
+std::vector<std::string> Watcher::Look() {
+  std::erase_if(waiting_, [this](const std::string& run) { return actions_.is_over(run); });
+  const std::vector<FoundCheckpoint> found = scan_.Scan(Now());
+  const WatchDecision decision = DecideWatch(options_.which, options_.every, found, memory_, waiting_.size());
+  undecided_ = false;
+  std::vector<std::string> runs;
+  for (const FoundCheckpoint& checkpoint : decision.pass_over) {
+    Remember(checkpoint);
+    actions_.tell(fmt::format("{}: passed over", checkpoint.name));
+  }
+  for (const FoundCheckpoint& checkpoint : decision.submit) {
+    try {
+      const std::string key = "watch-" + HashHex(checkpoint.path.string() + " " + MemoryKey(checkpoint));
+      runs.push_back(actions_.submit(checkpoint, key));
+      waiting_.push_back(runs.back());
+      actions_.tell(fmt::format("{}: submitted as run {}", checkpoint.name, runs.back()));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage) {
+        undecided_ = true;
+        actions_.tell(fmt::format("{}: not submitted yet: {}", checkpoint.name, e.what()));
+        break;  // the order is kept
+      }
+      actions_.tell(fmt::format("{}: refused: {}", checkpoint.name, e.what()));
+    }
+    Remember(checkpoint);
+  }
+  return runs;
+}
+
+bool Watcher::settled() {
+  std::erase_if(waiting_, [this](const std::string& run) { return actions_.is_over(run); });
+  return waiting_.empty() && !undecided_ && !scan_.unsettled();
+}
+
+void Watcher::Remember(const FoundCheckpoint& checkpoint) {
+  memory_.decided.insert(MemoryKey(checkpoint));
+  ++memory_.arrived;
+  SaveMemory();
+}
+
+void Watcher::LoadMemory() {
+  if (options_.memory.empty() || !fs::exists(options_.memory)) return;
+  const Json json = ParseJson(ReadFile(options_.memory), options_.memory.string());
+  memory_.arrived = Field<int64_t>(json, "arrived", options_.memory.string());
+  for (const Json& key : json.at("decided")) memory_.decided.insert(key.get<std::string>());
+}
+
+void Watcher::SaveMemory() const {
+  if (options_.memory.empty()) return;
+  MakeDirectories(options_.memory.parent_path());
+  WriteFileAtomic(options_.memory, Json{{"arrived", memory_.arrived}, {"decided", memory_.decided}}.dump(1) + "\n");
+}
+
+}  // namespace evald

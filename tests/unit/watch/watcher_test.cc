@@ -1,0 +1,154 @@
+#include "orchestrator/watch/watcher.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "base/file.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kExample = fs::path(EVALD_SOURCE_DIR) / "examples/quickstart/checkpoints/step-00100";
+
+class WatcherTest : public testing::Test {
+ protected:
+  WatcherTest() {
+    std::string name = (fs::temp_directory_path() / "evald-watch-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    fs::create_directories(folder_ / "checkpoints");
+  }
+  ~WatcherTest() override { fs::remove_all(folder_); }
+
+  WatchOptions Options() const {
+    WatchOptions options;
+    options.checkpoints = folder_ / "checkpoints";
+    options.settle_s = 0;
+    options.poll_s = 0.1;
+    options.memory = folder_ / "memory.json";
+    return options;
+  }
+
+  Watcher::Actions Actions() {
+    return {[this](const FoundCheckpoint& checkpoint, const std::string& key) {
+              if (!failure_.empty()) throw Error(ErrorKind::kInfrastructure, failure_);
+              keys_.insert(key);
+              submitted_.push_back(checkpoint.name);
+              return checkpoint.name;
+            },
+            [](const std::string&) { return true; }, [](const std::string&) {}};
+  }
+
+  void Add(const std::string& name) { fs::copy(kExample, folder_ / "checkpoints" / name); }
+
+  fs::path folder_;
+  std::string failure_;
+  std::vector<std::string> submitted_;
+  std::set<std::string> keys_;
+};
+
+using List = std::vector<std::string>;
+
+TEST_F(WatcherTest, EachCheckpointOnceAlsoOverARestart) {
+  Add("step-200");
+  Add("step-100");
+  {
+    Watcher watcher(Options(), Actions());
+    watcher.Look();
+    watcher.Look();
+    EXPECT_EQ(submitted_, (List{"step-100", "step-200"}));
+  }
+  Add("step-300");
+  Watcher watcher(Options(), Actions());
+  watcher.Look();
+  EXPECT_EQ(submitted_, (List{"step-100", "step-200", "step-300"}));
+  EXPECT_EQ(keys_.size(), 3u);
+}
+
+TEST_F(WatcherTest, ACheckpointThatIsBeingWrittenIsLeftAloneUntilItIsWhole) {
+  const fs::path partial = folder_ / "checkpoints" / "step-1";
+  fs::create_directories(partial);
+  Watcher watcher(Options(), Actions());
+  for (const char* file : {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+    fs::copy(kExample / file, partial / file);
+    watcher.Look();
+  }
+  const std::string weights = ReadFile(kExample / "model.safetensors");
+  for (const size_t bytes : {size_t{0}, size_t{7}, size_t{100}, weights.size() / 2, weights.size() - 1}) {
+    std::ofstream(partial / "model.safetensors", std::ios::binary).write(weights.data(), static_cast<std::streamsize>(bytes));
+    watcher.Look();
+    EXPECT_TRUE(submitted_.empty()) << bytes;
+    EXPECT_FALSE(watcher.settled());
+  }
+  std::ofstream(partial / "model.safetensors", std::ios::binary) << weights;
+  watcher.Look();
+  EXPECT_EQ(submitted_, (List{"step-1"}));
+}
+
+TEST_F(WatcherTest, WithAMarkerItDecides) {
+  WatchOptions options = Options();
+  options.marker = "DONE";
+  options.settle_s = 3600;
+  Add("step-1");
+  Watcher watcher(options, Actions());
+  watcher.Look();
+  EXPECT_TRUE(submitted_.empty());
+  std::ofstream(folder_ / "checkpoints" / "step-1" / "DONE") << "";
+  watcher.Look();
+  EXPECT_EQ(submitted_, (List{"step-1"}));
+}
+
+TEST_F(WatcherTest, WithoutAMarkerItHasToComeToRest) {
+  WatchOptions options = Options();
+  options.settle_s = 3600;
+  Add("step-1");
+  Watcher watcher(options, Actions());
+  watcher.Look();
+  EXPECT_TRUE(submitted_.empty());
+}
+
+TEST_F(WatcherTest, AServiceThatIsAwayIsAskedAgainWithTheSameKey) {
+  Add("step-1");
+  Watcher watcher(Options(), Actions());
+  failure_ = "connection refused";
+  watcher.Look();
+  EXPECT_FALSE(watcher.settled());
+  failure_.clear();
+  watcher.Look();
+  watcher.Look();
+  EXPECT_EQ(submitted_, (List{"step-1"}));
+  EXPECT_TRUE(watcher.settled());
+}
+
+TEST_F(WatcherTest, NoticesWhatAppears) {
+  WatchOptions options = Options();
+  options.poll_s = 60;  // only inotify can be in time
+  std::atomic<int> count{0};
+  Watcher::Actions actions = Actions();
+  actions.submit = [&](const FoundCheckpoint& checkpoint, const std::string&) {
+    ++count;
+    return checkpoint.name;
+  };
+  Watcher watcher(options, actions);
+  watcher.Start();
+  fs::copy(kExample, folder_ / "step-9");
+  ::usleep(100'000);
+  fs::rename(folder_ / "step-9", folder_ / "checkpoints" / "step-9");
+  for (int i = 0; i < 500 && count == 0; ++i) ::usleep(10'000);
+  EXPECT_EQ(count, 1);
+}
+
+TEST_F(WatcherTest, AFolderThatIsNotThere) {
+  WatchOptions options = Options();
+  options.checkpoints = folder_ / "nowhere";
+  EXPECT_THROW(Watcher(options, Actions()), Error);
+}
+
+}  // namespace
+}  // namespace evald
