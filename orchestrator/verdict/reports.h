@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+
+#include "evald/json.h"
+#include "orchestrator/verdict/verdict.h"
+
+namespace evald {
+
+// Renderings of one verdict. Each is a function of its arguments alone and tells the same: a gate's
+// outcome, and whether it blocks (critical and not met).
+
+/// For a terminal: one line per gate, then causes of what is not met; with a baseline the table of
+/// comparisons first.
+std::string VerdictText(const Verdict& verdict);
+
+/// JUnit XML: one test case for the run and one per gate. What blocks is a failure (a failed gate) or
+/// an error (inconclusive, not scored, incomplete run); a gate that is not met and does not block is
+/// skipped, with its cause.
+std::string VerdictJunit(const Verdict& verdict);
+
+/// Markdown for a CI step summary. `results` is the document of results.json.
+std::string VerdictMarkdown(const Verdict& verdict, const Json& results);
+
+/// Workflow commands of GitHub Actions, one a line: errors for what blocks, warnings for supporting
+/// gates and notices for the rest that is not met, and one notice that sums up.
+std::string VerdictAnnotations(const Verdict& verdict);
+
+/// Something a model answered, for the page.
+struct Example {
+  std::string task;
+  int64_t doc_id = 0;
+  std::string prompt, target, answer;
+  std::string baseline_answer;  ///< "" without a baseline
+  bool lost = false;            ///< right for the baseline, wrong now; else wrong now
+};
+
+/// One self-contained HTML page without scripts. Everything from a model or a file is text in it.
+std::string VerdictHtml(const Verdict& verdict, const Json& results, const std::vector<Example>& examples);
+
+/// A row of the results: a task's or group's metric.
+struct ResultRow {
+  std::string task, metric, filter;
+  double value = 0;
+  std::string error;      ///< "± 0.0125", or ""
+  std::string documents;  ///< "80", or ""
+};
+/// As results.json has them, in its order.
+std::vector<ResultRow> ResultRows(const Json& results);
+
+/// Numbers for people: four decimals, six significant digits for large ones.
+std::string Shown(double value);
+/// "-0.0213 to 0.0405"; "" where there is no interval.
+std::string ShownInterval(const Json& comparison);
+
+}  // namespace evald

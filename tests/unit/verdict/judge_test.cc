@@ -1,0 +1,233 @@
+// Policies applied to results with samples, and the reports of what comes of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "orchestrator/verdict/examples.h"
+#include "orchestrator/verdict/reports.h"
+#include "orchestrator/verdict/run_verdict.h"
+#include "tests/unit/metrics/scratch.h"
+
+namespace evald {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Results written by hand: tasks with one metric each.
+class Side {
+ public:
+  explicit Side(std::filesystem::path folder) : folder_(std::move(folder)) {
+    std::filesystem::create_directories(folder_);
+    results_ = {{"results", Json::object()}, {"group_subtasks", Json::object()}, {"higher_is_better", Json::object()},
+                {"configs", Json::object()}, {"model_name", "model"}};
+  }
+
+  Side& Task(const std::string& task, const std::vector<double>& values, const std::string& metric = "acc",
+             const std::string& aggregation = "mean", bool higher = true) {
+    std::string lines;
+    double sum = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      sum += values[i];
+      lines += ToLine({{"doc_id", i}, {"filter", "none"}, {"metrics", {metric}}, {"doc_hash", task + std::to_string(i)},
+                       {"prompt_hash", "p"}, {metric, values[i]}, {"target", "<b>"}, {"arguments", {{"gen_args_0", {{"arg_0", "<script>alert(1)</script>"}}}}},
+                       {"resps", {{"</pre><img src=x>"}}}}) + "\n";
+    }
+    WriteFileAtomic(folder_ / ("samples_" + task + ".jsonl"), lines);
+    const double mean = sum / static_cast<double>(values.size());
+    results_["results"][task] = {{metric + ",none", aggregation == "mean" ? mean : std::exp(-mean)}, {"sample_len", values.size()}};
+    results_["higher_is_better"][task] = {{metric, higher}};
+    results_["configs"][task] = {{"metric_list", {{{"metric", metric}, {"aggregation", aggregation}}}}};
+    return *this;
+  }
+  Side& Group(const std::string& name, const std::vector<std::string>& tasks, double value) {
+    results_["results"][name] = {{"acc,none", value}};
+    results_["group_subtasks"][name] = tasks;
+    results_["higher_is_better"][name] = {{"acc", true}};
+    return *this;
+  }
+  ResultSet Set() {
+    WriteFileAtomic(folder_ / "results.json", ToLine(results_));
+    return ResultSet::Open(folder_);
+  }
+
+ private:
+  std::filesystem::path folder_;
+  Json results_;
+};
+
+std::vector<double> Ones(size_t n, size_t wrong = 0) {
+  std::vector<double> values(n, 1.0);
+  for (size_t i = 0; i < wrong; ++i) values[i] = 0;
+  return values;
+}
+
+class Judging : public ::testing::Test {
+ protected:
+  GatePolicy Policy(const std::string& rules) {
+    const auto file = scratch_.path() / "gates.yaml";
+    WriteFileAtomic(file, "rules: [" + rules + "]\n");
+    return ReadGatesFile(file);
+  }
+  Side Candidate() { return Side(scratch_.path() / "candidate"); }
+  Side Baseline() { return Side(scratch_.path() / "baseline"); }
+  Verdict Run(const std::string& rules, Side candidate, Side baseline, ExitStatus run = ExitStatus::kDone) {
+    ResultSet mine = candidate.Set(), other = baseline.Set();
+    return Judge(Policy(rules), &mine, &other, run, {});
+  }
+  Scratch scratch_;
+};
+
+TEST_F(Judging, ThePointDecidesAMinimumUnlessAskedForConfidence) {
+  const std::string rules = "{task: t, metric: acc, min: 0.9}, {task: t, metric: acc, min: 0.9, confident: true},"
+                            "{task: t, metric: acc, max: 0.5}, {task: t, metric: acc, min: 0.5, confident: true}";
+  const Verdict verdict = Run(rules, Candidate().Task("t", Ones(40, 3)), Baseline().Task("t", Ones(40)));
+  EXPECT_EQ(verdict.gates[0].outcome, Outcome::kPass);
+  EXPECT_EQ(verdict.gates[1].outcome, Outcome::kInconclusive);
+  EXPECT_EQ(verdict.gates[2].outcome, Outcome::kFail);
+  EXPECT_EQ(verdict.gates[3].outcome, Outcome::kPass);
+  EXPECT_EQ(verdict.status, ExitStatus::kGateFailed) << "failed goes before inconclusive";
+}
+
+TEST_F(Judging, TheStatusIsTheForemostOfTheCriticalGates) {
+  EXPECT_EQ(Foremost(ExitStatus::kInconclusive, ExitStatus::kGateFailed), ExitStatus::kGateFailed);
+  EXPECT_EQ(Foremost(ExitStatus::kGateFailed, ExitStatus::kIncomplete), ExitStatus::kIncomplete);
+  EXPECT_EQ(Foremost(ExitStatus::kIncomplete, ExitStatus::kUsage), ExitStatus::kUsage);
+  EXPECT_EQ(Foremost(ExitStatus::kDone, ExitStatus::kInconclusive), ExitStatus::kInconclusive);
+  const Verdict verdict = Run("{task: t, metric: acc, min: 2, tier: advisory}, {task: t, metric: acc, max_drop: 0}",
+                              Candidate().Task("t", Ones(10)), Baseline().Task("t", Ones(10)));
+  EXPECT_EQ(verdict.status, ExitStatus::kInconclusive);
+}
+
+TEST_F(Judging, AnAdvisoryGateDoesNotChangeWhatBlocks) {
+  std::string rules = "{task: t, metric: acc, max_drop: 0}";
+  EXPECT_EQ(Run(rules, Candidate().Task("t", Ones(80, 5)), Baseline().Task("t", Ones(80))).status, ExitStatus::kGateFailed);
+  for (int i = 0; i < 5; ++i) rules += ", {task: t, metric: acc, max_drop: 0.3, tier: advisory, name: n" + std::to_string(i) + "}";
+  EXPECT_EQ(Run(rules, Candidate().Task("t", Ones(80, 5)), Baseline().Task("t", Ones(80))).status, ExitStatus::kGateFailed);
+}
+
+TEST_F(Judging, ARelativeDropIsOfTheBaselinesValue) {
+  const Verdict verdict = Run("{task: t, metric: acc, max_relative_drop: 0.5}", Candidate().Task("t", Ones(400, 250)),
+                              Baseline().Task("t", Ones(400, 200)));
+  EXPECT_DOUBLE_EQ(verdict.gates[0].margin, 0.25);
+  EXPECT_EQ(verdict.gates[0].outcome, Outcome::kPass);
+}
+
+TEST_F(Judging, AGroupIsComparedOverItsDocuments) {
+  const auto sides = [&](double mine, double other) {
+    return Run("{task: g, metric: acc, max_drop: 0}", Candidate().Task("a", Ones(300, 60)).Task("b", Ones(100)).Group("g", {"a", "b"}, mine),
+               Baseline().Task("a", Ones(300)).Task("b", Ones(100)).Group("g", {"a", "b"}, other));
+  };
+  const Verdict pooled = sides(0.85, 1);
+  EXPECT_EQ(pooled.gates[0].outcome, Outcome::kFail) << pooled.gates[0].cause;
+  EXPECT_THAT(pooled.gates[0].evidence->method(), HasSubstr("McNemar"));
+  EXPECT_DOUBLE_EQ(pooled.gates[0].evidence->estimate(), 0.15);
+  const Verdict plain = sides(0.9, 1);  // the mean of its tasks
+  ASSERT_NE(plain.gates[0].evidence, nullptr) << plain.gates[0].cause;
+  EXPECT_THAT(plain.gates[0].evidence->method(), HasSubstr("bootstrap"));
+  EXPECT_NEAR(plain.gates[0].evidence->estimate(), 0.1, 1e-12);
+  EXPECT_EQ(sides(0.7, 1).status, ExitStatus::kUsage) << "neither gives 0.7";
+}
+
+TEST_F(Judging, AMetricOfAnotherScaleIsBootstrappedInItsDirection) {
+  std::vector<double> mine, other;
+  for (int i = 0; i < 200; ++i) {
+    other.push_back(-1.0 - 0.01 * (i % 17));
+    mine.push_back(other.back() - 0.3 - 0.01 * (i % 5));
+  }
+  const auto sides = [&](const std::string& rule, const std::vector<double>& a, const std::vector<double>& b) {
+    return Run(rule, Candidate().Task("t", a, "perplexity", "perplexity", false), Baseline().Task("t", b, "perplexity", "perplexity", false));
+  };
+  const std::string rule = "{task: t, metric: perplexity, max_relative_drop: 0.05}";
+  const Verdict worse = sides(rule, mine, other);
+  EXPECT_EQ(worse.gates[0].outcome, Outcome::kFail) << worse.gates[0].cause;
+  EXPECT_GT(worse.gates[0].evidence->estimate(), 0) << "a higher perplexity is a drop";
+  EXPECT_EQ(sides(rule, other, mine).gates[0].outcome, Outcome::kPass);
+  EXPECT_EQ(sides(rule, other, other).gates[0].outcome, Outcome::kPass);
+  const std::vector<double> few(other.begin(), other.begin() + 29);
+  EXPECT_THAT(sides(rule, few, few).gates[0].cause, HasSubstr("at least 30 documents"));
+}
+
+TEST_F(Judging, WhatIsWrongWithOneGateIsItsCause) {
+  const Verdict verdict = Run("{task: t, metric: ac, min: 0}, {task: u, metric: acc, min: 0}, {task: t, metric: acc, filter: none, min: 0}",
+                              Candidate().Task("t", Ones(5)), Baseline().Task("t", Ones(5)));
+  EXPECT_THAT(verdict.gates[0].cause, HasSubstr("did you mean 'acc'?"));
+  EXPECT_THAT(verdict.gates[1].cause, HasSubstr("no results of 'u'"));
+  EXPECT_EQ(verdict.gates[2].outcome, Outcome::kPass);
+  EXPECT_EQ(verdict.status, ExitStatus::kUsage);
+  const Verdict incomplete = Run("{task: u, metric: acc, min: 0}", Candidate().Task("t", Ones(5)), Baseline().Task("t", Ones(5)),
+                                 ExitStatus::kIncomplete);
+  EXPECT_EQ(incomplete.status, ExitStatus::kIncomplete);
+  EXPECT_EQ(incomplete.gates[0].outcome, Outcome::kNotScored);
+}
+
+TEST_F(Judging, NoDocumentInCommonIsInconclusive) {
+  Side candidate = Candidate().Task("t", Ones(3));
+  Side baseline = Baseline().Task("t", Ones(3));
+  ResultSet mine = candidate.Set(), other = baseline.Set();
+  std::string text = ReadFile(scratch_.path() / "baseline" / "samples_t.jsonl");
+  for (size_t at = 0; (at = text.find("\"doc_id\":", at)) != std::string::npos; at += 10) text.insert(at + 9, "7");
+  WriteFileAtomic(scratch_.path() / "baseline" / "samples_t.jsonl", text);
+  const Verdict verdict = Judge(Policy("{task: t, metric: acc, max_drop: 0}"), &mine, &other, ExitStatus::kDone, {});
+  EXPECT_EQ(verdict.gates[0].cause, "they have no document in common");
+  EXPECT_EQ(verdict.status, ExitStatus::kInconclusive);
+}
+
+TEST_F(Judging, SwappedSidesMirrorTheComparison) {
+  Side a = Candidate().Task("t", Ones(100, 30)), b = Baseline().Task("t", Ones(100, 10));
+  ResultSet mine = a.Set(), other = b.Set();
+  const Json one = ToJson(Compare(&mine, &other, {"t", "acc", "none"}, true));
+  const Json two = ToJson(Compare(&other, &mine, {"t", "acc", "none"}, true));
+  EXPECT_EQ(one["lost"], 20);
+  EXPECT_EQ(two["gained"], 20);
+  EXPECT_EQ(one["p"], two["p"]);
+  EXPECT_NEAR(one["interval"][0].get<double>(), -two["interval"][1].get<double>(), 1e-9);
+  EXPECT_DOUBLE_EQ(one["difference"].get<double>(), -0.2);
+}
+
+Verdict Hostile() {
+  Verdict verdict;
+  verdict.candidate = "m <script>";
+  GateResult result;
+  result.gate.name = "a|b: <i>`x`, \"y\" 100%\n::error::forged";
+  result.gate.task = result.key.task = "t&t";
+  result.outcome = Outcome::kFail;
+  result.status = ExitStatus::kGateFailed;
+  result.cause = "one\ntwo ]]> & \x01";
+  verdict.gates.push_back(result);
+  verdict.status = ExitStatus::kGateFailed;
+  return verdict;
+}
+
+TEST(Reports, EscapeEverything) {
+  const Verdict verdict = Hostile();
+  const std::string annotations = VerdictAnnotations(verdict);
+  EXPECT_THAT(annotations, HasSubstr("::error title=evald gate fail%3A a|b%3A <i>`x`%2C \"y\" 100%25%0A%3A%3Aerror%3A%3Aforged::one%0Atwo"));
+  EXPECT_EQ(std::count(annotations.begin(), annotations.end(), '\n'), 2);
+  const std::string junit = VerdictJunit(verdict);
+  EXPECT_THAT(junit, HasSubstr("failures=\"1\" errors=\"0\""));
+  EXPECT_THAT(junit, HasSubstr("one&#10;two ]]&gt; &amp; ?"));
+  EXPECT_THAT(junit, Not(HasSubstr("<i>")));
+  const std::string markdown = VerdictMarkdown(verdict, Json::object());
+  EXPECT_THAT(markdown, HasSubstr("a\\|b: &lt;i&gt;\\`x\\`"));
+  const std::string page = VerdictHtml(verdict, Json::object(), {{"t", 3, "<script>", "</pre>", "&amp;", "", false}});
+  EXPECT_THAT(page, Not(HasSubstr("<script>")));
+  EXPECT_THAT(page, HasSubstr("<pre>&amp;amp;</pre>"));
+}
+
+TEST_F(Judging, ThePageShowsWhatWasLostFirst) {
+  Side a = Candidate().Task("t", Ones(100, 30)), b = Baseline().Task("t", Ones(100, 28));
+  ResultSet mine = a.Set(), other = b.Set();
+  const std::vector<Example> examples = WrongAnswers(&mine, &other);
+  ASSERT_EQ(examples.size(), 5U);
+  EXPECT_TRUE(examples[0].lost && examples[1].lost && !examples[2].lost);
+  EXPECT_EQ(examples[0].doc_id, 28);
+  EXPECT_EQ(examples[0].answer, "</pre><img src=x>");
+  EXPECT_EQ(examples[0].baseline_answer, "</pre><img src=x>");
+}
+
+}  // namespace
+}  // namespace evald
