@@ -26,6 +26,7 @@ using Action = std::function<ExitStatus()>;
 // Each adds one command to `app`; when it is chosen, `*action` is set.
 void AddRun(CLI::App* app, const Common* common, Action* action);
 void AddValidate(CLI::App* app, const Common* common, Action* action);
+void AddCompare(CLI::App* app, const Common* common, Action* action);
 void AddScore(CLI::App* app, const Common* common, Action* action);
 void AddStage(CLI::App* app, const Common* common, Action* action);
 void AddTasks(CLI::App* app, const Common* common, Action* action);

@@ -19,6 +19,7 @@ Examples:
   evald run eval.yaml                         evaluate a checkpoint
   evald run eval.yaml --set workers.count=4   with one value changed
   evald run eval.yaml --resume                finish a run that was interrupted
+  evald compare runs/step-1200 runs/step-600  document by document
   evald score --task gsm8k --generations answers.jsonl --data-dir data
   evald doctor                                what this machine can do
 
@@ -72,7 +73,7 @@ int Main(int argc, char** argv) {
   app.add_option("--log-level", common.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   Action action;
-  for (const auto add : {AddRun, AddValidate, AddScore, AddStage, AddTasks, AddDoctor, AddCompletion}) {
+  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddStage, AddTasks, AddDoctor, AddCompletion}) {
     add(&app, &common, &action);
   }
   try {

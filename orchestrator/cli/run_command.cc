@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
 
@@ -15,7 +16,17 @@ struct Flags {
   EvalOverrides overrides;
   std::string resume;
   CLI::Option* resume_option = nullptr;
+  VerdictOptions verdict;
 };
+
+// What gates may name: the tasks to evaluate and their groups.
+std::vector<std::string> TaskNames(const EvalConfig& config) {
+  const ResolvedTasks resolved = TaskRegistry(config.task_dirs).Resolve(config.tasks);
+  std::vector<std::string> names;
+  for (const LeafTask& leaf : resolved.leaves) names.push_back(leaf.name);
+  for (const GroupDefinition& group : resolved.groups) names.push_back(group.name);
+  return names;
+}
 
 ExitStatus Run(const Common& common, const Flags& flags) {
   RunOptions options;
@@ -25,9 +36,14 @@ ExitStatus Run(const Common& common, const Flags& flags) {
   options.resume_run = flags.resume;
   options.quiet = common.quiet;
   options.log_level = common.log_level;
+  RunVerdict judge(flags.verdict, options.config.gates);
+  CheckPolicy(judge.policy(), TaskNames(options.config), judge.baseline());
+  options.config.gates = judge.policy();
   const RunOutcome outcome = RunEvaluation(options);
-  PrintOutcome(outcome, options.config, common.json);
-  return outcome.status;
+  const Verdict verdict = judge.Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
+  PrintOutcome(outcome, options.config, common.json, verdict.gates.empty() ? Json() : ToJson(verdict));
+  if (!common.json) PrintVerdict(verdict);
+  return verdict.status;
 }
 
 }  // namespace
@@ -39,13 +55,17 @@ void AddRun(CLI::App* app, const Common* common, Action* action) {
       ->required()
       ->check(CLI::ExistingFile);
   AddOverrides(command, &flags->overrides);
+  AddVerdictFlags(command, &flags->verdict);
+  command->add_option("--baseline", flags->verdict.baseline, "What gates compare with: a run's folder or a results file")
+      ->type_name("RUN_OR_RESULTS")
+      ->check(CLI::ExistingPath);
   flags->resume_option =
       command->add_option("--resume", flags->resume, "Finish an interrupted run: the newest, or the one named")
           ->expected(0, 1)
           ->type_name("[RUN]");
   command->footer(
       "\nExamples:\n  evald run examples/quickstart/eval.yaml\n  evald run eval.yaml --json | jq .results\n"
-      "  evald run eval.yaml --resume\n\nCtrl-C once finishes what is under way and stops; twice stops at "
+      "  evald run eval.yaml --resume\n  evald run eval.yaml --gates gates.yaml --baseline runs/last --junit gates.xml\n\nCtrl-C once finishes what is under way and stops; twice stops at "
       "once. Both leave a run\nthat --resume finishes.");
   command->callback([=] { *action = [=] { return Run(*common, *flags); }; });
 }

@@ -12,6 +12,7 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
+#include "orchestrator/verdict/run_verdict.h"
 
 namespace evald::cli {
 namespace fs = std::filesystem;
@@ -115,6 +116,9 @@ ExitStatus Score(const Common& common, const Flags& flags) {
   options.quiet = common.quiet;
   options.log_level = common.log_level;
   const RunOutcome outcome = RunEvaluation(options);
+  if (!flags.output.empty()) {
+    RunVerdict({}, {}).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
+  }
   PrintOutcome(outcome, options.config, common.json);
   return outcome.status;
 }

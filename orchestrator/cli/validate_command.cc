@@ -11,6 +11,7 @@ namespace {
 struct Flags {
   std::string file;
   EvalOverrides overrides;
+  std::string gates;
 };
 
 Json DescribeCheckpoint(const EvalConfig& config) {
@@ -62,10 +63,15 @@ void Print(const EvalConfig& config, const Json& plan) {
                task["runs_code"].get<bool>() ? "  runs code" : "");
   }
   fmt::print("\n{} tasks, {} documents\n", plan["tasks"].size(), documents);
+  if (config.gates.gates.empty()) return;
+  fmt::print("\n{} gates{}\n", config.gates.gates.size(),
+             config.gates.baseline.empty() ? "" : ", baseline " + config.gates.baseline.string());
+  for (const Gate& gate : config.gates.gates) fmt::print("  {:<11} {}\n", ToString(gate.tier), gate.name);
 }
 
 ExitStatus Validate(const Common& common, const Flags& flags) {
-  const EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
+  EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
+  if (!flags.gates.empty()) config.gates = ReadGatesFile(flags.gates);
   Json plan = {{"config", ToJson(config)}, {"checkpoint", DescribeCheckpoint(config)}, {"tasks", DescribeTasks(config)}};
   if (common.json) {
     PrintJson(plan);
@@ -82,6 +88,9 @@ void AddValidate(CLI::App* app, const Common* common, Action* action) {
   CLI::App* command = app->add_subcommand("validate", "Check an eval.yaml and show the resolved plan without running it");
   command->add_option("eval.yaml", flags->file, "The file to check")->required()->check(CLI::ExistingFile);
   AddOverrides(command, &flags->overrides);
+  command->add_option("--gates", flags->gates, "A file with the gates to meet (docs/gates.md)")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
   command->footer("\nExample:\n  evald validate eval.yaml --set tasks=[gsm8k] --data-dir data");
   command->callback([=] { *action = [=] { return Validate(*common, *flags); }; });
 }

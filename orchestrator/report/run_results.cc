@@ -118,12 +118,16 @@ std::string Headline(const TaskDefinition& task, const Json& entry) {
   return fmt::format("{}{} {:.4f}", score["metric"].get<std::string>(), filter, score["value"].get<double>());
 }
 
-void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json) {
+void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json, const Json& verdict) {
   const bool complete = outcome.status == ExitStatus::kDone;
   if (json) {
     Json document = outcome.results.is_null() ? Json::object() : outcome.results;
     document["run_directory"] = outcome.directory.string();
     document["exit_status"] = static_cast<int>(outcome.status);
+    if (!verdict.is_null()) {
+      document["verdict"] = verdict;
+      document["exit_status"] = verdict["exit_status"];
+    }
     if (!complete) document["error"] = Join(outcome.problems, "; ");
     fmt::print("{}\n", ToLine(document));
   } else if (!outcome.results.is_null() && !outcome.results["results"].empty()) {

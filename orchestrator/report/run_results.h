@@ -41,7 +41,8 @@ std::string Headline(const TaskDefinition& task, const Json& entry);
 Json HeadlineScore(const Json& entry);
 
 /// Shows how a run ended: with `json` results as one JSON document on standard output, else a table
-/// there. What went wrong goes to standard error.
-void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json);
+/// there. What went wrong goes to standard error. `verdict` is verdict.json's document, null without
+/// gates; the document has it as a member, and its exit status.
+void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json, const Json& verdict = Json());
 
 }  // namespace evald

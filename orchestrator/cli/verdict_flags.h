@@ -1,0 +1,15 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "orchestrator/verdict/run_verdict.h"
+
+namespace evald::cli {
+
+/// --gates, --junit, --markdown and --html.
+void AddVerdictFlags(CLI::App* command, VerdictOptions* options);
+
+/// The verdict for people on standard output; in a GitHub workflow its annotations too.
+void PrintVerdict(const Verdict& verdict);
+
+}  // namespace evald::cli
