@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "base/jsonl.h"
 #include "base/log.h"
@@ -8,6 +9,7 @@
 #include "protocol/parent_death.h"
 #include "worker/affinity.h"
 #include "worker/process.h"
+#include "worker/settings.h"
 
 namespace {
 
@@ -16,13 +18,14 @@ struct CommandLine {
   std::string settings = "{}";
   std::string cpus;
   std::string log_level = "info";
+  bool check_settings = false;
   pid_t parent = 0;
 };
 
 void Declare(CLI::App* app, CommandLine* line) {
   evald::EngineOptions& engine = line->worker.engine;
-  app->add_option("--socket", line->worker.socket, "the agent's Unix socket")->required();
-  app->add_option("--id", line->worker.id, "what the agent calls this worker")->required();
+  app->add_option("--socket", line->worker.socket, "the agent's Unix socket");
+  app->add_option("--id", line->worker.id, "what the agent calls this worker");
   app->add_option("--engine", engine.name, "native, openai, replay or emulated")->required();
   app->add_option("--settings", line->settings, "the engine's settings, as JSON");
   app->add_option("--device", engine.device, "cpu:0, cuda:<uuid>")->default_val("cpu:0");
@@ -32,6 +35,26 @@ void Declare(CLI::App* app, CommandLine* line) {
   app->add_option("--cpu-affinity", line->cpus, "CPUs to run on, such as 0-3,8");
   app->add_option("--parent", line->parent, "process id of the agent, whose end ends this worker");
   app->add_option("--log-level", line->log_level, "trace, debug, info, warn, error or off");
+  app->add_flag(
+      "--check-settings", line->check_settings,
+      "only say whether the engine takes its settings: {\"ok\":true}, or a key and what is "
+      "wrong with it");
+}
+
+// Makes the engine, which loads nothing yet, and says on standard output what it thinks of its
+// settings (docs/protocol.md, "Settings").
+int CheckSettings(const evald::EngineOptions& engine) {
+  evald::Json answer = {{"ok", true}};
+  try {
+    evald::MakeEngine(engine);
+  } catch (const evald::SettingError& e) {
+    answer = {{"key", e.key()}, {"error", e.problem()}, {"remedy", e.remedy()}};
+  } catch (const evald::Error& e) {
+    answer = {{"key", nullptr}, {"error", e.message()}, {"remedy", e.remedy()}};
+  }
+  std::printf("%s\n", evald::ToLine(answer).c_str());
+  return static_cast<int>(answer.contains("ok") ? evald::ExitStatus::kDone
+                                                : evald::ExitStatus::kUsage);
 }
 
 }  // namespace
@@ -42,15 +65,19 @@ int main(int argc, char** argv) {
   Declare(&app, &line);
   try {
     app.parse(argc, argv);
+    if (!line.check_settings && (line.worker.socket.empty() || line.worker.id.empty())) {
+      throw CLI::RequiredError("--socket and --id");
+    }
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : static_cast<int>(evald::ExitStatus::kUsage);
   }
   try {
     evald::SetUpLog("evald-worker " + line.worker.id, line.log_level);
+    line.worker.engine.settings = evald::ParseJson(line.settings, "--settings");
+    if (line.check_settings) return CheckSettings(line.worker.engine);
     evald::protocol::DieWithParent(SIGKILL, line.parent);
     ::signal(SIGPIPE, SIG_IGN);
     if (!line.cpus.empty()) evald::SetCpuAffinity(line.cpus);
-    line.worker.engine.settings = evald::ParseJson(line.settings, "--settings");
     return evald::RunWorker(line.worker);
   } catch (const evald::Error& e) {
     spdlog::error("{}", e.what());

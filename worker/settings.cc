@@ -18,9 +18,9 @@ Settings::Settings(const std::string& engine, const Json& settings,
   }
   for (const auto& [key, value] : json_.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: unknown setting '{}'{}", where_, key, Suggestion(key, known)),
-                known.empty() ? "it takes no settings" : "the settings are " + Join(known, ", "));
+    throw SettingError(
+        where_, key, "unknown key" + Suggestion(key, known),
+        known.empty() ? "it takes no settings" : "the settings are " + Join(known, ", "));
   }
 }
 
@@ -31,9 +31,17 @@ bool Settings::Has(const std::string& key) const {
 
 void Settings::Refuse(const std::string& key, const std::string& expected) const {
   const auto found = json_.find(key);
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{}: key '{}': found {}, expected {}", where_, key,
-                          found == json_.end() ? "nothing" : ToLine(*found), expected));
+  throw SettingError(where_, key,
+                     fmt::format("found {}, expected {}",
+                                 found == json_.end() ? "nothing" : ToLine(*found), expected));
+}
+
+std::string Settings::Problem(const std::string& key, const std::string& message) const {
+  std::string_view text = message;
+  for (const std::string& part : {where_ + ": ", fmt::format("key '{}': ", key)}) {
+    if (text.starts_with(part)) text.remove_prefix(part.size());
+  }
+  return std::string(text);
 }
 
 }  // namespace evald

@@ -9,8 +9,25 @@
 
 namespace evald {
 
+/// A setting that an engine refuses: Error(kUsage) "engine 'x': key 'k': <problem>".
+class SettingError : public Error {
+ public:
+  SettingError(const std::string& where, const std::string& key, const std::string& problem,
+               const std::string& remedy = "")
+      : Error(ErrorKind::kUsage, where + ": key '" + key + "': " + problem, remedy),
+        key_(key),
+        problem_(problem) {}
+
+  const std::string& key() const { return key_; }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string key_;
+  std::string problem_;
+};
+
 /// The settings of one engine: the keys under `engine:` in eval.yaml. Every reader throws
-/// Error(kUsage) naming the engine, the key and what was expected.
+/// SettingError naming the engine, the key and what was expected.
 class Settings {
  public:
   /// `settings` may be null (none). Throws for a key that is not among `known`, naming the nearest.
@@ -27,7 +44,7 @@ class Settings {
     try {
       return Field<T>(json_, key, where_);
     } catch (const Error& e) {
-      throw Error(ErrorKind::kUsage, e.message(), e.remedy());
+      throw SettingError(where_, key, Problem(key, e.message()), e.remedy());
     }
   }
   /// Like Get, and refuses what is below `least`.
@@ -42,6 +59,9 @@ class Settings {
   [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const;
 
  private:
+  /// What Field says, without its place and its key.
+  std::string Problem(const std::string& key, const std::string& message) const;
+
   Json json_;
   std::string where_;
 };

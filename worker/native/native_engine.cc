@@ -46,13 +46,25 @@ NativeSettings ReadSettings(const Json& json) {
   if (settings.Has("max_length")) read.max_length = settings.AtLeast("max_length", 1, 1);
   if (settings.Has("kv_cache")) {
     const Json value = settings.Require<Json>("kv_cache");
-    read.kv_cache = value.is_string() ? ParseBytes(value.get<std::string>())
-                                      : settings.Require<uint64_t>("kv_cache");
+    try {
+      read.kv_cache = value.is_string() ? ParseBytes(value.get<std::string>())
+                                        : settings.Require<uint64_t>("kv_cache");
+    } catch (const SettingError&) {
+      throw;
+    } catch (const Error&) {
+      settings.Refuse("kv_cache", "a size such as 2GiB");
+    }
     if (read.kv_cache == 0) settings.Refuse("kv_cache", "a size of more than 0");
   }
   read.concurrency = settings.AtLeast("concurrency", 1, read.concurrency);
   read.chunk = settings.AtLeast("chunk", 1, read.chunk);
   read.kernels = settings.Get<std::string>("kernels", read.kernels);
+  try {
+    SelectKernels(read.kernels);
+  } catch (const Error& e) {
+    const size_t colon = e.message().find(": ");  // after the name of the key
+    throw SettingError("engine 'native'", "kernels", e.message().substr(colon + 2), e.remedy());
+  }
   return read;
 }
 

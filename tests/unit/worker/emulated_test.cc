@@ -97,7 +97,7 @@ TEST(EmulatedEngine, FailuresLeaveNothingPending) {
 
 TEST(EmulatedEngine, WrongSettingsAreNamed) {
   const std::pair<Json, const char*> cases[] = {
-      {Json{{"delays", 1}}, "unknown setting 'delays'"},
+      {Json{{"delays", 1}}, "key 'delays': unknown key"},
       {Json{{"delay_ms", -1}}, "key 'delay_ms': found -1"},
       {Json{{"delay_ms", "1"}}, "'delay_ms'"},
       {Json{{"jitter", 2}}, "from 0 to 1"},

@@ -220,7 +220,7 @@ TEST_F(WorkerProcess, AnEngineThatCannotBeMadeIsTold) {
   TestAgent setting({Json{{"dealy_ms", 3}}});
   setting.Expect<protocol::Hello>();
   EXPECT_THAT(setting.Expect<protocol::TrialFailed>().message,
-              HasSubstr("unknown setting 'dealy_ms'; did you mean 'delay_ms'?"));
+              HasSubstr("key 'dealy_ms': unknown key; did you mean 'delay_ms'?"));
   EXPECT_EQ(setting.Wait(), 2);
 }
 
