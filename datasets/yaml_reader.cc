@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kNodesMax = 200'000;
+constexpr size_t kTextBytesMax = 16u << 20;  // of texts and keys, aliases written out
 constexpr size_t kFileBytesMax = 4u << 20;
 constexpr int kDepthMax = 100;
 constexpr size_t kIncludesMax = 50;
@@ -90,7 +91,14 @@ class Converter {
       : text_(text), file_(std::move(file)), folder_(std::move(folder)), out_(out) {}
 
   Json Convert(const YAML::Node& node, const std::string& pointer, int depth) {
-    if (++nodes_ > kNodesMax) Fail(node, fmt::format("more than {} values", kNodesMax));
+    if (++nodes_ > kNodesMax) {
+      Fail(node, fmt::format("more than {} values, aliases written out", kNodesMax));
+    }
+    text_bytes_ += pointer.size() + (node.IsScalar() ? node.Scalar().size() : 0);
+    if (text_bytes_ > kTextBytesMax) {
+      Fail(node,
+           fmt::format("more than {} of text, aliases written out", HumanBytes(kTextBytesMax)));
+    }
     if (depth > kDepthMax) Fail(node, fmt::format("nested more than {} deep", kDepthMax));
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
@@ -216,6 +224,7 @@ class Converter {
   std::string folder_;
   YamlMapping* out_;
   size_t nodes_ = 0;
+  size_t text_bytes_ = 0;
 };
 
 std::string FolderName(const std::string& path) {

@@ -28,7 +28,8 @@ struct YamlMapping {
 /// Reads one YAML text as PyYAML's safe loader does (YAML 1.1: yes and on are booleans, 1e5 is
 /// text), with lm-evaluation-harness's tag `!function`. `folder` is the name of the folder the file
 /// lies in. Throws Error(kInput) "file:line: ..." for broken YAML, a value that is not a mapping,
-/// an unknown tag, a date, and more than 200,000 nodes. Of a doubled key the last counts, as in
+/// an unknown tag, a date, and more than 200,000 nodes
+/// or 16 MiB of text once aliases are written out. Of a doubled key the last counts, as in
 /// PyYAML, and the log says so.
 YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder);
 

@@ -58,6 +58,15 @@ TEST(Yaml, RefusesWithFileAndLine) {
     bomb += "a" + n + ": &a" + n + " [" + p + "," + p + "," + p + "," + p + "]\n";
   }
   EXPECT_THAT(MessageOf([&] { Parse(bomb); }), HasSubstr("more than 200000 values"));
+  // Few values, each of them long.
+  std::string texts = "t: &t " + std::string(1 << 20, 'x') + "\nall: [*t";
+  for (int i = 0; i < 1000; ++i) texts += ", *t";
+  EXPECT_THAT(MessageOf([&] { Parse(texts + "]\n"); }), HasSubstr("of text, aliases written out"));
+  // Few values below a long key, whose places are kept.
+  std::string keys = "? " + std::string(1000, 'k') + "\n: {";
+  for (int i = 0; i < 100'000; ++i) keys += std::to_string(i) + ": 0,";
+  EXPECT_THAT(MessageOf([&] { Parse(keys + "}\n"); }), HasSubstr("of text, aliases written out"));
+  EXPECT_THAT(MessageOf([&] { Parse("a: &a [*a, *a]\n"); }), ::testing::Not(::testing::IsEmpty()));
   EXPECT_NE(MessageOf([] { Parse("a: " + std::string(3000, '[')); }), "");
 }
 
