@@ -17,6 +17,19 @@ void Check(bool holds, const char* key, const char* expected, const std::string&
   }
 }
 
+/// A number of bytes, or a size such as "256MiB".
+uint64_t Bytes(const Json& json, const char* key, uint64_t fallback, const std::string& where) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_string()) {
+    return FieldOr<uint64_t>(json, key, fallback, where);
+  }
+  try {
+    return ParseBytes(found->get<std::string>());
+  } catch (Error& e) {
+    throw e.AddContext(fmt::format("{}: key '{}'", where, key));
+  }
+}
+
 }  // namespace
 
 Json ToJson(const SandboxOptions& options) {
@@ -27,7 +40,8 @@ Json ToJson(const SandboxOptions& options) {
           {"memory_bytes", options.memory_bytes},
           {"tmpfs_bytes", options.tmpfs_bytes},
           {"output_bytes", options.output_bytes},
-          {"processes", options.processes}};
+          {"processes", options.processes},
+          {"allow_processes", options.allow_processes}};
 }
 
 SandboxOptions SandboxOptionsFromJson(const Json& json, const std::string& where) {
@@ -50,10 +64,12 @@ SandboxOptions SandboxOptionsFromJson(const Json& json, const std::string& where
     options.python = FieldOr<std::string>(json, "python", options.python, where);
     options.cpu_seconds = FieldOr<double>(json, "cpu_seconds", options.cpu_seconds, where);
     options.wall_seconds = FieldOr<double>(json, "wall_seconds", options.wall_seconds, where);
-    options.memory_bytes = FieldOr<uint64_t>(json, "memory_bytes", options.memory_bytes, where);
-    options.tmpfs_bytes = FieldOr<uint64_t>(json, "tmpfs_bytes", options.tmpfs_bytes, where);
-    options.output_bytes = FieldOr<uint64_t>(json, "output_bytes", options.output_bytes, where);
+    options.memory_bytes = Bytes(json, "memory_bytes", options.memory_bytes, where);
+    options.tmpfs_bytes = Bytes(json, "tmpfs_bytes", options.tmpfs_bytes, where);
+    options.output_bytes = Bytes(json, "output_bytes", options.output_bytes, where);
     options.processes = FieldOr<int>(json, "processes", options.processes, where);
+    options.allow_processes =
+        FieldOr<bool>(json, "allow_processes", options.allow_processes, where);
   } catch (const Error& e) {
     throw Error(ErrorKind::kUsage, e.message(), e.remedy());
   }

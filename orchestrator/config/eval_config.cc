@@ -36,14 +36,14 @@ fs::path Resolve(const fs::path& file, const std::string& text) {
   return (fs::absolute(file).parent_path() / text).lexically_normal();
 }
 
-TaskRequest ReadTask(const std::string& file, const YAML::Node& node, size_t index) {
+TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t index) {
   TaskRequest task;
-  task.where = fmt::format("{}:{}", file, node.Mark().line + 1);
+  task.where = top.WhereIn("tasks", node);
   if (node.IsScalar()) {
     task.name = node.Scalar();
     return task;
   }
-  YamlSection section(file, node, fmt::format("tasks[{}]", index));
+  YamlSection section = top.Item("tasks", node, index);
   const auto name = section.String("task");
   task.limit = section.Integer("limit", 1, INT64_MAX);
   task.limit_total = section.Integer("limit_total", 1, INT64_MAX);
@@ -62,13 +62,14 @@ TaskRequest ReadTask(const std::string& file, const YAML::Node& node, size_t ind
 void ReadTasks(YamlSection& top, EvalConfig* config) {
   const std::vector<YAML::Node> items = top.List("tasks");
   for (size_t i = 0; i < items.size(); ++i) {
-    config->tasks.push_back(ReadTask(config->file.string(), items[i], i));
+    config->tasks.push_back(ReadTask(top, items[i], i));
   }
   if (items.empty()) top.Refuse("tasks", "is absent or empty, expected a list such as [gsm8k, mmlu]");
 }
 
 void ReadEngine(YamlSection& top, EvalConfig* config) {
   auto section = top.Section("engine");
+  config->engine.where[""] = section ? top.WhereKey("engine") : config->file.string();
   if (!section) return;
   config->engine.name = section->String("name").value_or("native");
   static const std::vector<std::string> kEngines = {"native", "openai", "replay", "emulated"};
@@ -78,6 +79,10 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
                                         Suggestion(config->engine.name, kEngines)));
   }
   config->engine.settings = section->Rest();
+  for (const auto& [key, value] : config->engine.settings.items()) {
+    config->engine.where[key] = section->WhereKey(key);
+  }
+  config->engine.where["name"] = section->WhereKey("name");
   if (config->engine.name == "replay" && config->engine.settings.contains("generations") &&
       config->engine.settings["generations"].is_string()) {
     config->engine.settings["generations"] =

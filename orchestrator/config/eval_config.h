@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct StagingConfig {
 struct EngineConfig {
   std::string name = "native";
   Json settings = Json::object();  ///< every other key of `engine:`
+  /// Where each key stands ("file:line" or "--set ..."); "" is `engine:` itself.
+  std::map<std::string, std::string> where;
 };
 
 /// An eval.yaml, read strictly, overrides applied, paths absolute. docs/eval-yaml.md describes each

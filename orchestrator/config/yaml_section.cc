@@ -14,6 +14,8 @@ namespace evald {
 namespace {
 
 constexpr int kDepthMax = 32;
+constexpr size_t kValuesMax = 100'000;
+constexpr size_t kTextBytesMax = 16 << 20;
 
 Json ScalarToJson(const YAML::Node& node) {
   const std::string& text = node.Scalar();
@@ -34,22 +36,39 @@ Json ScalarToJson(const YAML::Node& node) {
   return text;
 }
 
-Json ToJsonAtDepth(const YAML::Node& node, int depth) {
+// An alias costs a few bytes and may stand for much: what counts is what comes out.
+struct Size {
+  size_t values = 0;
+  size_t text_bytes = 0;
+};
+
+void Count(const YAML::Node& node, Size* size) {
+  if (node.IsScalar()) size->text_bytes += node.Scalar().size();
+  if (++size->values > kValuesMax || size->text_bytes > kTextBytesMax) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("larger than {} values or {} of text, aliases written out", kValuesMax,
+                            HumanBytes(kTextBytesMax)));
+  }
+}
+
+Json ToJsonAtDepth(const YAML::Node& node, int depth, Size* size) {
   if (depth > kDepthMax) {
     throw Error(ErrorKind::kUsage, fmt::format("nested deeper than {} levels", kDepthMax));
   }
+  Count(node, size);
   switch (node.Type()) {
     case YAML::NodeType::Scalar:
       return ScalarToJson(node);
     case YAML::NodeType::Sequence: {
       Json list = Json::array();
-      for (const YAML::Node& item : node) list.push_back(ToJsonAtDepth(item, depth + 1));
+      for (const YAML::Node& item : node) list.push_back(ToJsonAtDepth(item, depth + 1, size));
       return list;
     }
     case YAML::NodeType::Map: {
       Json object = Json::object();
       for (const auto& entry : node) {
-        object[entry.first.Scalar()] = ToJsonAtDepth(entry.second, depth + 1);
+        Count(entry.first, size);
+        object[entry.first.Scalar()] = ToJsonAtDepth(entry.second, depth + 1, size);
       }
       return object;
     }
@@ -105,23 +124,37 @@ void ApplyOverride(YAML::Node root, const std::string& assignment) {
 
 }  // namespace
 
-Json YamlToJson(const YAML::Node& node) { return ToJsonAtDepth(node, 0); }
+Json YamlToJson(const YAML::Node& node) {
+  Size size;
+  return ToJsonAtDepth(node, 0, &size);
+}
 
 YamlSection::YamlSection(std::string file, YAML::Node node, std::string path)
-    : file_(std::move(file)), node_(std::move(node)), path_(std::move(path)) {
+    : YamlSection(std::move(file), std::move(node), std::move(path),
+                  std::make_shared<const Overrides>()) {}
+
+YamlSection::YamlSection(std::string file, YAML::Node node, std::string path,
+                         std::shared_ptr<const Overrides> overrides)
+    : file_(std::move(file)),
+      node_(std::move(node)),
+      path_(std::move(path)),
+      overrides_(std::move(overrides)) {
+  const std::string assigned = Assignment(path_);
   if (!node_.IsMap()) {
     throw Error(ErrorKind::kUsage, fmt::format("{}: {}found {}, expected a mapping of keys to values",
-                                               Where(node_), path_.empty() ? "" : "key '" + path_ + "': ",
+                                               assigned.empty() ? Where(node_) : assigned, path_.empty() ? "" : "key '" + path_ + "': ",
                                                Describe(node_)));
   }
   std::vector<std::string> seen;
   for (const auto& entry : node_) {
     if (!entry.first.IsScalar()) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: a key must be a word", Where(entry.first)));
+      throw Error(ErrorKind::kUsage, fmt::format("{}: a key must be a word",
+                                                 assigned.empty() ? Where(entry.first) : assigned));
     }
     const std::string& key = entry.first.Scalar();
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: key '{}' is given twice", Where(entry.first), Dotted(key)));
+      throw Error(ErrorKind::kUsage, fmt::format("{}: key '{}' is given twice",
+                                                 assigned.empty() ? Where(entry.first) : assigned, Dotted(key)));
     }
     seen.push_back(key);
   }
@@ -147,10 +180,14 @@ YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}:{}: not YAML: {}", file, e.mark.line + 1, e.msg));
   }
+  auto assignments = std::make_shared<Overrides>();
   if (root.IsMap()) {
-    for (const std::string& assignment : overrides) ApplyOverride(root, assignment);
+    for (const std::string& assignment : overrides) {
+      ApplyOverride(root, assignment);
+      (*assignments)[assignment.substr(0, assignment.find('='))] = "--set " + assignment;
+    }
   }
-  return YamlSection(file, root, "");
+  return YamlSection(file, root, "", std::move(assignments));
 }
 
 std::string YamlSection::Where(const YAML::Node& node) const {
@@ -158,7 +195,33 @@ std::string YamlSection::Where(const YAML::Node& node) const {
   return mark.is_null() ? file_ : fmt::format("{}:{}", file_, mark.line + 1);
 }
 
+std::string YamlSection::Assignment(const std::string& dotted) const {
+  std::string at = dotted;
+  while (!at.empty()) {
+    const auto found = overrides_->find(at);
+    if (found != overrides_->end()) return found->second;
+    const size_t cut = at.find_last_of(".[");
+    at.resize(cut == std::string::npos ? 0 : cut);
+  }
+  return "";
+}
+
+std::string YamlSection::WhereIn(const std::string& key, const YAML::Node& node) const {
+  const std::string assigned = Assignment(Dotted(key));
+  return assigned.empty() ? Where(node) : assigned;
+}
+
+// A mapping that --set made on the way to its key, with nothing of the file in it, has no place of
+// its own: any assignment below it tells as much.
 std::string YamlSection::WhereKey(const std::string& key) const {
+  const std::string dotted = Dotted(key);
+  if (std::string assigned = Assignment(dotted); !assigned.empty()) return assigned;
+  const auto below = overrides_->lower_bound(dotted + ".");
+  if (below != overrides_->end() && below->first.starts_with(dotted + ".")) {
+    for (const auto& entry : node_) {
+      if (entry.first.Scalar() == key && entry.first.Mark().is_null()) return below->second;
+    }
+  }
   for (const auto& entry : node_) {
     if (entry.first.Scalar() == key) return Where(entry.first);
   }
@@ -251,7 +314,7 @@ std::optional<YamlSection> YamlSection::Section(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
   if (!node.IsMap()) RefuseType(key, node, "a mapping of keys to values");
-  return YamlSection(file_, node, Dotted(key));
+  return YamlSection(file_, node, Dotted(key), overrides_);
 }
 
 std::vector<YAML::Node> YamlSection::List(const std::string& key) {
@@ -264,9 +327,13 @@ std::vector<YAML::Node> YamlSection::List(const std::string& key) {
 std::vector<YamlSection> YamlSection::Sections(const std::string& key) {
   std::vector<YamlSection> sections;
   for (const YAML::Node& item : List(key)) {
-    sections.emplace_back(file_, item, fmt::format("{}[{}]", Dotted(key), sections.size()));
+    sections.push_back(Item(key, item, sections.size()));
   }
   return sections;
+}
+
+YamlSection YamlSection::Item(const std::string& key, const YAML::Node& item, size_t index) const {
+  return YamlSection(file_, item, fmt::format("{}[{}]", Dotted(key), index), overrides_);
 }
 
 Json YamlSection::Value(const std::string& key) {
@@ -295,7 +362,7 @@ void YamlSection::Finish() {
     std::string hint = Suggestion(key, known_);
     if (hint.empty()) hint = "; valid keys here: " + Join(known_, ", ");
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}: unknown key '{}'{}", Where(entry.first), Dotted(key), hint));
+                fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint));
   }
 }
 

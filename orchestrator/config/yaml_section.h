@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@
 namespace evald {
 
 /// One mapping of a YAML file, read strictly: each key is asked for by name and type, and Finish()
-/// refuses what nobody asked for. Every error is "file:line: key 'a.b': found ..., expected ...".
+/// refuses what nobody asked for. Every error is "file:line: key 'a.b': found ..., expected ...",
+/// with "--set a.b=value" for the place of what was given there.
 class YamlSection {
  public:
   /// `path` is the dotted path of the mapping, "" at the top.
@@ -37,6 +39,8 @@ class YamlSection {
   std::optional<YamlSection> Section(const std::string& key);
   /// The items of a list of mappings.
   std::vector<YamlSection> Sections(const std::string& key);
+  /// Item number `index` of the list `key`, a mapping.
+  YamlSection Item(const std::string& key, const YAML::Node& item, size_t index) const;
   /// The items of a list, each as it is.
   std::vector<YAML::Node> List(const std::string& key);
   /// Any value as JSON.
@@ -47,14 +51,24 @@ class YamlSection {
   /// Throws for the first key that nobody asked for, naming the nearest that could have been meant.
   void Finish();
 
-  /// "file:line" of a node or key.
-  std::string Where(const YAML::Node& node) const;
+  /// The place of a key: "file:line" or "--set a.b=value".
   std::string WhereKey(const std::string& key) const;
+  /// The place of a node within the value of `key`.
+  std::string WhereIn(const std::string& key, const YAML::Node& node) const;
   std::string Where() const { return Where(node_); }  ///< of this mapping
   /// Throws Error(kUsage) "file:line: key 'a.b': <message>".
   [[noreturn]] void Refuse(const std::string& key, const std::string& message) const;
 
  private:
+  /// Assignments of --set by their dotted keys.
+  using Overrides = std::map<std::string, std::string>;
+
+  YamlSection(std::string file, YAML::Node node, std::string path,
+              std::shared_ptr<const Overrides> overrides);
+
+  std::string Where(const YAML::Node& node) const;
+  /// The assignment that gave this key or one around it, or "".
+  std::string Assignment(const std::string& dotted) const;
   YAML::Node Find(const std::string& key);
   std::string Dotted(const std::string& key) const;
   [[noreturn]] void RefuseType(const std::string& key, const YAML::Node& found,
@@ -63,10 +77,12 @@ class YamlSection {
   std::string file_;
   YAML::Node node_;
   std::string path_;
+  std::shared_ptr<const Overrides> overrides_;
   std::vector<std::string> known_;
 };
 
-/// A YAML value as JSON: plain scalars by YAML 1.2's core schema, quoted ones as strings.
+/// A YAML value as JSON: plain scalars by YAML 1.2's core schema, quoted ones as strings. Throws
+/// Error(kUsage) when it is nested too deeply, or too large once its aliases are written out.
 Json YamlToJson(const YAML::Node& node);
 
 }  // namespace evald

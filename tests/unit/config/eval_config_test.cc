@@ -1,0 +1,116 @@
+#include "orchestrator/config/eval_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "evald/error.h"
+#include "orchestrator/config/yaml_section.h"
+
+namespace evald {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string Problem(const std::string& text, const std::vector<std::string>& set = {}) {
+  try {
+    ParseEvalConfig(text, "/somewhere/eval.yaml", {set, ""});
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    return e.what();
+  }
+  return "";
+}
+
+constexpr const char* kPlain =
+    "tasks: [gsm8k]\n"
+    "engine: {name: emulated}\n"
+    "workers:\n"
+    "  count: 2\n";
+
+TEST(EvalConfig, ErrorsOfTheFileNameItsLine) {
+  EXPECT_EQ(Problem(kPlain), "");
+  EXPECT_THAT(Problem(std::string(kPlain) + "  thread: 1\n"),
+              AllOf(StartsWith("/somewhere/eval.yaml:5: unknown key 'workers.thread'"),
+                    HasSubstr("did you mean 'threads'")));
+}
+
+TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"wokers=3", "--set wokers=3: unknown key 'wokers'; did you mean 'workers'"},
+      {"workers.cont=3", "--set workers.cont=3: unknown key 'workers.cont'; did you mean 'count'"},
+      {"workers.count=many", "--set workers.count=many: key 'workers.count': found 'many'"},
+      {"workers=3", "--set workers=3: key 'workers': found '3'"},
+      {"workers={count: 0}", "--set workers={count: 0}: key 'workers.count': found '0'"},
+      {"metrics.sandbox.cpu=1", "--set metrics.sandbox.cpu=1: key 'metrics.sandbox'"},
+      {"staging.rot=/x", "--set staging.rot=/x: unknown key 'staging.rot'"},
+      {"tasks=[{task: gsm8k, limits: 3}]", "--set tasks=[{task: gsm8k, limits: 3}]: unknown key"},
+      {"tasks=[]", "--set tasks=[]: key 'tasks'"},
+      {"workers", "--set workers: expected key.path=value"},
+  };
+  for (const auto& [assignment, problem] : cases) {
+    EXPECT_THAT(Problem(kPlain, {assignment}),
+                AllOf(StartsWith(problem), Not(HasSubstr("eval.yaml"))));
+  }
+  // What the file says wrong stays the file's.
+  EXPECT_THAT(Problem(std::string(kPlain) + "  thread: 1\n", {"workers.count=3"}),
+              StartsWith("/somewhere/eval.yaml:5: unknown key 'workers.thread'"));
+}
+
+TEST(EvalConfig, TasksAndEngineKeysKnowTheirPlaces) {
+  const EvalConfig config =
+      ParseEvalConfig("tasks: [gsm8k]\nengine:\n  name: emulated\n  delay_ms: 3\n",
+                      "/somewhere/eval.yaml", {{"engine.jitter=0.5"}, ""});
+  EXPECT_EQ(config.tasks.at(0).where, "/somewhere/eval.yaml:1");
+  EXPECT_EQ(config.engine.where.at("delay_ms"), "/somewhere/eval.yaml:4");
+  EXPECT_EQ(config.engine.where.at("jitter"), "--set engine.jitter=0.5");
+  EXPECT_EQ(config.engine.where.at(""), "/somewhere/eval.yaml:2");
+  const EvalConfig other = ParseEvalConfig(kPlain, "/somewhere/eval.yaml", {{"tasks=[mmlu]"}, ""});
+  EXPECT_EQ(other.tasks.at(0).where, "--set tasks=[mmlu]");
+}
+
+TEST(EvalConfig, SandboxSizesAndProcesses) {
+  const EvalConfig config = ParseEvalConfig(
+      std::string(kPlain) +
+          "metrics: {sandbox: {memory_bytes: 256MiB, tmpfs_bytes: 65536, allow_processes: true}}\n",
+      "/somewhere/eval.yaml", {});
+  EXPECT_EQ(config.metrics.sandbox.memory_bytes, 256u << 20);
+  EXPECT_EQ(config.metrics.sandbox.tmpfs_bytes, 65536u);
+  EXPECT_TRUE(config.metrics.sandbox.allow_processes);
+}
+
+/// `levels` lists of nine, each of nine times the one before.
+std::string ManyLaughs(int levels) {
+  std::string text = "  a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha]\n";
+  for (int level = 1; level <= levels; ++level) {
+    const std::string before = "*a" + std::to_string(level - 1);
+    text += "  a" + std::to_string(level) + ": &a" + std::to_string(level) + " [" + before;
+    for (int i = 0; i < 8; ++i) text += ", " + before;
+    text += "]\n";
+  }
+  return text;
+}
+
+TEST(EvalConfig, AliasesThatExplodeAreRefusedQuickly) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string engine = "tasks: [gsm8k]\nengine:\n  name: emulated\n";
+  EXPECT_THAT(Problem(engine + ManyLaughs(9)), HasSubstr("aliases written out"));
+  EXPECT_THAT(Problem(engine + ManyLaughs(9), {"engine.name=openai"}),
+              HasSubstr("aliases written out"));
+  const std::string long_text(1 << 20, 'x');
+  std::string texts = engine + "  t: &t " + long_text + "\n  all: [*t";
+  for (int i = 0; i < 1000; ++i) texts += ", *t";
+  EXPECT_THAT(Problem(texts + "]\n"), HasSubstr("of text, aliases written out"));
+  EXPECT_THAT(Problem(engine + "  loop: &l [*l, *l, *l]\n"), Not(""));
+  EXPECT_THAT(Problem(engine + "  deep: " + std::string(200, '[') + std::string(200, ']') + "\n"),
+              HasSubstr("deep"));
+  EXPECT_NE(Problem(engine + "  deep: " + std::string(100'000, '[') + "\n"), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+}  // namespace
+}  // namespace evald

@@ -1,0 +1,91 @@
+// docs/eval.schema.json, which editors use, and the parser know the same keys. The parser is asked:
+// it lists the keys of a mapping for one that is like none of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "evald/error.h"
+#include "metrics/sandbox_options.h"
+#include "orchestrator/config/eval_config.h"
+
+namespace evald {
+namespace {
+
+using Keys = std::set<std::string>;
+
+Json Schema() {
+  const std::string path = EVALD_SOURCE_DIR "/docs/eval.schema.json";
+  return ParseJson(ReadFile(path), path);
+}
+
+Keys KeysOf(const Json& object) {
+  Keys keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+/// What the parser takes in the mapping where `text` has the key QQQQQQQQ.
+Keys Taken(const std::string& text) {
+  try {
+    ParseEvalConfig(text, "/somewhere/eval.yaml", {});
+  } catch (const Error& e) {
+    const std::string mark = "valid keys here: ";
+    const std::string message = e.message();
+    const size_t at = message.find(mark);
+    EXPECT_NE(at, std::string::npos) << message;
+    Keys keys;
+    for (const std::string& key : Split(message.substr(at + mark.size()), ',')) {
+      keys.insert(std::string(Trim(key)));
+    }
+    return keys;
+  }
+  ADD_FAILURE() << "must be refused: " << text;
+  return {};
+}
+
+constexpr const char* kTop = "tasks: [gsm8k]\nengine: {name: emulated}\n";
+
+TEST(Schema, TheTopIsTheParsers) {
+  EXPECT_EQ(KeysOf(Schema()["properties"]), Taken(std::string(kTop) + "QQQQQQQQ: 1\n"));
+}
+
+TEST(Schema, EverySectionIsTheParsers) {
+  const Json schema = Schema();
+  for (const char* section : {"workers", "metrics", "staging", "output"}) {
+    EXPECT_EQ(KeysOf(schema["properties"][section]["properties"]),
+              Taken(std::string(kTop) + section + ": {QQQQQQQQ: 1}\n"))
+        << section;
+    EXPECT_EQ(schema["properties"][section]["additionalProperties"], false) << section;
+  }
+  const Json& task = schema["properties"]["tasks"]["items"]["oneOf"][1];
+  EXPECT_EQ(KeysOf(task["properties"]),
+            Taken("tasks: [{task: gsm8k, QQQQQQQQ: 1}]\nengine: {name: emulated}\n"));
+  EXPECT_EQ(KeysOf(schema["properties"]["metrics"]["properties"]["sandbox"]["properties"]),
+            KeysOf(ToJson(SandboxOptions())));
+}
+
+TEST(Schema, GatesAreTheParsers) {
+  const Json gates = Schema()["properties"]["gates"];
+  EXPECT_EQ(KeysOf(gates["properties"]),
+            Taken(std::string(kTop) + "gates: {rules: [], QQQQQQQQ: 1}\n"));
+  EXPECT_EQ(
+      KeysOf(gates["properties"]["rules"]["items"]["properties"]),
+      Taken(std::string(kTop) + "gates: {rules: [{task: a, metric: b, min: 0, QQQQQQQQ: 1}]}\n"));
+}
+
+TEST(Schema, EveryEngineIsTheParsers) {
+  for (const Json& name : Schema()["properties"]["engine"]["properties"]["name"]["enum"]) {
+    EXPECT_NO_THROW(ParseEvalConfig(
+        "tasks: [gsm8k]\ncheckpoint: /\nengine: {name: " + name.get<std::string>() + "}\n",
+        "/somewhere/eval.yaml", {}))
+        << name;
+  }
+}
+
+}  // namespace
+}  // namespace evald
