@@ -28,6 +28,7 @@ void AddRun(CLI::App* app, const Common* common, Action* action);
 void AddValidate(CLI::App* app, const Common* common, Action* action);
 void AddCompare(CLI::App* app, const Common* common, Action* action);
 void AddScore(CLI::App* app, const Common* common, Action* action);
+void AddServe(CLI::App* app, const Common* common, Action* action);
 void AddStage(CLI::App* app, const Common* common, Action* action);
 void AddTasks(CLI::App* app, const Common* common, Action* action);
 void AddDoctor(CLI::App* app, const Common* common, Action* action);

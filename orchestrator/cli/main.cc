@@ -1,18 +1,19 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "orchestrator/cli/cli.h"
 
 namespace evald::cli {
 namespace {
-
-constexpr const char* kVersion = "0.1.0";
 
 constexpr const char* kFooter = R"(
 Examples:
@@ -44,6 +45,12 @@ ExitStatus Invoke(const Common& common, const Action& action) {
   }
 }
 
+// "evald run": as much of the command as was understood.
+std::string ChosenCommand(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? "evald" : "evald " + chosen[0]->get_name();
+}
+
 }  // namespace
 
 void PrintJson(const Json& value) {
@@ -73,14 +80,17 @@ int Main(int argc, char** argv) {
   app.add_option("--log-level", common.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   Action action;
-  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddStage, AddTasks, AddDoctor, AddCompletion}) {
+  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddStage, AddTasks, AddDoctor, AddCompletion}) {
     add(&app, &common, &action);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int status = app.exit(e);
-    return status == 0 ? 0 : static_cast<int>(ExitStatus::kUsage);
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    // Parsing stopped, perhaps before it came to the flag.
+    common.json = std::count(argv, argv + argc, std::string_view("--json")) > 0;
+    PrintError(common, fmt::format("{}; see '{} --help'", e.what(), ChosenCommand(app)), ExitStatus::kUsage);
+    return static_cast<int>(ExitStatus::kUsage);
   }
   SetUpLog("evald", common.log_level);
   return static_cast<int>(Invoke(common, action));

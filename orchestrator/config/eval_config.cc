@@ -10,30 +10,17 @@
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
-#include "orchestrator/config/yaml_section.h"
+#include "orchestrator/config/sections.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr int64_t kWorkersMax = 1024;
-
-int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 fs::path FromHome(const char* variable, const char* below_home) {
   const char* set = std::getenv(variable);
   if (set != nullptr && set[0] == '/') return fs::path(set) / "evald";
   const char* home = std::getenv("HOME");
   return fs::path(home != nullptr && home[0] != '\0' ? home : "/tmp") / below_home / "evald";
-}
-
-// A path in eval.yaml is relative to the file's folder; "~/" is the home folder.
-fs::path Resolve(const fs::path& file, const std::string& text) {
-  if (text.rfind("~/", 0) == 0) {
-    const char* home = std::getenv("HOME");
-    if (home != nullptr) return fs::path(home) / text.substr(2);
-  }
-  return (fs::absolute(file).parent_path() / text).lexically_normal();
 }
 
 TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t index) {
@@ -86,56 +73,16 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
   if (config->engine.name == "replay" && config->engine.settings.contains("generations") &&
       config->engine.settings["generations"].is_string()) {
     config->engine.settings["generations"] =
-        Resolve(config->file, config->engine.settings["generations"].get<std::string>()).string();
+        ResolvePath(config->file, config->engine.settings["generations"].get<std::string>()).string();
   }
-}
-
-void ReadWorkers(YamlSection& top, EvalConfig* config) {
-  WorkersConfig& workers = config->workers;
-  if (auto section = top.Section("workers")) {
-    workers.count = static_cast<int>(section->Integer("count", 1, kWorkersMax).value_or(0));
-    workers.threads = static_cast<int>(section->Integer("threads", 1, kWorkersMax).value_or(0));
-    workers.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
-    workers.heartbeat_timeout_s = section->Number("heartbeat_timeout_s", 2, 86400).value_or(60);
-    workers.stall_timeout_s = section->Number("stall_timeout_s", 1, 86400).value_or(1800);
-    section->Finish();
-  }
-  if (workers.count == 0) workers.count = std::max(1, Cores() / 2);
-  if (workers.threads == 0) workers.threads = std::max(1, Cores() / workers.count);
-}
-
-void ReadMetrics(YamlSection& top, EvalConfig* config) {
-  MetricsConfig& metrics = config->metrics;
-  if (auto section = top.Section("metrics")) {
-    metrics.processes = static_cast<int>(section->Integer("processes", 1, kWorkersMax).value_or(0));
-    metrics.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
-    if (auto sandbox = section->Section("sandbox")) {
-      const Json value = sandbox->Rest();
-      try {
-        metrics.sandbox = SandboxOptionsFromJson(value, "metrics.sandbox");
-      } catch (const Error& e) {
-        section->Refuse("sandbox", e.message());
-      }
-    }
-    section->Finish();
-  }
-  if (metrics.processes == 0) metrics.processes = Cores();
 }
 
 void ReadPlaces(YamlSection& top, EvalConfig* config) {
   const fs::path& file = config->file;
-  if (auto section = top.Section("staging")) {
-    if (const auto root = section->String("root")) config->staging.root = Resolve(file, *root);
-    config->staging.keep_bytes = section->Bytes("keep").value_or(0);
-    config->staging.verify = section->Boolean("verify").value_or(false);
-    section->Finish();
-  }
-  if (config->staging.root.empty()) {
-    config->staging.root = fmt::format("/dev/shm/evald-{}", ::getuid());
-  }
-  config->output_dir = Resolve(file, "runs");
+  config->staging = ReadStaging(top, file);
+  config->output_dir = ResolvePath(file, "runs");
   if (auto section = top.Section("output")) {
-    if (const auto dir = section->String("dir")) config->output_dir = Resolve(file, *dir);
+    if (const auto dir = section->String("dir")) config->output_dir = ResolvePath(file, *dir);
     config->run_name = section->String("name").value_or("");
     if (config->run_name.find('/') != std::string::npos || config->run_name == "." ||
         config->run_name == "..") {
@@ -144,15 +91,15 @@ void ReadPlaces(YamlSection& top, EvalConfig* config) {
     section->Finish();
   }
   const auto cache = top.String("cache_dir");
-  config->cache_dir = cache ? Resolve(file, *cache) : DefaultCacheDir();
+  config->cache_dir = cache ? ResolvePath(file, *cache) : DefaultCacheDir();
   const auto state = top.String("state_dir");
-  config->state_dir = state ? Resolve(file, *state) : DefaultStateDir();
+  config->state_dir = state ? ResolvePath(file, *state) : DefaultStateDir();
 }
 
 void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* config) {
   const fs::path& file = config->file;
   if (const auto checkpoint = top.String("checkpoint")) {
-    config->checkpoint = Resolve(file, *checkpoint);
+    config->checkpoint = ResolvePath(file, *checkpoint);
     if (!fs::is_directory(config->checkpoint)) {
       top.Refuse("checkpoint", fmt::format("{} is not a folder; expected a checkpoint in Hugging Face layout",
                                            config->checkpoint.string()));
@@ -162,10 +109,10 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   }
   config->name = top.String("name").value_or(
       config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
-  if (const auto dir = top.String("data_dir")) config->data_dir = Resolve(file, *dir);
+  if (const auto dir = top.String("data_dir")) config->data_dir = ResolvePath(file, *dir);
   if (!overrides.data_dir.empty()) config->data_dir = fs::absolute(overrides.data_dir);
   for (const std::string& dir : top.Strings("task_dirs")) {
-    config->task_dirs.push_back(Resolve(file, dir));
+    config->task_dirs.push_back(ResolvePath(file, dir));
     if (!fs::is_directory(config->task_dirs.back())) {
       top.Refuse("task_dirs", fmt::format("{} is not a folder", config->task_dirs.back().string()));
     }
@@ -185,8 +132,8 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& 
   ReadTasks(top, &config);
   ReadEngine(top, &config);
   ReadInputs(top, overrides, &config);
-  ReadWorkers(top, &config);
-  ReadMetrics(top, &config);
+  config.workers = ReadWorkers(top, "workers");
+  config.metrics = ReadMetrics(top);
   ReadPlaces(top, &config);
   config.seed = static_cast<uint64_t>(top.Integer("seed", 0, INT64_MAX).value_or(1234));
   config.fewshot_seed = static_cast<uint64_t>(top.Integer("fewshot_seed", 0, INT64_MAX).value_or(1234));

@@ -67,17 +67,21 @@ bool AcceptsGzip(std::string_view accept_encoding) {
 void Encode(const Request& request, Response* response) {
   Headers& headers = response->headers;
   if (headers.Find("X-Content-Type-Options") == nullptr) headers.Add("X-Content-Type-Options", "nosniff");
-  if (response->file || response->events || response->body.empty()) return;
+  if (response->events || (!response->file && response->body.empty())) return;
   const bool is_read = request.method == "GET" || request.method == "HEAD";
   if (response->status == 200 && is_read && headers.Get("Cache-Control") != "no-store") {
-    if (headers.Find("ETag") == nullptr) headers.Add("ETag", fmt::format("W/\"{}\"", HashHex(response->body)));
+    if (headers.Find("ETag") == nullptr && !response->file) {
+      headers.Add("ETag", fmt::format("W/\"{}\"", HashHex(response->body)));
+    }
     if (headers.Find("Cache-Control") == nullptr) headers.Add("Cache-Control", "no-cache");
     if (Matches(request.headers.Get("If-None-Match"), headers.Get("ETag"))) {
       response->status = 304;
       response->body.clear();
+      response->file.reset();
       return;
     }
   }
+  if (response->file) return;
   if (!Compressible(headers.Get("Content-Type"))) return;
   headers.Add("Vary", "Accept-Encoding");
   const size_t size = response->body.size();

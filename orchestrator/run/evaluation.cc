@@ -404,7 +404,7 @@ RunOutcome Evaluation::Finish() {
     outcome.problems.push_back(missing.what + ": " + missing.cause);
   }
   if (failure_) outcome.problems.insert(outcome.problems.begin(), failure_->text);
-  const bool complete = planned_ && !failure_ && machine_.complete();
+  const bool complete = this->complete();
   if (!complete && outcome.problems.empty()) outcome.problems.push_back("interrupted before the end");
   if (planned_) {
     RunResultsInput input{config_, directory_, *suite_, record_, finished_tasks_, engine_info_,

@@ -117,6 +117,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool planned() const { return planned_; }
   bool over() const { return over_; }
   bool cancelled() const { return cancelled_; }
+  /// Every document is scored, and nothing failed.
+  bool complete() const { return planned_ && !failure_ && machine_.complete(); }
   ProgressSnapshot Progress() const;
   /// {task: {metric, value, stderr}} of the tasks that are finished.
   Json Scores() const;

@@ -17,8 +17,6 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kVersion = "0.1.0";
-
 // A folder name from a model's name: what is awkward in paths becomes '_'.
 std::string Slug(const std::string& name) {
   std::string slug;

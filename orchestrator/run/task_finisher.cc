@@ -82,6 +82,17 @@ void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> don
       loop_->Post([failed, text = std::string(e.what())] { failed(text); });
     }
   };
+  Queue(std::move(work));
+}
+
+void TaskFinisher::Run(std::function<void()> work, std::function<void()> done) {
+  Queue([this, work = std::move(work), done = std::move(done)] {
+    work();
+    loop_->Post(done);
+  });
+}
+
+void TaskFinisher::Queue(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));

@@ -47,8 +47,11 @@ class TaskFinisher {
   /// Calls `done(result)` or `failed(text)` on the loop.
   void Submit(FinishedTask task, std::function<void(TaskResult)> done,
               std::function<void(std::string)> failed);
+  /// Runs `work`, which must not throw, on the thread, then `done` on the loop.
+  void Run(std::function<void()> work, std::function<void()> done);
 
  private:
+  void Queue(std::function<void()> work);
   void Main();
 
   Loop* loop_;

@@ -83,8 +83,9 @@ class RunService {
   virtual void Submit(Submission submission, Done<Submitted> done) = 0;
   virtual void Act(const std::string& run, RunAction action, Done<Json> done) = 0;  ///< Run resource
   virtual void SetPriority(const std::string& run, int priority, Done<Json> done) = 0;
-  /// A training run says that a checkpoint is complete: submitted once by each watch whose folder
-  /// holds it. The answer is a CheckpointAnnouncement resource.
+  /// A training run says that a checkpoint is complete: the watches whose folder holds it look at
+  /// once, and submit it if it is new to them. The answer is a CheckpointAnnouncement resource; its
+  /// runs are those that this checkpoint had before. kUsage when no watch covers the folder.
   virtual void Announce(const std::filesystem::path& checkpoint, Done<Json> done) = 0;
 
   virtual std::shared_ptr<const ServiceView> View() const = 0;

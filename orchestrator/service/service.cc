@@ -41,6 +41,17 @@ FleetOptions FleetOptionsOf(const ServiceOptions& options) {
   return fleet;
 }
 
+// Judges a run's gates and writes verdict.json and report.html. Nothing when that is not possible: the
+// results stand all the same.
+std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outcome) {
+  try {
+    return RunVerdict({}, gates).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
+  } catch (const std::exception& e) {
+    spdlog::error("{}: gates could not be judged: {}", outcome.directory.string(), e.what());
+    return std::nullopt;
+  }
+}
+
 uint64_t BytesIn(const fs::path& folder) {
   uint64_t bytes = 0;
   std::error_code error;
@@ -154,12 +165,29 @@ void Service::Conclude(int64_t number) {
   if (run == nullptr || run->outcome || stopping_) return;
   run->outcome = run->evaluation->Finish();
   run->ended = WallSeconds();
-  const ExitStatus status = run->outcome->status;
-  const std::string state = run->evaluation->cancelled()         ? "cancelled"
-                            : status == ExitStatus::kDone        ? "done"
-                            : draining_                          ? "queued"
-                            : status == ExitStatus::kUsage       ? "failed"
-                                                                 : "incomplete";
+  auto verdict = std::make_shared<std::optional<Verdict>>();
+  finisher_->Run(
+      [verdict, gates = run->config.gates, outcome = *run->outcome] { *verdict = JudgeRun(gates, outcome); },
+      [this, number, verdict] { Close(number, *verdict); });
+}
+
+// The run's end, once its gates are judged.
+void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
+  QueuedRun* run = queue_.Find(number);
+  if (run == nullptr || stopping_) return;
+  if (verdict && !verdict->gates.empty()) {
+    run->outcome->status = verdict->status;
+    run->verdict = StatusWord(verdict->status);
+    Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", Summary(*verdict)}});
+  }
+  const bool cancelled = run->evaluation->cancelled();
+  const bool complete = run->evaluation->complete();
+  const std::string state = cancelled    ? "cancelled"
+                            : complete   ? "done"
+                            : draining_  ? "queued"
+                            : run->outcome->status == ExitStatus::kUsage ? "failed"
+                                                                         : "incomplete";
+  run->state = state;
   if (state != "queued") CountFinished(*run);
   SetState(run, state);
   fleet_->Remove(number);
@@ -250,16 +278,15 @@ void Service::SetPriority(const std::string& id, int priority, Done<Json> done) 
 }
 
 void Service::Announce(const fs::path& checkpoint, Done<Json> done) {
-  loop_.Post([this, checkpoint, done = std::move(done)] {
-    const auto answer = [checkpoint, done](std::variant<std::vector<std::string>, Error> runs) {
-      if (const auto* error = std::get_if<Error>(&runs)) return done(*error);
-      const auto& ids = std::get<std::vector<std::string>>(runs);
-      done(Json{{"checkpoint", checkpoint.string()}, {"runs", ids}, {"known", ids.empty()}});
-    };
-    if (on_announce) return on_announce(checkpoint, answer);
-    answer(Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
-                 "add a watch to the service's configuration, or submit a run"));
-  });
+  if (!on_announce || !on_announce(checkpoint)) {
+    return done(Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
+                      "add a watch to the service's configuration, or submit a run"));
+  }
+  Json runs = Json::array();  // of this checkpoint already
+  RunFilter filter;
+  filter.checkpoint = checkpoint.string();
+  for (const Json& run : Runs(filter).runs) runs.push_back(run["id"]);
+  done(Json{{"checkpoint", checkpoint.string()}, {"known", !runs.empty()}, {"runs", std::move(runs)}});
 }
 
 }  // namespace evald

@@ -18,6 +18,7 @@
 #include "orchestrator/service/run_service.h"
 #include "orchestrator/state/database_thread.h"
 #include "orchestrator/state/service_store.h"
+#include "orchestrator/verdict/run_verdict.h"
 
 namespace evald {
 
@@ -66,8 +67,8 @@ class Service : public RunService {
   std::vector<Event> EventsAfter(const std::string& run, int64_t sequence, int limit) const override;
   std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
 
-  /// What Announce asks: each gives the ids of the runs that it submitted for a checkpoint.
-  std::function<void(const std::filesystem::path& checkpoint, Done<std::vector<std::string>> done)> on_announce;
+  /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once.
+  std::function<bool(const std::filesystem::path& checkpoint)> on_announce;
 
  private:
   // submitting (service_submit.cc)
@@ -81,6 +82,7 @@ class Service : public RunService {
   bool RoomFor(const QueuedRun& run) const;
   void OnOver(int64_t number);
   void Conclude(int64_t number);
+  void Close(int64_t number, const std::optional<Verdict>& verdict);
   void Tick();
   void OnSignal(int signal);
   void CheckDrained();

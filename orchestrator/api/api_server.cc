@@ -1,0 +1,141 @@
+#include "orchestrator/api/api_server.h"
+
+#include <atomic>
+#include <latch>
+#include <mutex>
+
+#include "base/jsonl.h"
+#include "base/log.h"
+#include "orchestrator/api/background.h"
+#include "orchestrator/api/events.h"
+#include "orchestrator/api/routes.h"
+#include "orchestrator/api/samples.h"
+
+namespace evald {
+namespace api {
+
+namespace {
+constexpr int kBackgroundThreads = 2;
+constexpr size_t kBackgroundWaitingMax = 256;
+}  // namespace
+
+Json FindRun(const Context& context, const http::Request& request) {
+  std::optional<Json> run = context.service->Run(request.parameters.at("run"));
+  if (!run) throw http::ProblemError({404, "not-found", "no run has this id"});
+  return std::move(*run);
+}
+
+http::Response JsonAnswer(int status, const Json& value) { return http::JsonResponse(status, ToLine(value) + "\n"); }
+
+http::Response AnswerFor(const std::exception& error) {
+  if (const auto* problem = dynamic_cast<const http::ProblemError*>(&error)) return http::ProblemResponse(problem->problem());
+  if (const auto* known = dynamic_cast<const Error*>(&error); known != nullptr && known->kind() != ErrorKind::kInternal) {
+    return http::ProblemResponse(http::ProblemFor(*known));
+  }
+  spdlog::error("api: {}", error.what());
+  return http::ProblemResponse({500, "internal", "an internal error; the service's log says more"});
+}
+
+void InBackground(const Context& context, const http::Responder& answer, std::function<http::Response()> work) {
+  const bool taken = context.background->Run([answer, work = std::move(work)] {
+    try {
+      answer(work());
+    } catch (const std::exception& error) {
+      answer(AnswerFor(error));
+    }
+  });
+  if (!taken) answer(http::ProblemResponse({503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+}
+
+namespace {
+
+http::Router MakeRouter(const Context* context) {
+  http::Router router;
+  for (const auto add : {AddRunRoutes, AddEventRoutes, AddResultRoutes, AddSampleRoutes, AddFleetRoutes,
+                         AddHealthRoutes, AddMetricsRoutes, AddPageRoutes}) {
+    add(&router, context);
+  }
+  return router;
+}
+
+}  // namespace
+}  // namespace api
+
+namespace {
+
+// Between the service's thread, which may just be calling, and a server that ends.
+struct Gate {
+  std::mutex mutex;
+  http::Server* server = nullptr;
+  api::EventHub* hub = nullptr;
+  std::atomic<bool> polling{false};
+};
+
+// Many events make one look at the service.
+void PollSoon(const std::shared_ptr<Gate>& gate) {
+  if (gate->polling.exchange(true)) return;
+  const std::lock_guard lock(gate->mutex);
+  if (gate->server == nullptr) return;
+  gate->server->Post([gate] {
+    gate->polling = false;
+    gate->hub->Poll();
+  });
+}
+
+}  // namespace
+
+struct ApiServer::State {
+  State(RunService* service, ApiOptions given)
+      : options(std::move(given)), hub(service), background(api::kBackgroundThreads, api::kBackgroundWaitingMax) {
+    webhooks = std::make_unique<Webhooks>(service, options.webhooks);
+    context.service = service;
+    context.background = &background;
+    context.hub = &hub;
+    context.samples = &samples;
+    context.options = &options;
+    context.http_statistics = [this] {
+      started.wait();  // a request may come before the constructor is through
+      return server->statistics();
+    };
+    context.webhook_statistics = [this] { return webhooks->statistics(); };
+  }
+
+  ApiOptions options;
+  api::SampleStore samples;
+  api::EventHub hub;
+  api::Context context;
+  api::Background background;
+  std::unique_ptr<Webhooks> webhooks;
+  std::unique_ptr<http::Server> server;
+  std::latch started{1};
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  std::shared_ptr<void> subscription;
+};
+
+ApiServer::ApiServer(RunService* service, ApiOptions options)
+    : state_(std::make_unique<State>(service, std::move(options))) {
+  State* state = state_.get();
+  state->server = std::make_unique<http::Server>(state->options.http, api::MakeRouter(&state->context));
+  state->started.count_down();
+  state->gate->server = state->server.get();
+  state->gate->hub = &state->hub;
+  state->subscription = service->OnEvents([gate = state->gate] { PollSoon(gate); });
+  PollSoon(state->gate);
+}
+
+ApiServer::~ApiServer() { Stop(); }
+
+const std::string& ApiServer::url() const { return state_->server->url(); }
+uint16_t ApiServer::port() const { return state_->server->port(); }
+
+void ApiServer::Stop() {
+  state_->subscription.reset();
+  {
+    const std::lock_guard lock(state_->gate->mutex);
+    state_->gate->server = nullptr;
+  }
+  state_->server->Stop();
+  state_->webhooks->Stop();
+}
+
+}  // namespace evald

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orchestrator/api/webhooks.h"
+#include "orchestrator/http/server.h"
+#include "orchestrator/service/run_service.h"
+
+namespace evald {
+
+/// A file of the web page, embedded in this program.
+struct WebAsset {
+  std::string path;          ///< "/" or "/assets/app.js"
+  std::string content_type;  ///< "text/html; charset=utf-8"
+  std::string_view bytes;    ///< lives as long as the program
+};
+
+struct ApiOptions {
+  http::ServerOptions http;
+  std::vector<WebAsset> assets;
+  std::vector<WebhookTarget> webhooks;
+  std::string version = "0.1.0";
+};
+
+/// The REST interface of docs/openapi.json over a RunService, with its own threads: one for HTTP, two
+/// for what reads files or checks a submission, one for webhooks. The service's thread is never
+/// waited for.
+class ApiServer {
+ public:
+  /// Serves from now on. `service` must outlive this. Throws Error(kUsage) as http::Server does.
+  ApiServer(RunService* service, ApiOptions options);
+  /// As Stop().
+  ~ApiServer();
+
+  const std::string& url() const;
+  uint16_t port() const;
+  /// Ends all threads of this; requests under way get two seconds. Not from the service's callbacks.
+  void Stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace evald

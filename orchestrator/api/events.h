@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "orchestrator/http/event_stream.h"
+#include "orchestrator/service/run_service.h"
+
+namespace evald::api {
+
+/// Gives a service's events to any number of followers. Each event is rendered once and kept in a
+/// ring of bounded size; a follower is a cursor. One who asks for what the ring no longer holds is
+/// served from the service until it has caught up. Server's thread only.
+class EventHub {
+ public:
+  static constexpr size_t kRingBytesMax = 4 << 20;
+  static constexpr size_t kFollowersMax = 1000;
+
+  explicit EventHub(const RunService* service);
+
+  /// Takes over what is new and wakes followers.
+  void Poll();
+
+  /// A stream of the events after `sequence` of `run`, or of all runs for ""; what lies ahead of the
+  /// last event counts as the last. Nothing when there are too many followers. The hub must outlive
+  /// it.
+  std::shared_ptr<http::EventSource> Follow(const std::string& run, int64_t sequence);
+
+  int64_t last() const { return last_; }
+
+ private:
+  class Follower;
+  struct Entry {
+    int64_t sequence;
+    std::string run;
+    std::string frame;
+  };
+
+  const RunService* service_;
+  std::deque<Entry> ring_;
+  size_t ring_bytes_ = 0;
+  int64_t base_ = 0;  ///< the ring holds everything after this
+  int64_t last_ = 0;
+  std::set<Follower*> followers_;
+};
+
+/// {"sequence","run","type","data"} as one line.
+std::string EventJson(const Event& event);
+
+}  // namespace evald::api

@@ -1,0 +1,81 @@
+// Workers, hosts, staged checkpoints, the queue; announcing a checkpoint.
+#include "orchestrator/api/background.h"
+#include "orchestrator/api/input.h"
+#include "orchestrator/api/routes.h"
+
+namespace evald::api {
+namespace {
+
+using http::Request;
+using http::Responder;
+using http::Role;
+
+constexpr size_t kPathLengthMax = 4096;
+
+// A part of the service's view under its name.
+http::Response Part(const Context& context, const Request& request, const char* name, Json ServiceView::*part) {
+  QueryReader(request).Finish();
+  return JsonAnswer(200, {{name, (*context.service->View()).*part}});
+}
+
+http::Response Queue(const Context& context, const Request& request) {
+  QueryReader(request).Finish();
+  const auto view = context.service->View();
+  Json queue = Json::array();
+  for (const std::string& id : view->queue) {
+    const auto run = view->active_runs.find(id);
+    if (run != view->active_runs.end()) queue.push_back(run->second);
+  }
+  return JsonAnswer(200, {{"queue", std::move(queue)}});
+}
+
+void Announce(const Context& context, const RequestPtr& request, const Responder& answer) {
+  if (MediaType(*request) != "application/json") {
+    throw http::ProblemError({415, "media-type", "expected Content-Type application/json", "", "",
+                              {{"Accept-Post", "application/json"}}});
+  }
+  QueryReader(*request).Finish();
+  BodyReader body(request->body);
+  const std::optional<std::string> path = body.String("path", kPathLengthMax);
+  body.Finish();
+  if (!path || !std::filesystem::path(*path).is_absolute()) {
+    BodyReader::Refuse("/path", "path: expected the absolute path of a checkpoint's folder");
+  }
+  const auto done = [answer](std::variant<Json, Error> result) {
+    if (const Error* error = std::get_if<Error>(&result)) {
+      http::Problem problem = http::ProblemFor(*error);
+      if (problem.status == 409) problem.status = 422, problem.code = "invalid";
+      return answer(http::ProblemResponse(problem));
+    }
+    answer(JsonAnswer(200, std::get<Json>(result)));
+  };
+  const bool taken = context.background->Run([service = context.service, path = *path, done, answer] {
+    try {
+      service->Announce(path, done);
+    } catch (const std::exception& error) {
+      answer(AnswerFor(error));
+    }
+  });
+  if (!taken) answer(http::ProblemResponse({503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+}
+
+}  // namespace
+
+void AddFleetRoutes(http::Router* router, const Context* context) {
+  const std::tuple<const char*, const char*, Json ServiceView::*> parts[] = {
+      {"/v1/workers", "workers", &ServiceView::workers},
+      {"/v1/hosts", "hosts", &ServiceView::hosts},
+      {"/v1/staged", "staged", &ServiceView::staged}};
+  for (const auto& [path, name, part] : parts) {
+    router->Add({"GET", path, Role::kRead,
+                 [context, name = name, part = part](const RequestPtr& request, const Responder& answer) {
+                   answer(Part(*context, *request, name, part));
+                 }});
+  }
+  router->Add({"GET", "/v1/queue", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+                 answer(Queue(*context, *request)); }});
+  router->Add({"POST", "/v1/checkpoints", Role::kSubmit,
+               [=](const RequestPtr& request, const Responder& answer) { Announce(*context, request, answer); }, 8192});
+}
+
+}  // namespace evald::api

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "evald/json.h"
+#include "orchestrator/http/message.h"
+
+namespace evald::api {
+
+/// Reads a request's JSON object strictly: each member is asked for once, then Finish() refuses what
+/// was not asked for, naming the nearest valid name. Throws ProblemError(400) that points at the
+/// member. Lengths are in characters.
+class BodyReader {
+ public:
+  /// Throws ProblemError: 400 for what is no JSON object (or nested deeper than 200 levels).
+  explicit BodyReader(std::string_view body);
+
+  std::optional<std::string> String(const std::string& name, size_t length_max);
+  /// `least` and `most` within 2^53 of 0.
+  std::optional<int64_t> Integer(const std::string& name, int64_t least, int64_t most);
+  std::optional<std::vector<std::string>> Strings(const std::string& name, size_t count_max, size_t length_max);
+  std::optional<Json> Object(const std::string& name);
+  void Finish() const;
+
+  [[noreturn]] static void Refuse(const std::string& pointer, const std::string& detail);
+
+ private:
+  const Json* Find(const std::string& name);
+
+  Json body_;
+  std::vector<std::string> known_;
+};
+
+/// The same for a query.
+class QueryReader {
+ public:
+  explicit QueryReader(const http::Request& request) : request_(request) {}
+
+  std::optional<std::string> String(const std::string& name, size_t length_max);
+  std::optional<int64_t> Integer(const std::string& name, int64_t least, int64_t most);
+  std::optional<bool> Bool(const std::string& name);
+  /// One of `choices`.
+  std::optional<std::string> Choice(const std::string& name, const std::vector<std::string>& choices);
+  /// A parameter that may stand several times.
+  std::vector<std::string> Strings(const std::string& name, size_t count_max, size_t length_max);
+  void Finish() const;
+
+ private:
+  [[noreturn]] static void Refuse(const std::string& name, const std::string& detail);
+
+  const http::Request& request_;
+  std::vector<std::string> known_;
+};
+
+/// The media type of Content-Type in lower case, without parameters; "" when there is none.
+std::string MediaType(const http::Request& request);
+
+/// A decimal integer and nothing else, without leading zeros.
+std::optional<int64_t> ParseInteger(std::string_view text);
+
+}  // namespace evald::api

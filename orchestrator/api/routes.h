@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "orchestrator/api/api_server.h"
+#include "orchestrator/http/problem.h"
+#include "orchestrator/http/router.h"
+
+namespace evald::api {
+
+class Background;
+class EventHub;
+class SampleStore;
+
+using RequestPtr = std::shared_ptr<const http::Request>;
+
+/// What the endpoints work with; outlives the server.
+struct Context {
+  RunService* service = nullptr;
+  Background* background = nullptr;
+  EventHub* hub = nullptr;
+  SampleStore* samples = nullptr;
+  std::function<http::Statistics()> http_statistics;   ///< server's thread only
+  std::function<WebhookStatistics()> webhook_statistics;
+  const ApiOptions* options = nullptr;
+};
+
+// Each adds the endpoints of one subject.
+void AddRunRoutes(http::Router* router, const Context* context);
+void AddEventRoutes(http::Router* router, const Context* context);
+void AddResultRoutes(http::Router* router, const Context* context);
+void AddSampleRoutes(http::Router* router, const Context* context);
+void AddFleetRoutes(http::Router* router, const Context* context);
+void AddHealthRoutes(http::Router* router, const Context* context);
+void AddMetricsRoutes(http::Router* router, const Context* context);
+void AddPageRoutes(http::Router* router, const Context* context);
+
+/// The Run resource that the path names. Throws ProblemError(404).
+Json FindRun(const Context& context, const http::Request& request);
+
+/// Runs `work` on a background thread and answers with what it gives or throws. Answers 503 when too
+/// much waits already.
+void InBackground(const Context& context, const http::Responder& answer, std::function<http::Response()> work);
+
+/// `value` as a response.
+http::Response JsonAnswer(int status, const Json& value);
+
+/// The problem document for whatever was thrown.
+http::Response AnswerFor(const std::exception& error);
+
+}  // namespace evald::api

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/file.h"
+
+namespace evald::api {
+
+/// A file of a run's folder, open for reading.
+struct RunFile {
+  UniqueFd fd;
+  uint64_t bytes = 0;
+  std::string version;  ///< changes when the file does: device, inode, size, time of change
+};
+
+/// Opens `name` right inside `directory`: a regular file, no symbolic link, and a name without "/".
+/// An empty fd when there is none. Throws Error(kInfrastructure).
+RunFile OpenRunFile(const std::filesystem::path& directory, const std::string& name);
+
+}  // namespace evald::api

@@ -1,0 +1,206 @@
+// Runs: submit, list, look at, cancel, pause, resume, re-prioritise.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/jsonl.h"
+#include "orchestrator/api/background.h"
+#include "orchestrator/api/input.h"
+#include "orchestrator/api/routes.h"
+#include "orchestrator/http/target.h"
+
+namespace evald::api {
+namespace {
+
+using http::ProblemError;
+using http::Request;
+using http::Responder;
+using http::Role;
+
+constexpr uint64_t kSubmissionBytesMax = 1 << 20;
+constexpr size_t kPathLengthMax = 4096;
+constexpr size_t kNameLengthMax = 200;
+constexpr size_t kOverridesMax = 100;
+constexpr int64_t kCursorMax = 999'999'999'999'999'999;
+const std::vector<std::string> kStates = {"queued", "preparing", "running", "paused", "cancelling",
+                                          "done", "incomplete", "failed", "cancelled"};
+
+std::string IdempotencyKey(const Request& request) {
+  const std::string* key = request.headers.Find("Idempotency-Key");
+  if (key == nullptr) return "";
+  const bool plain = std::all_of(key->begin(), key->end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (key->empty() || key->size() > kNameLengthMax || !plain) {
+    throw ProblemError({400, "invalid-header",
+                        fmt::format("Idempotency-Key: expected 1 to {} visible ASCII characters", kNameLengthMax), "",
+                        "header:Idempotency-Key"});
+  }
+  return *key;
+}
+
+// An absolute path, when it is given.
+std::string Base(const std::optional<std::string>& base) {
+  if (base && !base->starts_with('/')) {
+    throw ProblemError({400, "invalid-base", fmt::format("base: found '{}', expected an absolute path", *base)});
+  }
+  return base.value_or("");
+}
+
+Submission FromYaml(const Request& request) {
+  QueryReader query(request);
+  Submission submission;
+  submission.yaml = request.body;
+  submission.base = Base(query.String("base", kPathLengthMax));
+  submission.user = query.String("user", kNameLengthMax).value_or("");
+  submission.priority = static_cast<int>(query.Integer("priority", -100, 100).value_or(0));
+  submission.set = query.Strings("set", kOverridesMax, kPathLengthMax);
+  query.Finish();
+  return submission;
+}
+
+Submission FromJson(const Request& request) {
+  QueryReader(request).Finish();
+  BodyReader body(request.body);
+  Submission submission;
+  const std::optional<Json> config = body.Object("config");
+  const std::optional<std::string> yaml = body.String("yaml", kSubmissionBytesMax);
+  submission.base = Base(body.String("base", kPathLengthMax));
+  submission.set = body.Strings("set", kOverridesMax, kPathLengthMax).value_or(std::vector<std::string>());
+  submission.user = body.String("user", kNameLengthMax).value_or("");
+  submission.priority = static_cast<int>(body.Integer("priority", -100, 100).value_or(0));
+  body.Finish();
+  if (config.has_value() == yaml.has_value()) {
+    BodyReader::Refuse("", "expected either 'config' (an object) or 'yaml' (a text), and not both");
+  }
+  submission.yaml = yaml ? *yaml : ToLine(*config);
+  return submission;
+}
+
+Submission ReadSubmission(const Request& request) {
+  const std::string type = MediaType(request);
+  Submission submission;
+  if (type == "application/json") {
+    submission = FromJson(request);
+  } else if (type == "application/yaml" || type == "application/x-yaml") {
+    submission = FromYaml(request);
+  } else {
+    throw ProblemError({415, "media-type", fmt::format("Content-Type '{}': expected application/yaml or application/json", type),
+                        "", "", {{"Accept-Post", "application/yaml, application/json"}}});
+  }
+  submission.idempotency_key = IdempotencyKey(request);
+  return submission;
+}
+
+// With tokens in force, runs belong to the token that submitted them; an admin may name another user.
+void SetUser(const Request& request, Submission* submission) {
+  const std::string& holder = request.principal.name;
+  if (holder.empty()) return;
+  if (submission->user.empty()) submission->user = holder;
+  if (submission->user != holder && request.principal.role != Role::kAdmin) {
+    throw ProblemError({403, "user", fmt::format("the token '{}' may not submit for the user '{}'", holder, submission->user)});
+  }
+}
+
+void RequireOwner(const Request& request, const Json& run) {
+  const http::Principal& who = request.principal;
+  if (who.name.empty() || who.role == Role::kAdmin || run.value("user", "") == who.name) return;
+  throw ProblemError({403, "owner", fmt::format("the run belongs to another user than '{}'", who.name)});
+}
+
+// A wrong state is a conflict; that the run is there was seen before.
+RunService::Done<Json> AnswerWithRun(const Responder& answer) {
+  return [answer](std::variant<Json, Error> result) {
+    if (const Error* error = std::get_if<Error>(&result)) return answer(http::ProblemResponse(http::ProblemFor(*error)));
+    answer(JsonAnswer(200, std::get<Json>(result)));
+  };
+}
+
+void Submit(const Context& context, const RequestPtr& request, const Responder& answer) {
+  Submission submission = ReadSubmission(*request);
+  SetUser(*request, &submission);
+  RunService* service = context.service;
+  const auto done = [answer](std::variant<Submitted, Error> result) {
+    if (const Error* error = std::get_if<Error>(&result)) {
+      http::Problem problem = http::ProblemFor(*error);
+      if (problem.status == 409) problem = {422, "invalid", error->message(), error->remedy()};
+      return answer(http::ProblemResponse(problem));
+    }
+    const Submitted& submitted = std::get<Submitted>(result);
+    http::Response response = JsonAnswer(submitted.created ? 201 : 200, submitted.run);
+    response.headers.Add("Location", "/v1/runs/" + http::PercentEncode(submitted.run.value("id", "")));
+    answer(std::move(response));
+  };
+  // Reading an eval.yaml looks at checkpoints and task files.
+  const bool taken = context.background->Run([service, submission = std::move(submission), done, answer]() mutable {
+    try {
+      service->Submit(std::move(submission), done);
+    } catch (const std::exception& error) {
+      answer(AnswerFor(error));
+    }
+  });
+  if (!taken) answer(http::ProblemResponse({503, "busy", "too many submissions wait", "", "", {{"Retry-After", "1"}}}));
+}
+
+http::Response List(const Context& context, const Request& request) {
+  QueryReader query(request);
+  RunFilter filter;
+  filter.state = query.Choice("state", kStates).value_or("");
+  filter.user = query.String("user", kNameLengthMax).value_or("");
+  filter.name = query.String("name", kPathLengthMax).value_or("");
+  filter.checkpoint = query.String("checkpoint", kPathLengthMax).value_or("");
+  filter.limit = static_cast<int>(query.Integer("limit", 1, 200).value_or(50));
+  filter.before = query.Integer("cursor", 1, kCursorMax).value_or(0);
+  query.Finish();
+  const RunPage page = context.service->Runs(filter);
+  Json runs = Json::array();
+  for (const Json& run : page.runs) runs.push_back(run);
+  return JsonAnswer(200, {{"runs", std::move(runs)}, {"next", page.next == 0 ? Json() : Json(std::to_string(page.next))}});
+}
+
+void SetPriority(const Context& context, const RequestPtr& request, const Responder& answer) {
+  const std::string type = MediaType(*request);
+  if (type != "application/json" && type != "application/merge-patch+json") {
+    throw ProblemError({415, "media-type", fmt::format("Content-Type '{}': expected application/json", type), "", "",
+                        {{"Accept-Patch", "application/json, application/merge-patch+json"}}});
+  }
+  QueryReader(*request).Finish();
+  BodyReader body(request->body);
+  const std::optional<int64_t> priority = body.Integer("priority", -100, 100);
+  body.Finish();
+  if (!priority) BodyReader::Refuse("/priority", "priority: is absent, expected an integer from -100 to 100");
+  const Json run = FindRun(context, *request);
+  RequireOwner(*request, run);
+  context.service->SetPriority(run.at("id").get<std::string>(), static_cast<int>(*priority), AnswerWithRun(answer));
+}
+
+void Act(const Context& context, const RequestPtr& request, RunAction action, const Responder& answer) {
+  QueryReader(*request).Finish();
+  const Json run = FindRun(context, *request);
+  RequireOwner(*request, run);
+  context.service->Act(run.at("id").get<std::string>(), action, AnswerWithRun(answer));
+}
+
+}  // namespace
+
+void AddRunRoutes(http::Router* router, const Context* context) {
+  router->Add({"POST", "/v1/runs", Role::kSubmit,
+               [=](const RequestPtr& request, const Responder& answer) { Submit(*context, request, answer); },
+               kSubmissionBytesMax});
+  router->Add({"GET", "/v1/runs", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+                 answer(List(*context, *request)); }});
+  router->Add({"GET", "/v1/runs/{run}", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+                 QueryReader(*request).Finish();
+                 answer(JsonAnswer(200, FindRun(*context, *request))); }});
+  router->Add({"PATCH", "/v1/runs/{run}", Role::kSubmit,
+               [=](const RequestPtr& request, const Responder& answer) { SetPriority(*context, request, answer); },
+               4096});
+  const std::pair<const char*, RunAction> actions[] = {
+      {"cancel", RunAction::kCancel}, {"pause", RunAction::kPause}, {"resume", RunAction::kResume}};
+  for (const auto& [name, action] : actions) {
+    router->Add({"POST", fmt::format("/v1/runs/{{run}}/{}", name), Role::kSubmit,
+                 [context, action = action](const RequestPtr& request, const Responder& answer) {
+                   Act(*context, request, action, answer);
+                 }});
+  }
+}
+
+}  // namespace evald::api

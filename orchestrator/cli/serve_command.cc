@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+
+#include "orchestrator/api/api_server.h"
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/config/serve_config.h"
+#include "orchestrator/service/service.h"
+#include "orchestrator/service/watches.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string file;
+  std::vector<std::string> set;
+};
+
+ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common) {
+  ServiceOptions options;
+  options.binaries = common.binaries;
+  options.log_level = common.log_level;
+  options.state_dir = config.state_dir;
+  options.output_dir = config.output_dir;
+  options.cache_dir = config.cache_dir;
+  options.devices = config.workers.count;
+  options.threads = config.workers.threads;
+  options.metric_processes = config.metrics.processes;
+  options.sandbox = config.metrics.sandbox;
+  options.staging_root = config.staging.root;
+  options.staging_keep = config.staging.keep_bytes;
+  options.active_max = config.active_runs;
+  options.roots = config.roots;
+  options.allow_commands = config.allow_commands;
+  return options;
+}
+
+ApiOptions ApiOptionsOf(const ServeConfig& config) {
+  ApiOptions options;
+  options.http.address = config.address;
+  options.http.port = static_cast<uint16_t>(config.port);
+  options.http.certificate = config.certificate;
+  options.http.key = config.key;
+  options.http.hosts = config.hosts;
+  if (!config.tokens.empty()) options.http.tokens = http::TokenAuth::FromFile(config.tokens);
+  for (const ServeWebhook& hook : config.webhooks) {
+    const char* secret = hook.secret_env.empty() ? nullptr : std::getenv(hook.secret_env.c_str());
+    if (!hook.secret_env.empty() && secret == nullptr) {
+      throw Error(ErrorKind::kUsage, fmt::format("webhook {}: the variable {} is not set", hook.url, hook.secret_env));
+    }
+    options.webhooks.push_back({hook.url, secret == nullptr ? "" : secret, hook.events});
+  }
+  return options;
+}
+
+ExitStatus Serve(const Common& common, const Flags& flags) {
+  const ServeConfig config = ReadServeConfig(flags.file, flags.set);
+  Service service(ServiceOptionsOf(config, common));
+  ApiServer api(&service, ApiOptionsOf(config));
+  Watches watches(&service, config);
+  service.on_announce = [&](const std::filesystem::path& checkpoint) { return watches.Announce(checkpoint); };
+  if (common.json) {
+    PrintJson({{"url", api.url()}, {"port", api.port()}, {"state_dir", config.state_dir.string()}});
+  } else if (!common.quiet) {
+    fmt::print(stderr, "evald: serving at {} with {} worker{}; runs go to {}\n", api.url(), config.workers.count,
+               config.workers.count == 1 ? "" : "s", config.output_dir.string());
+  }
+  service.Run();
+  api.Stop();
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddServe(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("serve", "Take runs over REST and work on them, one after the other");
+  command->add_option("serve.yaml", flags->file, "The service's configuration (docs/serve.md); without it: loopback, no tokens")
+      ->check(CLI::ExistingFile);
+  command->add_option("--set", flags->set, "Override a value, for example listen=127.0.0.1:9000")
+      ->type_name("KEY.PATH=VALUE")
+      ->allow_extra_args(false);
+  command->footer(
+      "\nExamples:\n  evald serve                                  on loopback, port 8642\n"
+      "  evald serve --set listen=127.0.0.1:0 --json  any free port, said on standard output\n"
+      "  evald serve serve.yaml                       with watches, webhooks, tokens and TLS\n\n"
+      "SIGTERM drains: trials under way are finished, everything else goes on when it is started again.\n"
+      "A second one stops at once; so does a kill, and nothing is lost by it.");
+  command->callback([=] { *action = [=] { return Serve(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,79 @@
+#include "orchestrator/config/sections.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "evald/error.h"
+#include "metrics/sandbox_options.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kWorkersMax = 1024;
+
+int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+}  // namespace
+
+fs::path ResolvePath(const fs::path& file, const std::string& text) {
+  if (text.rfind("~/", 0) == 0) {
+    const char* home = std::getenv("HOME");
+    if (home != nullptr) return fs::path(home) / text.substr(2);
+  }
+  return (fs::absolute(file).parent_path() / text).lexically_normal();
+}
+
+WorkersConfig ReadWorkers(YamlSection& top, const std::string& key) {
+  WorkersConfig workers;
+  if (auto section = top.Section(key)) {
+    workers.count = static_cast<int>(section->Integer("count", 1, kWorkersMax).value_or(0));
+    workers.threads = static_cast<int>(section->Integer("threads", 1, kWorkersMax).value_or(0));
+    workers.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
+    workers.heartbeat_timeout_s = section->Number("heartbeat_timeout_s", 2, 86400).value_or(60);
+    workers.stall_timeout_s = section->Number("stall_timeout_s", 1, 86400).value_or(1800);
+    section->Finish();
+  }
+  if (workers.count == 0) workers.count = std::max(1, Cores() / 2);
+  if (workers.threads == 0) workers.threads = std::max(1, Cores() / workers.count);
+  return workers;
+}
+
+MetricsConfig ReadMetrics(YamlSection& top) {
+  MetricsConfig metrics;
+  if (auto section = top.Section("metrics")) {
+    metrics.processes = static_cast<int>(section->Integer("processes", 1, kWorkersMax).value_or(0));
+    metrics.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
+    if (auto sandbox = section->Section("sandbox")) {
+      const Json value = sandbox->Rest();
+      try {
+        metrics.sandbox = SandboxOptionsFromJson(value, "metrics.sandbox");
+      } catch (const Error& e) {
+        section->Refuse("sandbox", e.message());
+      }
+    }
+    section->Finish();
+  }
+  if (metrics.processes == 0) metrics.processes = Cores();
+  return metrics;
+}
+
+StagingConfig ReadStaging(YamlSection& top, const fs::path& file) {
+  StagingConfig staging;
+  if (auto section = top.Section("staging")) {
+    if (const auto root = section->String("root")) staging.root = ResolvePath(file, *root);
+    staging.keep_bytes = section->Bytes("keep").value_or(0);
+    staging.verify = section->Boolean("verify").value_or(false);
+    section->Finish();
+  }
+  if (staging.root.empty()) {
+    staging.root = fmt::format("/dev/shm/evald-{}", ::getuid());
+  }
+  return staging;
+}
+
+}  // namespace evald

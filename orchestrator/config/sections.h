@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "orchestrator/config/eval_config.h"
+#include "orchestrator/config/yaml_section.h"
+
+/// What eval.yaml and serve.yaml have in common.
+namespace evald {
+
+/// A path in a configuration is relative to the file's folder; "~/" is the home folder.
+std::filesystem::path ResolvePath(const std::filesystem::path& file, const std::string& text);
+
+/// Each reads one section of `top`, with defaults where it is absent. Throws Error(kUsage).
+WorkersConfig ReadWorkers(YamlSection& top, const std::string& key);
+MetricsConfig ReadMetrics(YamlSection& top);
+StagingConfig ReadStaging(YamlSection& top, const std::filesystem::path& file);
+
+}  // namespace evald

@@ -1,0 +1,107 @@
+#include "orchestrator/config/serve_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "evald/error.h"
+#include "orchestrator/config/sections.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+// "host:port", "[::1]:port" or a port alone.
+void ReadListen(YamlSection& top, ServeConfig* config) {
+  const auto listen = top.String("listen");
+  if (!listen) return;
+  const size_t colon = listen->rfind(':');
+  std::string host = colon == std::string::npos ? "" : listen->substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const std::string port = colon == std::string::npos ? *listen : listen->substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 && std::all_of(port.begin(), port.end(), ::isdigit);
+  if (!digits || std::stoi(port) > 65535) {
+    top.Refuse("listen", fmt::format("found '{}', expected address:port such as 127.0.0.1:8642", *listen));
+  }
+  if (!host.empty()) config->address = host;
+  config->port = std::stoi(port);
+}
+
+ServeWatch ReadWatch(YamlSection section, const fs::path& file) {
+  ServeWatch watch;
+  const auto checkpoints = section.String("checkpoints");
+  const auto eval = section.String("eval");
+  if (!checkpoints) section.Refuse("checkpoints", "is absent, expected the folder that checkpoints appear in");
+  if (!eval) section.Refuse("eval", "is absent, expected an eval.yaml");
+  watch.checkpoints = ResolvePath(file, *checkpoints);
+  watch.eval = ResolvePath(file, *eval);
+  if (!fs::is_regular_file(watch.eval)) section.Refuse("eval", fmt::format("{}: no such file", watch.eval.string()));
+  watch.which = section.String("which").value_or("all");
+  if (watch.which != "all" && watch.which != "newest" && watch.which != "every") {
+    section.Refuse("which", fmt::format("found '{}', expected all, newest or every", watch.which));
+  }
+  const auto every = section.Integer("every", 1, 1'000'000);
+  if (every.has_value() != (watch.which == "every")) {
+    section.Refuse("every", "goes together with 'which: every', and is needed there");
+  }
+  watch.every = static_cast<int>(every.value_or(1));
+  watch.marker = section.String("marker").value_or("");
+  watch.settle_s = section.Number("settle_s", 0, 86400).value_or(5);
+  watch.poll_s = section.Number("poll_s", 0.1, 86400).value_or(5);
+  watch.user = section.String("user").value_or("");
+  watch.priority = static_cast<int>(section.Integer("priority", -100, 100).value_or(0));
+  section.Finish();
+  return watch;
+}
+
+ServeWebhook ReadWebhook(YamlSection section) {
+  ServeWebhook webhook;
+  const auto url = section.String("url");
+  if (!url || (url->rfind("http://", 0) != 0 && url->rfind("https://", 0) != 0)) {
+    section.Refuse("url", "expected http://... or https://...");
+  }
+  webhook.url = *url;
+  webhook.secret_env = section.String("secret_env").value_or("");
+  webhook.events = section.Strings("events");
+  section.Finish();
+  return webhook;
+}
+
+void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
+  if (auto tls = top.Section("tls")) {
+    const auto certificate = tls->String("certificate"), key = tls->String("key");
+    if (!certificate || !key) tls->Refuse(certificate ? "key" : "certificate", "is absent, expected a PEM file");
+    config->certificate = ResolvePath(file, *certificate);
+    config->key = ResolvePath(file, *key);
+    tls->Finish();
+  }
+  if (const auto tokens = top.String("tokens")) config->tokens = ResolvePath(file, *tokens);
+  config->hosts = top.Strings("hosts");
+  for (const std::string& root : top.Strings("roots")) config->roots.push_back(ResolvePath(file, root));
+  config->allow_commands = top.Boolean("allow_commands").value_or(false);
+}
+
+}  // namespace
+
+ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>& set) {
+  ServeConfig config;
+  const fs::path at = file.empty() ? fs::current_path() / "serve.yaml" : fs::absolute(file);
+  YamlSection top = file.empty() ? YamlSection::Parse("{}", "--set", set) : YamlSection::Load(file, set);
+  ReadListen(top, &config);
+  ReadAccess(top, at, &config);
+  const auto state = top.String("state_dir"), output = top.String("output_dir"), cache = top.String("cache_dir");
+  config.state_dir = state ? ResolvePath(at, *state) : DefaultStateDir();
+  config.output_dir = output ? ResolvePath(at, *output) : config.state_dir / "runs";
+  config.cache_dir = cache ? ResolvePath(at, *cache) : DefaultCacheDir();
+  config.workers = ReadWorkers(top, "workers");
+  config.metrics = ReadMetrics(top);
+  config.staging = ReadStaging(top, at);
+  config.active_runs = static_cast<int>(top.Integer("active_runs", 1, 64).value_or(2));
+  for (YamlSection& watch : top.Sections("watch")) config.watches.push_back(ReadWatch(watch, at));
+  for (YamlSection& webhook : top.Sections("webhooks")) config.webhooks.push_back(ReadWebhook(webhook));
+  top.Finish();
+  return config;
+}
+
+}  // namespace evald

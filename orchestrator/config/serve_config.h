@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "orchestrator/config/eval_config.h"
+
+namespace evald {
+
+/// A folder whose checkpoints the service evaluates as they appear.
+struct ServeWatch {
+  std::filesystem::path checkpoints;
+  std::filesystem::path eval;  ///< the eval.yaml that each is evaluated by
+  std::string which = "all";   ///< all, newest or every
+  int every = 1;
+  std::string marker;
+  double settle_s = 5;
+  double poll_s = 5;
+  std::string user;
+  int priority = 0;
+};
+
+struct ServeWebhook {
+  std::string url;
+  std::string secret_env;           ///< the variable that holds the key of the signature; "" for none
+  std::vector<std::string> events;  ///< types; empty: all but progress
+};
+
+/// A serve.yaml (docs/serve.md), read strictly, paths absolute.
+struct ServeConfig {
+  std::string address = "127.0.0.1";
+  int port = 8642;
+  std::filesystem::path certificate, key;  ///< PEM; empty: no TLS
+  std::filesystem::path tokens;            ///< empty: none
+  std::vector<std::string> hosts;          ///< names besides localhost that clients may call it by
+  std::filesystem::path state_dir, output_dir, cache_dir;
+  WorkersConfig workers;
+  MetricsConfig metrics;
+  StagingConfig staging;
+  int active_runs = 2;
+  std::vector<std::filesystem::path> roots;
+  bool allow_commands = false;
+  std::vector<ServeWatch> watches;
+  std::vector<ServeWebhook> webhooks;
+};
+
+/// Reads a serve.yaml; with an empty `file` all defaults, for `set` to change. Throws Error(kUsage)
+/// as ReadEvalConfig does.
+ServeConfig ReadServeConfig(const std::filesystem::path& file, const std::vector<std::string>& set);
+
+}  // namespace evald
