@@ -17,7 +17,8 @@ struct Flags {
 ExitStatus Compare(const Common& common, const Flags& flags) {
   RunVerdict judge(flags.verdict, GatePolicy());
   ResultSet candidate = ResultSet::Open(flags.candidate);
-  if (judge.baseline() == nullptr) throw Error(ErrorKind::kUsage, "there is no baseline to compare with");
+  if (judge.baseline() == nullptr)
+    throw Error(ErrorKind::kUsage, "there is no baseline to compare with");
   const Verdict verdict = judge.Finish(&candidate);
   if (common.json) {
     PrintJson({{"verdict", ToJson(verdict)}, {"exit_status", static_cast<int>(verdict.status)}});
@@ -33,9 +34,12 @@ void AddVerdictFlags(CLI::App* command, VerdictOptions* options) {
   command->add_option("--gates", options->gates, "A file with the gates to meet (docs/gates.md)")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
-  command->add_option("--junit", options->junit, "Write the verdict as JUnit XML")->type_name("FILE");
-  command->add_option("--markdown", options->markdown, "Write the verdict as Markdown")->type_name("FILE");
-  command->add_option("--html", options->html, "Write the report as one HTML page")->type_name("FILE");
+  command->add_option("--junit", options->junit, "Write the verdict as JUnit XML")
+      ->type_name("FILE");
+  command->add_option("--markdown", options->markdown, "Write the verdict as Markdown")
+      ->type_name("FILE");
+  command->add_option("--html", options->html, "Write the report as one HTML page")
+      ->type_name("FILE");
 }
 
 void PrintVerdict(const Verdict& verdict) {
@@ -46,15 +50,20 @@ void PrintVerdict(const Verdict& verdict) {
 
 void AddCompare(CLI::App* app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("compare", "Compare two finished evaluations document by document");
-  command->add_option("candidate", flags->candidate, "A run's folder or a results file")->required()->check(CLI::ExistingPath);
-  command->add_option("baseline", flags->verdict.baseline, "Likewise; lm-evaluation-harness's will do")
+  CLI::App* command =
+      app->add_subcommand("compare", "Compare two finished evaluations document by document");
+  command->add_option("candidate", flags->candidate, "A run's folder or a results file")
+      ->required()
+      ->check(CLI::ExistingPath);
+  command
+      ->add_option("baseline", flags->verdict.baseline, "Likewise; lm-evaluation-harness's will do")
       ->required()
       ->check(CLI::ExistingPath);
   AddVerdictFlags(command, &flags->verdict);
   command->footer(
       "\nExamples:\n  evald compare runs/step-1200 runs/step-600\n"
-      "  evald compare runs/step-1200 harness/results_2026-01-01T00-00-00.json --gates gates.yaml --junit gates.xml\n\n"
+      "  evald compare runs/step-1200 harness/results_2026-01-01T00-00-00.json --gates gates.yaml "
+      "--junit gates.xml\n\n"
       "Lost documents were right for the baseline alone, gained ones for the candidate alone.");
   command->callback([=] { *action = [=] { return Compare(*common, *flags); }; });
 }

@@ -1,4 +1,5 @@
-// Workflow commands: https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
+// Workflow commands:
+// https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -33,10 +34,12 @@ std::string VerdictAnnotations(const Verdict& verdict) {
   }
   for (const GateResult& result : verdict.gates) {
     if (result.outcome == Outcome::kPass) continue;
-    const char* level = result.blocks()                        ? "error"
+    const char* level = result.blocks()                       ? "error"
                         : result.gate.tier == Tier::kAdvisory ? "notice"
-                                                               : "warning";
-    text += Command(level, fmt::format("evald gate {}: {}", ToString(result.outcome), result.gate.name), result.cause);
+                                                              : "warning";
+    text +=
+        Command(level, fmt::format("evald gate {}: {}", ToString(result.outcome), result.gate.name),
+                result.cause);
   }
   return text + Command("notice", "evald: " + StatusWord(verdict.status), Summary(verdict));
 }

@@ -78,7 +78,8 @@ class BcaEvidence : public Evidence {
   double Upper(double error) const override { return Quantile(1 - error); }
 
  private:
-  // The share of replicates below `x`, ties by half; never closer to 0 or 1 than their number tells.
+  // The share of replicates below `x`, ties by half; never closer to 0 or 1 than their number
+  // tells.
   double Share(double x) const {
     const auto below = std::lower_bound(sorted_.begin(), sorted_.end(), x) - sorted_.begin();
     const auto up_to = std::upper_bound(sorted_.begin(), sorted_.end(), x) - sorted_.begin();
@@ -130,7 +131,8 @@ std::unique_ptr<Evidence> Bootstrap(const BootstrapInput& input) {
     const double drop = input.drop(resample);
     if (std::isfinite(drop)) drops.push_back(drop);
   }
-  const double undefined = static_cast<double>(input.replicates) - static_cast<double>(drops.size());
+  const double undefined =
+      static_cast<double>(input.replicates) - static_cast<double>(drops.size());
   if (drops.empty() || undefined > kUndefinedShareMax * input.replicates) return nullptr;
   std::sort(drops.begin(), drops.end());
   const double acceleration = Acceleration(input);

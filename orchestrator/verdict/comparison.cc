@@ -12,13 +12,15 @@
 namespace evald {
 namespace {
 
-// The values of one stratum on both sides, in the order of doc_id. One side alone leaves `other` empty.
+// The values of one stratum on both sides, in the order of doc_id. One side alone leaves `other`
+// empty.
 struct Stratum {
   std::vector<Json> mine, other;
 };
 
 double Numeric(const Json& value) {
-  return value.is_array() || value.is_null() ? std::numeric_limits<double>::quiet_NaN() : NumberFromScore(value);
+  return value.is_array() || value.is_null() ? std::numeric_limits<double>::quiet_NaN()
+                                             : NumberFromScore(value);
 }
 
 // The aggregate over the drawn positions; NaN where it is not defined on them.
@@ -56,13 +58,17 @@ class Aggregator {
 double AggregateOf(const std::vector<Json>& values, const std::string& aggregation) {
   std::vector<uint32_t> all(values.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint32_t>(i);
-  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : Aggregator(values, aggregation)(all);
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN()
+                        : Aggregator(values, aggregation)(all);
 }
 
-bool Near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)}); }
+bool Near(double a, double b) {
+  return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)});
+}
 
 // Aggregations that could have made the metric: the one its task names, else what its name implies.
-std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::string& task, const std::string& metric) {
+std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::string& task,
+                                              const std::string& metric) {
   std::vector<std::string> possible;
   const std::vector<std::string>& known = AggregationNames();
   const auto add = [&](const std::string& name) {
@@ -76,37 +82,45 @@ std::vector<std::string> PossibleAggregations(const ResultSet& set, const std::s
       if (aggregation.is_string()) add(aggregation.get<std::string>());
     }
   }
-  add(metric == "mcc" ? "matthews_corrcoef" : metric.ends_with("_perplexity") ? "weighted_perplexity" : metric);
+  add(metric == "mcc"                   ? "matthews_corrcoef"
+      : metric.ends_with("_perplexity") ? "weighted_perplexity"
+                                        : metric);
   add("mean");
   return possible;
 }
 
-const Json& ValueOf(const SampleScore& score, const MetricKey& key, const std::string& task, int64_t doc_id) {
+const Json& ValueOf(const SampleScore& score, const MetricKey& key, const std::string& task,
+                    int64_t doc_id) {
   const auto value = score.metrics.find(key.metric);
   if (value == score.metrics.end()) {
-    throw Error(ErrorKind::kInput, fmt::format("samples of {}: document {} lacks the metric '{}'", task, doc_id, key.metric));
+    throw Error(ErrorKind::kInput, fmt::format("samples of {}: document {} lacks the metric '{}'",
+                                               task, doc_id, key.metric));
   }
   return *value;
 }
 
 std::vector<Json> AllValues(const MetricValuesOf::Leaf& leaf, const MetricKey& key) {
   std::vector<Json> values;
-  for (const auto& [doc_id, score] : *leaf.samples) values.push_back(ValueOf(score, key, leaf.task, doc_id));
+  for (const auto& [doc_id, score] : *leaf.samples)
+    values.push_back(ValueOf(score, key, leaf.task, doc_id));
   return values;
 }
 
 bool InUnit(const std::vector<Json>& values) {
-  return std::all_of(values.begin(), values.end(), [](const Json& v) { return Numeric(v) >= 0 && Numeric(v) <= 1; });
+  return std::all_of(values.begin(), values.end(),
+                     [](const Json& v) { return Numeric(v) >= 0 && Numeric(v) <= 1; });
 }
 
 bool ZeroOrOne(const std::vector<Json>& values) {
-  return std::all_of(values.begin(), values.end(), [](const Json& v) { return Numeric(v) == 0 || Numeric(v) == 1; });
+  return std::all_of(values.begin(), values.end(),
+                     [](const Json& v) { return Numeric(v) == 0 || Numeric(v) == 1; });
 }
 
 // One side's value minus, where there is one, the other's, with strata drawn apart: `sign` turns it
 // into a drop, `offset` is what a lone side is held against.
-std::shared_ptr<const Evidence> BootstrapOf(const std::vector<Stratum>& strata, const std::string& aggregation,
-                                            double sign, double offset, std::string* why) {
+std::shared_ptr<const Evidence> BootstrapOf(const std::vector<Stratum>& strata,
+                                            const std::string& aggregation, double sign,
+                                            double offset, std::string* why) {
   BootstrapInput input;
   size_t documents = 0;
   std::vector<std::pair<Aggregator, std::optional<Aggregator>>> sides;
@@ -118,7 +132,8 @@ std::shared_ptr<const Evidence> BootstrapOf(const std::vector<Stratum>& strata, 
     sides.emplace_back(Aggregator(stratum.mine, aggregation), std::move(other));
   }
   if (documents < static_cast<size_t>(kBootstrapDocumentsMin)) {
-    *why = fmt::format("a bootstrap needs at least {} documents, there are {}", kBootstrapDocumentsMin, documents);
+    *why = fmt::format("a bootstrap needs at least {} documents, there are {}",
+                       kBootstrapDocumentsMin, documents);
     return nullptr;
   }
   input.drop = [&](const Resample& resample) {
@@ -170,14 +185,16 @@ class Pairing {
   }
 
  private:
-  void CheckSame(const std::string& task, int64_t doc_id, const SampleScore& mine, const SampleScore& other) const {
+  void CheckSame(const std::string& task, int64_t doc_id, const SampleScore& mine,
+                 const SampleScore& other) const {
     const bool known = !mine.doc_hash.empty() && !other.doc_hash.empty();
     if (known && mine.doc_hash == other.doc_hash) return;
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: document {} {} in {} and {}", task, doc_id,
                             known ? "is not the same" : "cannot be compared (no doc_hash)",
                             candidate_.path().string(), baseline_.path().string()),
-                known ? "evaluate both on the same data" : "evaluate again with a version that writes doc_hash");
+                known ? "evaluate both on the same data"
+                      : "evaluate again with a version that writes doc_hash");
   }
 
   const ResultSet& candidate_;
@@ -185,14 +202,15 @@ class Pairing {
   Comparison* result_;
 };
 
-std::shared_ptr<const Evidence> EvidenceOf(const std::vector<Stratum>& strata, const std::string& aggregation,
-                                           Comparison* result) {
+std::shared_ptr<const Evidence> EvidenceOf(const std::vector<Stratum>& strata,
+                                           const std::string& aggregation, Comparison* result) {
   const Stratum& only = strata[0];
   result->unit_scale = aggregation == "mean";
   result->right_or_wrong = aggregation == "mean";
   for (const Stratum& stratum : strata) {
     result->unit_scale = result->unit_scale && InUnit(stratum.mine) && InUnit(stratum.other);
-    result->right_or_wrong = result->right_or_wrong && ZeroOrOne(stratum.mine) && ZeroOrOne(stratum.other);
+    result->right_or_wrong =
+        result->right_or_wrong && ZeroOrOne(stratum.mine) && ZeroOrOne(stratum.other);
     for (size_t i = 0; result->right_or_wrong && i < stratum.mine.size(); ++i) {
       const bool mine = (Numeric(stratum.mine[i]) == 1) == result->higher_is_better;
       const bool other = (Numeric(stratum.other[i]) == 1) == result->higher_is_better;
@@ -202,7 +220,8 @@ std::shared_ptr<const Evidence> EvidenceOf(const std::vector<Stratum>& strata, c
   }
   if (!result->right_or_wrong) result->lost = result->gained = 0;
   if (result->right_or_wrong && strata.size() == 1) {
-    return PairedProportions({static_cast<int64_t>(only.mine.size()), result->lost, result->gained});
+    return PairedProportions(
+        {static_cast<int64_t>(only.mine.size()), result->lost, result->gained});
   }
   return BootstrapOf(strata, aggregation, result->higher_is_better ? 1 : -1, 0, &result->why_none);
 }
@@ -210,7 +229,8 @@ std::shared_ptr<const Evidence> EvidenceOf(const std::vector<Stratum>& strata, c
 }  // namespace
 
 std::string MetricKey::Text() const {
-  return fmt::format("{} {}{}", task, metric, filter.empty() || filter == "none" ? "" : " (" + filter + ")");
+  return fmt::format("{} {}{}", task, metric,
+                     filter.empty() || filter == "none" ? "" : " (" + filter + ")");
 }
 
 MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
@@ -218,7 +238,8 @@ MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
   const Json& entry = set->Entry(key.task);
   const auto value = entry.find(key.metric + "," + key.filter);
   if (entry.is_null() || value == entry.end() || !value->is_number()) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: has no value of {}", set->path().string(), key.Text()));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: has no value of {}", set->path().string(), key.Text()));
   }
   found.value = value->get<double>();
   std::vector<Json> pooled;
@@ -231,8 +252,11 @@ MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
     values = AllValues(found.leaves.back(), key);
     pooled.insert(pooled.end(), values.begin(), values.end());
   }
-  if (pooled.empty()) throw Error(ErrorKind::kInput, fmt::format("{}: no samples of {}", set->path().string(), key.Text()));
-  for (const std::string& aggregation : PossibleAggregations(*set, found.leaves[0].task, key.metric)) {
+  if (pooled.empty())
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: no samples of {}", set->path().string(), key.Text()));
+  for (const std::string& aggregation :
+       PossibleAggregations(*set, found.leaves[0].task, key.metric)) {
     found.aggregation = aggregation;
     if (Near(AggregateOf(pooled, aggregation), found.value)) return found;
     double mean = 0;
@@ -243,13 +267,15 @@ MetricValuesOf ReadMetric(ResultSet* set, const MetricKey& key) {
     if (Near(mean, found.value)) return found;
     found.weigh_by_size = true;
   }
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: {} is {} in the results, but its samples give {}", set->path().string(), key.Text(),
-                          found.value, AggregateOf(pooled, "mean")),
-              "results and samples must be of one run, and the metric one that evald aggregates");
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: {} is {} in the results, but its samples give {}", set->path().string(),
+                  key.Text(), found.value, AggregateOf(pooled, "mean")),
+      "results and samples must be of one run, and the metric one that evald aggregates");
 }
 
-Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& key, bool higher_is_better) {
+Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& key,
+                   bool higher_is_better) {
   const MetricValuesOf mine = ReadMetric(candidate, key);
   const MetricValuesOf other = ReadMetric(baseline, key);
   Comparison result;
@@ -260,8 +286,9 @@ Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& k
   Pairing pairing(*candidate, *baseline, &result);
   std::vector<Stratum> strata;
   for (const auto& leaf : mine.leaves) {
-    const auto match = std::find_if(other.leaves.begin(), other.leaves.end(),
-                                    [&](const auto& candidate_leaf) { return candidate_leaf.task == leaf.task; });
+    const auto match =
+        std::find_if(other.leaves.begin(), other.leaves.end(),
+                     [&](const auto& candidate_leaf) { return candidate_leaf.task == leaf.task; });
     if (match == other.leaves.end()) {
       result.only_candidate += static_cast<int64_t>(leaf.samples->size());
       continue;
@@ -270,20 +297,22 @@ Comparison Compare(ResultSet* candidate, ResultSet* baseline, const MetricKey& k
     if (!stratum.mine.empty()) strata.push_back(std::move(stratum));
   }
   for (const auto& leaf : other.leaves) {
-    const bool known = std::any_of(mine.leaves.begin(), mine.leaves.end(),
-                                   [&](const auto& candidate_leaf) { return candidate_leaf.task == leaf.task; });
+    const bool known =
+        std::any_of(mine.leaves.begin(), mine.leaves.end(),
+                    [&](const auto& candidate_leaf) { return candidate_leaf.task == leaf.task; });
     if (!known) result.only_baseline += static_cast<int64_t>(leaf.samples->size());
   }
   if (strata.empty()) {
     result.why_none = "they have no document in common";
     return result;
   }
-  result.evidence = EvidenceOf(Merged(std::move(strata), mine.weigh_by_size), mine.aggregation, &result);
+  result.evidence =
+      EvidenceOf(Merged(std::move(strata), mine.weigh_by_size), mine.aggregation, &result);
   return result;
 }
 
-std::shared_ptr<const Evidence> AgainstTarget(const MetricValuesOf& values, double target, bool lower_is_better,
-                                              std::string* why) {
+std::shared_ptr<const Evidence> AgainstTarget(const MetricValuesOf& values, double target,
+                                              bool lower_is_better, std::string* why) {
   std::vector<Stratum> strata;
   bool right_or_wrong = values.aggregation == "mean";
   for (const auto& leaf : values.leaves) {

@@ -11,7 +11,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kHalvings = 200;  // more than a double's digits; bisection stops moving before
 
 // The x in [low, high] at which a falling function crosses `level`.
-double Crossing(const std::function<double(double)>& falling, double level, double low, double high) {
+double Crossing(const std::function<double(double)>& falling, double level, double low,
+                double high) {
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = low + (high - low) / 2;
     if (middle <= low || middle >= high) break;
@@ -20,17 +21,19 @@ double Crossing(const std::function<double(double)>& falling, double level, doub
   return low + (high - low) / 2;
 }
 
-// A score test: (difference from `drop`) / (standard deviation under it), falling in `drop`, inverted
-// for bounds within [low, high].
+// A score test: (difference from `drop`) / (standard deviation under it), falling in `drop`,
+// inverted for bounds within [low, high].
 class ScoreEvidence : public Evidence {
  public:
   double PAbove(double margin) const override { return NormalCdf(-Score(margin)); }
   double PBelow(double margin) const override { return NormalCdf(Score(margin)); }
   double Lower(double error) const override {
-    return Crossing([this](double x) { return Score(x); }, NormalQuantile(1 - error), Low(), estimate());
+    return Crossing([this](double x) { return Score(x); }, NormalQuantile(1 - error), Low(),
+                    estimate());
   }
   double Upper(double error) const override {
-    return Crossing([this](double x) { return Score(x); }, NormalQuantile(error), estimate(), High());
+    return Crossing([this](double x) { return Score(x); }, NormalQuantile(error), estimate(),
+                    High());
   }
 
  protected:
@@ -52,13 +55,16 @@ class ScoreEvidence : public Evidence {
 class TangoEvidence : public ScoreEvidence {
  public:
   explicit TangoEvidence(const PairCounts& counts)
-      : n_(static_cast<double>(counts.pairs)), lost_(static_cast<double>(counts.lost)),
-        gained_(static_cast<double>(counts.gained)), counts_(counts) {}
+      : n_(static_cast<double>(counts.pairs)),
+        lost_(static_cast<double>(counts.lost)),
+        gained_(static_cast<double>(counts.gained)),
+        counts_(counts) {}
 
   std::string method() const override { return "exact McNemar and Tango's score interval"; }
   double estimate() const override { return (lost_ - gained_) / n_; }
   double PAbove(double margin) const override {
-    return margin == 0 ? McNemarOneSided(counts_.lost, counts_.gained) : ScoreEvidence::PAbove(margin);
+    return margin == 0 ? McNemarOneSided(counts_.lost, counts_.gained)
+                       : ScoreEvidence::PAbove(margin);
   }
 
  protected:
@@ -117,8 +123,8 @@ double McNemarOneSided(int64_t lost, int64_t gained) {
   // past the middle. From the other side where that is the shorter way.
   const bool upper = lost > n / 2;
   const int64_t from = upper ? lost : lost - 1;
-  double term = std::exp(std::lgamma(n + 1.0) - std::lgamma(from + 1.0) - std::lgamma(n - from + 1.0) -
-                         static_cast<double>(n) * std::log(2.0));
+  double term = std::exp(std::lgamma(n + 1.0) - std::lgamma(from + 1.0) -
+                         std::lgamma(n - from + 1.0) - static_cast<double>(n) * std::log(2.0));
   double tail = 0;
   for (int64_t k = from; upper ? k <= n : k >= 0; k += upper ? 1 : -1) {
     tail += term;
@@ -134,8 +140,8 @@ std::unique_ptr<Evidence> PairedProportions(const PairCounts& counts) {
 
 std::unique_ptr<Evidence> ShortOfTarget(int64_t right, int64_t total, double target,
                                         bool lower_is_better) {
-  return std::make_unique<WilsonEvidence>(static_cast<double>(right), static_cast<double>(total), target,
-                                          lower_is_better);
+  return std::make_unique<WilsonEvidence>(static_cast<double>(right), static_cast<double>(total),
+                                          target, lower_is_better);
 }
 
 }  // namespace evald

@@ -23,7 +23,9 @@ std::string Cut(const std::string& text, bool keep_end) {
   return ReplaceInvalidUtf8(cut);
 }
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : ToLine(value); }
+std::string Text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : ToLine(value);
+}
 
 std::string AnswerOf(const Json& line) {
   const auto filtered = line.find("resps");
@@ -38,7 +40,8 @@ std::string PromptOf(const Json& line) {
   if (arguments == line.end() || arguments->empty()) return "";
   const Json& first = arguments->front();
   const Json* prompt = first.is_object() ? (first.contains("arg_0") ? &first["arg_0"] : nullptr)
-                       : first.is_array() && !first.empty() ? &first.front() : nullptr;
+                       : first.is_array() && !first.empty() ? &first.front()
+                                                            : nullptr;
   return prompt == nullptr ? "" : Cut(Text(*prompt), true);
 }
 
@@ -47,7 +50,8 @@ bool IsWrong(const SampleScore& score, const std::string& metric) {
   return value != score.metrics.end() && value->is_number() && value->get<double>() == 0;
 }
 
-bool IsRight(const TaskSamples* samples, const std::string& filter, int64_t doc_id, const std::string& metric) {
+bool IsRight(const TaskSamples* samples, const std::string& filter, int64_t doc_id,
+             const std::string& metric) {
   if (samples == nullptr || samples->count(filter) == 0) return false;
   const auto score = samples->at(filter).find(doc_id);
   if (score == samples->at(filter).end()) return false;
@@ -112,7 +116,8 @@ std::vector<Example> WrongAnswers(ResultSet* candidate, ResultSet* baseline) {
   for (const auto& [task, entry] : candidate->results()["results"].items()) {
     if (candidate->Leaves(task) != std::vector<std::string>{task} || ++tasks > kTasksMax) continue;
     try {
-      for (Example& example : OfTask(candidate, baseline, task)) examples.push_back(std::move(example));
+      for (Example& example : OfTask(candidate, baseline, task))
+        examples.push_back(std::move(example));
     } catch (const Error&) {
       // Examples are an extra: a file without samples has none.
     }

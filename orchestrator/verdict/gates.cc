@@ -39,7 +39,8 @@ std::string Required(YamlSection& section, const std::string& key, const std::st
   return *value;
 }
 
-std::string OneOf(YamlSection& section, const std::string& key, const std::vector<std::string>& allowed) {
+std::string OneOf(YamlSection& section, const std::string& key,
+                  const std::vector<std::string>& allowed) {
   const std::string value = section.String(key).value_or("");
   if (!value.empty() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
     section.Refuse(key, fmt::format("found '{}', expected one of {}{}", value, Join(allowed, ", "),
@@ -53,17 +54,21 @@ void ReadBound(YamlSection& section, Gate* gate) {
   for (const KindName& entry : kKinds) {
     const auto bound = section.Number(entry.key, entry.low, entry.high);
     if (!bound) continue;
-    if (!first.empty()) section.Refuse(entry.key, fmt::format("cannot be given together with '{}'", first));
+    if (!first.empty())
+      section.Refuse(entry.key, fmt::format("cannot be given together with '{}'", first));
     first = entry.key;
     gate->kind = entry.kind;
     gate->bound = *bound;
   }
-  if (first.empty()) section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
+  if (first.empty())
+    section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
 }
 
 Tier ReadTier(YamlSection& section) {
   const std::string tier = OneOf(section, "tier", {"critical", "supporting", "advisory"});
-  return tier == "supporting" ? Tier::kSupporting : tier == "advisory" ? Tier::kAdvisory : Tier::kCritical;
+  return tier == "supporting" ? Tier::kSupporting
+         : tier == "advisory" ? Tier::kAdvisory
+                              : Tier::kCritical;
 }
 
 Gate ReadGate(YamlSection section) {
@@ -84,7 +89,8 @@ Gate ReadGate(YamlSection section) {
     section.Refuse("confident", "belongs to min and max; a drop is always decided by an interval");
   }
   if (!gate.NeedsBaseline() && !direction.empty()) {
-    section.Refuse("direction", "belongs to max_drop and max_relative_drop; min and max say it themselves");
+    section.Refuse("direction",
+                   "belongs to max_drop and max_relative_drop; min and max say it themselves");
   }
   if (gate.resolution && !gate.NeedsBaseline() && !gate.confident) {
     section.Refuse("resolution", "has no meaning for a value without 'confident: true'");
@@ -105,7 +111,9 @@ fs::path ResolvePath(const fs::path& folder, const std::string& text) {
 }  // namespace
 
 std::string ToString(Tier tier) {
-  return tier == Tier::kCritical ? "critical" : tier == Tier::kSupporting ? "supporting" : "advisory";
+  return tier == Tier::kCritical     ? "critical"
+         : tier == Tier::kSupporting ? "supporting"
+                                     : "advisory";
 }
 
 std::string Gate::Rule() const {
@@ -113,18 +121,21 @@ std::string Gate::Rule() const {
 }
 
 bool GatePolicy::NeedsBaseline() const {
-  return std::any_of(gates.begin(), gates.end(), [](const Gate& gate) { return gate.NeedsBaseline(); });
+  return std::any_of(gates.begin(), gates.end(),
+                     [](const Gate& gate) { return gate.NeedsBaseline(); });
 }
 
 GatePolicy ReadGates(YamlSection section, const fs::path& folder) {
   GatePolicy policy;
-  if (const auto baseline = section.String("baseline")) policy.baseline = ResolvePath(folder, *baseline);
+  if (const auto baseline = section.String("baseline"))
+    policy.baseline = ResolvePath(folder, *baseline);
   policy.alpha = section.Number("alpha", 1e-6, 0.5).value_or(0.05);
   policy.resolution = section.Number("resolution", 1e-9, kValueMax);
   const std::vector<YamlSection> rules = section.Sections("rules");
   section.Finish();
   if (rules.empty()) section.Refuse("rules", "is absent or empty, expected a list of gates");
-  if (rules.size() > kGatesMax) section.Refuse("rules", fmt::format("has more than {} gates", kGatesMax));
+  if (rules.size() > kGatesMax)
+    section.Refuse("rules", fmt::format("has more than {} gates", kGatesMax));
   std::set<std::string> names;
   for (const YamlSection& rule : rules) {
     Gate gate = ReadGate(rule);

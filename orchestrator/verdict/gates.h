@@ -35,7 +35,9 @@ struct Gate {
   std::optional<double> resolution;  ///< in the metric's units; else the policy's
   std::string where;                 ///< file:line
 
-  bool NeedsBaseline() const { return kind == GateKind::kMaxDrop || kind == GateKind::kMaxRelativeDrop; }
+  bool NeedsBaseline() const {
+    return kind == GateKind::kMaxDrop || kind == GateKind::kMaxRelativeDrop;
+  }
   /// "max_drop 0.01", "min 0.7".
   std::string Rule() const;
 };

@@ -33,11 +33,21 @@ std::string Html(const std::string& text) {
   std::string escaped;
   for (const char c : ReplaceInvalidUtf8(text)) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
       default:
         // What HTML's characters do not include, and nothing else, is replaced.
         escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
@@ -59,10 +69,13 @@ struct Column {
 class TableWriter {
  public:
   TableWriter(const std::string& caption, const std::vector<Column>& columns) : columns_(columns) {
-    text_ = fmt::format("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table><caption>{0}</caption>\n<thead><tr>",
-                        Html(caption));
+    text_ = fmt::format(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+        "aria-label=\"{0}\"><table><caption>{0}</caption>\n<thead><tr>",
+        Html(caption));
     for (const Column& column : columns_) {
-      text_ += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"number\"" : "", Html(column.name));
+      text_ += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"number\"" : "",
+                           Html(column.name));
     }
     text_ += "</tr></thead>\n<tbody>\n";
   }
@@ -70,8 +83,11 @@ class TableWriter {
   void Row(const std::vector<std::string>& cells) {
     text_ += "<tr>";
     for (size_t i = 0; i < cells.size(); ++i) {
-      const char* kind = columns_[i].number ? " class=\"number\"" : std::string_view(columns_[i].name) == "Cause" ? " class=\"cause\"" : "";
-      text_ += i == 0 ? fmt::format("<th scope=\"row\">{}</th>", cells[i]) : fmt::format("<td{}>{}</td>", kind, cells[i]);
+      const char* kind = columns_[i].number                              ? " class=\"number\""
+                         : std::string_view(columns_[i].name) == "Cause" ? " class=\"cause\""
+                                                                         : "";
+      text_ += i == 0 ? fmt::format("<th scope=\"row\">{}</th>", cells[i])
+                      : fmt::format("<td{}>{}</td>", kind, cells[i]);
     }
     text_ += "</tr>\n";
   }
@@ -84,28 +100,40 @@ class TableWriter {
 
 std::string Gates(const Verdict& verdict) {
   if (verdict.gates.empty()) return "";
-  TableWriter table("Every gate and what became of it", {{"Gate"}, {"Tier"}, {"Outcome"}, {"Value", true}, {"Baseline", true}, {"Cause"}});
+  TableWriter table(
+      "Every gate and what became of it",
+      {{"Gate"}, {"Tier"}, {"Outcome"}, {"Value", true}, {"Baseline", true}, {"Cause"}});
   for (const GateResult& result : verdict.gates) {
     const std::string outcome = ToString(result.outcome);
     table.Row({Html(result.gate.name), ToString(result.gate.tier),
                fmt::format("<span class=\"outcome {}\">{}</span>", Class(outcome), outcome),
-               result.candidate ? Shown(*result.candidate) : "", result.baseline ? Shown(*result.baseline) : "", Html(result.cause)});
+               result.candidate ? Shown(*result.candidate) : "",
+               result.baseline ? Shown(*result.baseline) : "", Html(result.cause)});
   }
   return "<h2>Gates</h2>\n" + table.Finish();
 }
 
 std::string Comparisons(const Verdict& verdict) {
   if (verdict.comparisons.empty()) return "";
-  TableWriter table("The same documents compared in pairs",
-                    {{"Task"}, {"Metric"}, {"Candidate", true}, {"Baseline", true}, {"Difference", true}, {"95 % interval"},
-                     {"p", true}, {"Pairs", true}, {"Lost", true}, {"Gained", true}});
+  TableWriter table("The same documents compared in pairs", {{"Task"},
+                                                             {"Metric"},
+                                                             {"Candidate", true},
+                                                             {"Baseline", true},
+                                                             {"Difference", true},
+                                                             {"95 % interval"},
+                                                             {"p", true},
+                                                             {"Pairs", true},
+                                                             {"Lost", true},
+                                                             {"Gained", true}});
   for (const Comparison& comparison : verdict.comparisons) {
     const Json json = ToJson(comparison);
-    table.Row({Html(comparison.key.task), Html(MetricKey{"", comparison.key.metric, comparison.key.filter}.Text()),
+    table.Row({Html(comparison.key.task),
+               Html(MetricKey{"", comparison.key.metric, comparison.key.filter}.Text()),
                Shown(comparison.candidate), Shown(comparison.baseline),
                json.contains("difference") ? Shown(json["difference"].get<double>()) : "",
                json.contains("interval") ? ShownInterval(json) : Html(comparison.why_none),
-               json.contains("p") ? fmt::format("{:.3g}", json["p"].get<double>()) : "", std::to_string(comparison.pairs),
+               json.contains("p") ? fmt::format("{:.3g}", json["p"].get<double>()) : "",
+               std::to_string(comparison.pairs),
                comparison.right_or_wrong ? std::to_string(comparison.lost) : "",
                comparison.right_or_wrong ? std::to_string(comparison.gained) : ""});
   }
@@ -113,9 +141,15 @@ std::string Comparisons(const Verdict& verdict) {
 }
 
 std::string Results(const Json& results) {
-  TableWriter table("Aggregated values", {{"Task"}, {"Metric"}, {"Filter"}, {"Value", true}, {"Standard error", true}, {"Documents", true}});
+  TableWriter table("Aggregated values", {{"Task"},
+                                          {"Metric"},
+                                          {"Filter"},
+                                          {"Value", true},
+                                          {"Standard error", true},
+                                          {"Documents", true}});
   for (const ResultRow& row : ResultRows(results)) {
-    table.Row({Html(row.task), Html(row.metric), Html(row.filter), Shown(row.value), row.error, row.documents});
+    table.Row({Html(row.task), Html(row.metric), Html(row.filter), Shown(row.value), row.error,
+               row.documents});
   }
   return "<h2>Results</h2>\n" + table.Finish();
 }
@@ -124,8 +158,8 @@ std::string Examples(const std::vector<Example>& examples) {
   if (examples.empty()) return "";
   std::string text = "<h2>Wrong answers</h2>\n";
   for (const Example& example : examples) {
-    text += fmt::format("<details><summary>{}, document {}{}</summary>\n<dl>", Html(example.task), example.doc_id,
-                        example.lost ? " (right for the baseline)" : "");
+    text += fmt::format("<details><summary>{}, document {}{}</summary>\n<dl>", Html(example.task),
+                        example.doc_id, example.lost ? " (right for the baseline)" : "");
     const auto part = [&](const char* name, const std::string& value) {
       text += fmt::format("<dt>{}</dt><dd><pre>{}</pre></dd>", name, Html(value));
     };
@@ -140,23 +174,29 @@ std::string Examples(const std::vector<Example>& examples) {
 
 }  // namespace
 
-std::string VerdictHtml(const Verdict& verdict, const Json& results, const std::vector<Example>& examples) {
+std::string VerdictHtml(const Verdict& verdict, const Json& results,
+                        const std::vector<Example>& examples) {
   const std::string word = StatusWord(verdict.status);
   std::string text = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>evald: {}: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>Evaluation: <span class=\"{}\">{}</span></h1>\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'\">\n"
+      "<title>evald: {}: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>Evaluation: "
+      "<span class=\"{}\">{}</span></h1>\n"
       "<p>{}</p>\n<p class=\"faint\">Candidate: {}",
-      word, Html(verdict.candidate), kStyle, word, word, Html(Summary(verdict)), Html(verdict.candidate));
+      word, Html(verdict.candidate), kStyle, word, word, Html(Summary(verdict)),
+      Html(verdict.candidate));
   if (!verdict.baseline.empty()) text += fmt::format("<br>Baseline: {}", Html(verdict.baseline));
   text += "</p>\n";
   if (!verdict.problems.empty()) {
     text += "<h2>Problems</h2>\n<ul>";
-    for (const std::string& problem : verdict.problems) text += fmt::format("<li>{}</li>", Html(problem));
+    for (const std::string& problem : verdict.problems)
+      text += fmt::format("<li>{}</li>", Html(problem));
     text += "</ul>\n";
   }
-  return text + Gates(verdict) + Comparisons(verdict) + Results(results) + Examples(examples) + "</main>\n</body>\n</html>\n";
+  return text + Gates(verdict) + Comparisons(verdict) + Results(results) + Examples(examples) +
+         "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace evald

@@ -12,13 +12,27 @@ std::string Xml(const std::string& text) {
   std::string escaped;
   for (const char c : ReplaceInvalidUtf8(text)) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&apos;"; break;
-      case '\n': escaped += "&#10;"; break;
-      case '\t': escaped += "&#9;"; break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&apos;";
+        break;
+      case '\n':
+        escaped += "&#10;";
+        break;
+      case '\t':
+        escaped += "&#9;";
+        break;
       default:
         escaped += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
     }
@@ -31,12 +45,16 @@ struct Case {
 };
 
 Case CaseOf(const GateResult& result) {
-  Case test{fmt::format("evald.{}.{}", ToString(result.gate.tier), result.key.task), result.gate.name, "", "", result.cause};
+  Case test{fmt::format("evald.{}.{}", ToString(result.gate.tier), result.key.task),
+            result.gate.name, "", "", result.cause};
   if (result.outcome == Outcome::kPass) return test;
   test.type = ToString(result.outcome);
-  test.element = !result.blocks() ? "skipped" : result.outcome == Outcome::kFail ? "failure" : "error";
+  test.element = !result.blocks()                   ? "skipped"
+                 : result.outcome == Outcome::kFail ? "failure"
+                                                    : "error";
   if (test.element == "skipped") {
-    test.message = fmt::format("{}, but {} gates do not block: {}", test.type, ToString(result.gate.tier), result.cause);
+    test.message = fmt::format("{}, but {} gates do not block: {}", test.type,
+                               ToString(result.gate.tier), result.cause);
   }
   return test;
 }
@@ -57,23 +75,28 @@ std::string VerdictJunit(const Verdict& verdict) {
     failures += test.element == "failure";
     errors += test.element == "error";
     skipped += test.element == "skipped";
-    body += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"", Xml(test.classname), Xml(test.name));
+    body += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"",
+                        Xml(test.classname), Xml(test.name));
     if (test.element == "skipped") {
-      body += fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", Xml(test.message));
+      body +=
+          fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", Xml(test.message));
     } else if (!test.element.empty()) {
-      body += fmt::format(">\n      <{0} type=\"{1}\" message=\"{2}\">{2}</{0}>\n    </testcase>\n", test.element,
-                          Xml(test.type), Xml(test.message));
+      body += fmt::format(">\n      <{0} type=\"{1}\" message=\"{2}\">{2}</{0}>\n    </testcase>\n",
+                          test.element, Xml(test.type), Xml(test.message));
     } else if (!test.message.empty()) {
-      body += fmt::format(">\n      <system-out>{}</system-out>\n    </testcase>\n", Xml(test.message));
+      body +=
+          fmt::format(">\n      <system-out>{}</system-out>\n    </testcase>\n", Xml(test.message));
     } else {
       body += "/>\n";
     }
   }
-  const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"0\"",
-                                         cases.size(), failures, errors, skipped);
-  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"evald\" {0}>\n"
-                     "  <testsuite name=\"{1}\" {0}>\n{2}  </testsuite>\n</testsuites>\n",
-                     counts, Xml("evald gates: " + verdict.candidate), body);
+  const std::string counts =
+      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"0\"",
+                  cases.size(), failures, errors, skipped);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"evald\" {0}>\n"
+      "  <testsuite name=\"{1}\" {0}>\n{2}  </testsuite>\n</testsuites>\n",
+      counts, Xml("evald gates: " + verdict.candidate), body);
 }
 
 }  // namespace evald

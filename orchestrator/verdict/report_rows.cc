@@ -14,7 +14,8 @@ std::string Shown(double value) {
 std::string ShownInterval(const Json& comparison) {
   const auto interval = comparison.find("interval");
   if (interval == comparison.end()) return "";
-  return fmt::format("{} to {}", Shown((*interval)[0].get<double>()), Shown((*interval)[1].get<double>()));
+  return fmt::format("{} to {}", Shown((*interval)[0].get<double>()),
+                     Shown((*interval)[1].get<double>()));
 }
 
 std::vector<ResultRow> ResultRows(const Json& results) {
@@ -23,10 +24,13 @@ std::vector<ResultRow> ResultRows(const Json& results) {
   for (const auto& [task, entry] : results["results"].items()) {
     for (const auto& [key, value] : entry.items()) {
       const size_t comma = key.find(',');
-      if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") || !value.is_number()) continue;
+      if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") ||
+          !value.is_number())
+        continue;
       ResultRow row{task, key.substr(0, comma), key.substr(comma + 1), value.get<double>(), "", ""};
       const auto error = entry.find(row.metric + "_stderr," + row.filter);
-      if (error != entry.end() && error->is_number()) row.error = "± " + Shown(error->get<double>());
+      if (error != entry.end() && error->is_number())
+        row.error = "± " + Shown(error->get<double>());
       const auto documents = entry.find("sample_len");
       if (documents != entry.end() && documents->is_number()) row.documents = documents->dump();
       rows.push_back(std::move(row));

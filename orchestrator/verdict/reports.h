@@ -14,9 +14,9 @@ namespace evald {
 /// comparisons first.
 std::string VerdictText(const Verdict& verdict);
 
-/// JUnit XML: one test case for the run and one per gate. What blocks is a failure (a failed gate) or
-/// an error (inconclusive, not scored, incomplete run); a gate that is not met and does not block is
-/// skipped, with its cause.
+/// JUnit XML: one test case for the run and one per gate. What blocks is a failure (a failed gate)
+/// or an error (inconclusive, not scored, incomplete run); a gate that is not met and does not
+/// block is skipped, with its cause.
 std::string VerdictJunit(const Verdict& verdict);
 
 /// Markdown for a CI step summary. `results` is the document of results.json.
@@ -36,7 +36,8 @@ struct Example {
 };
 
 /// One self-contained HTML page without scripts. Everything from a model or a file is text in it.
-std::string VerdictHtml(const Verdict& verdict, const Json& results, const std::vector<Example>& examples);
+std::string VerdictHtml(const Verdict& verdict, const Json& results,
+                        const std::vector<Example>& examples);
 
 /// A row of the results: a task's or group's metric.
 struct ResultRow {

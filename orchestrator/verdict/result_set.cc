@@ -25,7 +25,8 @@ fs::path FindResults(const fs::path& path) {
   }
   if (fs::is_regular_file(path / "results.json")) return path / "results.json";
   if (fs::is_regular_file(path / "run.json")) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: this run is not complete", path.string()),
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: this run is not complete", path.string()),
                 "finish it with evald run --resume");
   }
   std::vector<fs::path> found;
@@ -34,9 +35,10 @@ fs::path FindResults(const fs::path& path) {
     if (name.starts_with(kHarnessPrefix) && name.ends_with(".json")) found.push_back(entry.path());
   }
   if (found.size() == 1) return found[0];
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: holds {} results files", path.string(), found.empty() ? "no" : "several"),
-              found.empty() ? "name a run's folder or a results file" : "name the one that is meant");
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: holds {} results files", path.string(), found.empty() ? "no" : "several"),
+      found.empty() ? "name a run's folder or a results file" : "name the one that is meant");
 }
 
 SampleScore ReadScore(const Json& line, const std::string& where) {
@@ -69,18 +71,21 @@ ResultSet ResultSet::Open(const fs::path& path) {
   const fs::path file = FindResults(path);
   Json results = ParseJson(ReadFile(file), file.string());
   if (!results.is_object() || !results.contains("results") || !results["results"].is_object()) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: not a results file (no object 'results')", file.string()));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: not a results file (no object 'results')", file.string()));
   }
   ResultSet set(std::move(results), fs::absolute(file).parent_path());
   set.path_ = path;
   const std::string stem = file.stem().string();
-  if (stem.starts_with(kHarnessPrefix)) set.suffix_ = "_" + stem.substr(std::string(kHarnessPrefix).size());
+  if (stem.starts_with(kHarnessPrefix))
+    set.suffix_ = "_" + stem.substr(std::string(kHarnessPrefix).size());
   return set;
 }
 
 std::string ResultSet::label() const {
   const auto name = results_.find("model_name");
-  const bool named = name != results_.end() && name->is_string() && !name->get<std::string>().empty();
+  const bool named =
+      name != results_.end() && name->is_string() && !name->get<std::string>().empty();
   return named ? fmt::format("{} ({})", name->get<std::string>(), path_.string()) : path_.string();
 }
 
@@ -114,7 +119,9 @@ std::vector<std::pair<std::string, std::string>> ResultSet::Metrics(const std::s
   std::vector<std::pair<std::string, std::string>> metrics;
   for (const auto& [key, value] : Entry(task).items()) {
     const size_t comma = key.find(',');
-    if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") || !value.is_number()) continue;
+    if (comma == std::string::npos || key.substr(0, comma).ends_with("_stderr") ||
+        !value.is_number())
+      continue;
     metrics.emplace_back(key.substr(0, comma), key.substr(comma + 1));
   }
   return metrics;
@@ -139,7 +146,8 @@ const TaskSamples& ResultSet::Samples(const std::string& task) {
     const int64_t doc_id = Field<int64_t>(value, "doc_id", where);
     const std::string filter = FieldOr<std::string>(value, "filter", "none", where);
     if (!(*read)[filter].emplace(doc_id, ReadScore(value, where)).second) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: document {} is there twice for filter '{}'", where, doc_id, filter));
+      throw Error(ErrorKind::kInput, fmt::format("{}: document {} is there twice for filter '{}'",
+                                                 where, doc_id, filter));
     }
   });
   samples = std::move(read);

@@ -21,9 +21,9 @@ struct SampleScore {
 /// filter -> doc_id -> score.
 using TaskSamples = std::map<std::string, std::map<int64_t, SampleScore>>;
 
-/// Results with the samples that they were made of: a run's folder, or a results file of evald or of
-/// lm-evaluation-harness (`--log_samples`) with the samples files beside it. Samples are read when a
-/// task is first asked for. One thread at a time.
+/// Results with the samples that they were made of: a run's folder, or a results file of evald or
+/// of lm-evaluation-harness (`--log_samples`) with the samples files beside it. Samples are read
+/// when a task is first asked for. One thread at a time.
 class ResultSet {
  public:
   /// `path` is a run's folder, a folder with one results file, or a results file. Throws

@@ -16,7 +16,8 @@ namespace {
 
 void WriteReport(const std::string& file, const std::string& text) {
   if (file.empty()) return;
-  if (fs::exists(file) && !fs::is_regular_file(file)) {  // /dev/stdout, a pipe: not to be renamed over
+  if (fs::exists(file) &&
+      !fs::is_regular_file(file)) {  // /dev/stdout, a pipe: not to be renamed over
     std::ofstream out(file, std::ios::app | std::ios::binary);
     if (!(out << text).flush()) ThrowErrno(file, "write", errno);
     return;
@@ -42,9 +43,11 @@ bool InGithubActions() {
   return value != nullptr && std::string_view(value) == "true";
 }
 
-RunVerdict::RunVerdict(const VerdictOptions& options, const GatePolicy& policy) : options_(options), policy_(policy) {
+RunVerdict::RunVerdict(const VerdictOptions& options, const GatePolicy& policy)
+    : options_(options), policy_(policy) {
   if (!options.gates.empty()) policy_ = ReadGatesFile(options.gates);
-  const fs::path baseline = options.baseline.empty() ? policy_.baseline : fs::path(options.baseline);
+  const fs::path baseline =
+      options.baseline.empty() ? policy_.baseline : fs::path(options.baseline);
   if (baseline.empty()) return;
   try {
     baseline_ = ResultSet::Open(baseline);
@@ -56,23 +59,28 @@ RunVerdict::RunVerdict(const VerdictOptions& options, const GatePolicy& policy) 
 Verdict RunVerdict::Finish(const Json& results, const fs::path& folder, ExitStatus run_status,
                            const std::vector<std::string>& problems) {
   ResultSet candidate(results, folder);
-  return Report(&candidate, run_status, problems, run_status == ExitStatus::kDone ? folder : fs::path());
+  return Report(&candidate, run_status, problems,
+                run_status == ExitStatus::kDone ? folder : fs::path());
 }
 
-Verdict RunVerdict::Finish(ResultSet* candidate) { return Report(candidate, ExitStatus::kDone, {}, {}); }
+Verdict RunVerdict::Finish(ResultSet* candidate) {
+  return Report(candidate, ExitStatus::kDone, {}, {});
+}
 
-Verdict RunVerdict::Report(ResultSet* candidate, ExitStatus run_status, const std::vector<std::string>& problems,
-                           const fs::path& folder) {
+Verdict RunVerdict::Report(ResultSet* candidate, ExitStatus run_status,
+                           const std::vector<std::string>& problems, const fs::path& folder) {
   Verdict verdict = Judge(policy_, candidate, baseline(), run_status, problems);
   const std::string markdown = VerdictMarkdown(verdict, candidate->results());
   WriteReport(options_.junit, VerdictJunit(verdict));
   WriteReport(options_.markdown, markdown);
   if (!options_.html.empty() || !folder.empty()) {
-    const std::string page = VerdictHtml(verdict, candidate->results(), WrongAnswers(candidate, baseline()));
+    const std::string page =
+        VerdictHtml(verdict, candidate->results(), WrongAnswers(candidate, baseline()));
     WriteReport(options_.html, page);
     if (!folder.empty()) WriteFileAtomic(folder / "report.html", page);
   }
-  if (!folder.empty() && !verdict.gates.empty()) WriteFileAtomic(folder / "verdict.json", ToJson(verdict).dump(2) + "\n");
+  if (!folder.empty() && !verdict.gates.empty())
+    WriteFileAtomic(folder / "verdict.json", ToJson(verdict).dump(2) + "\n");
   if (InGithubActions()) AppendSummary(markdown);
   return verdict;
 }

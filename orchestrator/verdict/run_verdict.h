@@ -12,8 +12,8 @@ namespace evald {
 
 /// What the command line says of gates; empty members say nothing.
 struct VerdictOptions {
-  std::string gates;     ///< a policy file instead of eval.yaml's gates
-  std::string baseline;  ///< instead of the policy's
+  std::string gates;                  ///< a policy file instead of eval.yaml's gates
+  std::string baseline;               ///< instead of the policy's
   std::string junit, markdown, html;  ///< files to write
 };
 
@@ -27,9 +27,9 @@ class RunVerdict {
   const GatePolicy& policy() const { return policy_; }
   ResultSet* baseline() { return baseline_ ? &*baseline_ : nullptr; }
 
-  /// Judges results whose samples lie in `folder` and writes the reports asked for; where the run is
-  /// complete also `verdict.json` (with gates) and `report.html` in `folder`. In a GitHub workflow
-  /// appends to the step's summary.
+  /// Judges results whose samples lie in `folder` and writes the reports asked for; where the run
+  /// is complete also `verdict.json` (with gates) and `report.html` in `folder`. In a GitHub
+  /// workflow appends to the step's summary.
   Verdict Finish(const Json& results, const std::filesystem::path& folder, ExitStatus run_status,
                  const std::vector<std::string>& problems);
 
@@ -37,8 +37,8 @@ class RunVerdict {
   Verdict Finish(ResultSet* candidate);
 
  private:
-  Verdict Report(ResultSet* candidate, ExitStatus run_status, const std::vector<std::string>& problems,
-                 const std::filesystem::path& folder);
+  Verdict Report(ResultSet* candidate, ExitStatus run_status,
+                 const std::vector<std::string>& problems, const std::filesystem::path& folder);
 
   VerdictOptions options_;
   GatePolicy policy_;

@@ -10,7 +10,8 @@
 namespace evald {
 namespace {
 
-constexpr double kDefaultResolution = 0.02;  // 2 points; of other scales 2 % of the baseline's value
+constexpr double kDefaultResolution =
+    0.02;  // 2 points; of other scales 2 % of the baseline's value
 constexpr Tier kTiers[] = {Tier::kCritical, Tier::kSupporting, Tier::kAdvisory};
 
 void Set(GateResult* result, Outcome outcome, ExitStatus status, std::string cause) {
@@ -25,17 +26,24 @@ double Resolution(const GatePolicy& policy, const Gate& gate, bool unit_scale, d
   return unit_scale ? kDefaultResolution : std::max(1e-9, kDefaultResolution * std::abs(reference));
 }
 
-bool Unit(const MetricValuesOf& values) { return values.aggregation == "mean" && values.value >= 0 && values.value <= 1; }
+bool Unit(const MetricValuesOf& values) {
+  return values.aggregation == "mean" && values.value >= 0 && values.value <= 1;
+}
 
 void JudgeValue(const GatePolicy& policy, ResultSet* candidate, GateResult* result) {
   const Gate& gate = result->gate;
   const bool lower = gate.kind == GateKind::kMax;
-  const double value = candidate->Entry(gate.task).at(result->key.metric + "," + result->key.filter).get<double>();
+  const double value =
+      candidate->Entry(gate.task).at(result->key.metric + "," + result->key.filter).get<double>();
   result->candidate = value;
   if (!gate.confident) {
     const bool met = lower ? value <= gate.bound : value >= gate.bound;
-    Set(result, met ? Outcome::kPass : Outcome::kFail, met ? ExitStatus::kDone : ExitStatus::kGateFailed,
-        fmt::format("{:.4f} is {} the {} of {}", value, met ? "within" : lower ? "above" : "below",
+    Set(result, met ? Outcome::kPass : Outcome::kFail,
+        met ? ExitStatus::kDone : ExitStatus::kGateFailed,
+        fmt::format("{:.4f} is {} the {} of {}", value,
+                    met     ? "within"
+                    : lower ? "above"
+                            : "below",
                     lower ? "maximum" : "minimum", gate.bound));
     return;
   }
@@ -46,32 +54,40 @@ void JudgeValue(const GatePolicy& policy, ResultSet* candidate, GateResult* resu
   if (!result->evidence) Set(result, Outcome::kInconclusive, ExitStatus::kInconclusive, why);
 }
 
-void JudgeDrop(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline, GateResult* result) {
+void JudgeDrop(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
+               GateResult* result) {
   const Gate& gate = result->gate;
-  if (baseline == nullptr) throw Error(ErrorKind::kUsage, "it needs a baseline", "name one with --baseline or gates.baseline");
+  if (baseline == nullptr)
+    throw Error(ErrorKind::kUsage, "it needs a baseline",
+                "name one with --baseline or gates.baseline");
   std::optional<bool> higher = gate.higher_is_better;
   if (!higher) higher = HigherIsBetter(*candidate, result->key);
   if (!higher) higher = HigherIsBetter(*baseline, result->key);
-  if (!higher) throw Error(ErrorKind::kUsage, "the results do not say whether higher is better", "add direction: higher or lower");
+  if (!higher)
+    throw Error(ErrorKind::kUsage, "the results do not say whether higher is better",
+                "add direction: higher or lower");
   result->comparison = Compare(candidate, baseline, result->key, *higher);
   const Comparison& comparison = *result->comparison;
   result->candidate = comparison.candidate;
   result->baseline = comparison.baseline;
-  result->margin = gate.kind == GateKind::kMaxDrop ? gate.bound : gate.bound * std::abs(comparison.baseline);
+  result->margin =
+      gate.kind == GateKind::kMaxDrop ? gate.bound : gate.bound * std::abs(comparison.baseline);
   result->resolution = Resolution(policy, gate, comparison.unit_scale, comparison.baseline);
   result->evidence = comparison.evidence;
-  if (!result->evidence) Set(result, Outcome::kInconclusive, ExitStatus::kInconclusive, comparison.why_none);
+  if (!result->evidence)
+    Set(result, Outcome::kInconclusive, ExitStatus::kInconclusive, comparison.why_none);
 }
 
 // Fills in what can be said of one gate by itself.
-void Prepare(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline, const Verdict& verdict,
-             GateResult* result) {
+void Prepare(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
+             const Verdict& verdict, GateResult* result) {
   const Gate& gate = result->gate;
   result->key = {gate.task, gate.metric, gate.filter};
   try {
     if (candidate->Entry(gate.task).is_null() && verdict.run_status != ExitStatus::kDone) {
       Set(result, Outcome::kNotScored, ExitStatus::kIncomplete,
-          fmt::format("{} was not finished{}", gate.task, verdict.problems.empty() ? "" : ": " + verdict.problems[0]));
+          fmt::format("{} was not finished{}", gate.task,
+                      verdict.problems.empty() ? "" : ": " + verdict.problems[0]));
       return;
     }
     result->key = ResolveMetric(gate, *candidate);
@@ -91,26 +107,32 @@ std::string Percent(double error) { return fmt::format("{:.4g} %", 100 * (1 - er
 // A drop in words: a negative one is a gain.
 std::string DecisionCause(const GateResult& result) {
   const Decision& decision = *result.decision;
-  const std::string what = result.comparison ? fmt::format("{:.4f} against {:.4f}", *result.candidate, *result.baseline)
-                                             : fmt::format("{:.4f} against the bound {}", *result.candidate, result.gate.bound);
-  const std::string documents = result.comparison ? fmt::format(" ({} documents)", result.comparison->pairs) : "";
+  const std::string what =
+      result.comparison
+          ? fmt::format("{:.4f} against {:.4f}", *result.candidate, *result.baseline)
+          : fmt::format("{:.4f} against the bound {}", *result.candidate, result.gate.bound);
+  const std::string documents =
+      result.comparison ? fmt::format(" ({} documents)", result.comparison->pairs) : "";
   const char* noun = result.comparison ? "drop" : "shortfall";
   const double limit = result.margin + result.resolution;
   switch (decision.outcome) {
     case Outcome::kFail:
       if (decision.lower <= result.margin) {  // the exact test
-        return fmt::format("{}{}: a {} is shown, p = {:.2g} at level {:.3g}", what, documents, noun, decision.p_fail,
-                           decision.lower_error);
+        return fmt::format("{}{}: a {} is shown, p = {:.2g} at level {:.3g}", what, documents, noun,
+                           decision.p_fail, decision.lower_error);
       }
-      return fmt::format("{}{}: the {} is above {:.4f} with {} confidence, more than {:.4f}", what, documents, noun,
-                         decision.lower, Percent(decision.lower_error), result.margin);
+      return fmt::format("{}{}: the {} is above {:.4f} with {} confidence, more than {:.4f}", what,
+                         documents, noun, decision.lower, Percent(decision.lower_error),
+                         result.margin);
     case Outcome::kPass:
-      return fmt::format("{}{}: the {} is below {:.4f} with {} confidence, less than {:.4f}", what, documents, noun,
-                         decision.upper, Percent(decision.upper_error), limit);
+      return fmt::format("{}{}: the {} is below {:.4f} with {} confidence, less than {:.4f}", what,
+                         documents, noun, decision.upper, Percent(decision.upper_error), limit);
     default:
-      return fmt::format("{}{}: too few to tell; the {} lies between {:.4f} and {:.4f}, to fail it must be shown above "
-                         "{:.4f}, to pass below {:.4f}",
-                         what, documents, noun, decision.lower, decision.upper, result.margin, limit);
+      return fmt::format(
+          "{}{}: too few to tell; the {} lies between {:.4f} and {:.4f}, to fail it must be shown "
+          "above "
+          "{:.4f}, to pass below {:.4f}",
+          what, documents, noun, decision.lower, decision.upper, result.margin, limit);
   }
 }
 
@@ -141,7 +163,9 @@ std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline) {
       const MetricKey key{task, metric, filter};
       const auto theirs = baseline->Metrics(task);
       const auto higher = HigherIsBetter(*candidate, key);
-      if (!higher || std::find(theirs.begin(), theirs.end(), std::pair(metric, filter)) == theirs.end()) continue;
+      if (!higher ||
+          std::find(theirs.begin(), theirs.end(), std::pair(metric, filter)) == theirs.end())
+        continue;
       try {
         comparisons.push_back(Compare(candidate, baseline, key, *higher));
       } catch (const Error& e) {
@@ -161,12 +185,13 @@ std::vector<Comparison> CompareAll(ResultSet* candidate, ResultSet* baseline) {
 }  // namespace
 
 int Verdict::Count(Outcome outcome) const {
-  return static_cast<int>(std::count_if(gates.begin(), gates.end(), [&](const GateResult& g) { return g.outcome == outcome; }));
+  return static_cast<int>(std::count_if(gates.begin(), gates.end(),
+                                        [&](const GateResult& g) { return g.outcome == outcome; }));
 }
 
 ExitStatus Foremost(ExitStatus a, ExitStatus b) {
-  for (const ExitStatus status : {ExitStatus::kUsage, ExitStatus::kIncomplete, ExitStatus::kGateFailed,
-                                  ExitStatus::kInconclusive}) {
+  for (const ExitStatus status : {ExitStatus::kUsage, ExitStatus::kIncomplete,
+                                  ExitStatus::kGateFailed, ExitStatus::kInconclusive}) {
     if (a == status || b == status) return status;
   }
   return ExitStatus::kDone;
@@ -176,8 +201,9 @@ MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
   if (set.Entry(gate.task).is_null()) {
     std::vector<std::string> names;
     for (const auto& [name, entry] : set.results()["results"].items()) names.push_back(name);
-    throw Error(ErrorKind::kUsage, fmt::format("{}: no results of '{}' in {}{}", gate.where, gate.task,
-                                               set.path().string(), Suggestion(gate.task, names)));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: no results of '{}' in {}{}", gate.where, gate.task,
+                            set.path().string(), Suggestion(gate.task, names)));
   }
   std::vector<std::string> metrics, filters;
   for (const auto& [metric, filter] : set.Metrics(gate.task)) {
@@ -185,27 +211,32 @@ MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
     if (metric == gate.metric) filters.push_back(filter);
   }
   if (filters.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has no metric '{}'{}; it has {}", gate.where, gate.task, gate.metric,
-                                               Suggestion(gate.metric, metrics), Join(metrics, ", ")));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: '{}' has no metric '{}'{}; it has {}", gate.where, gate.task,
+                            gate.metric, Suggestion(gate.metric, metrics), Join(metrics, ", ")));
   }
   if (gate.filter.empty() && filters.size() == 1) return {gate.task, gate.metric, filters[0]};
   if (std::find(filters.begin(), filters.end(), gate.filter) == filters.end()) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}: '{}' of '{}' is there for the filters {}: name one with filter:{}", gate.where, gate.metric,
-                            gate.task, Join(filters, ", "), gate.filter.empty() ? "" : Suggestion(gate.filter, filters)));
+                fmt::format("{}: '{}' of '{}' is there for the filters {}: name one with filter:{}",
+                            gate.where, gate.metric, gate.task, Join(filters, ", "),
+                            gate.filter.empty() ? "" : Suggestion(gate.filter, filters)));
   }
   return {gate.task, gate.metric, gate.filter};
 }
 
-void CheckPolicy(const GatePolicy& policy, const std::vector<std::string>& tasks, ResultSet* baseline) {
+void CheckPolicy(const GatePolicy& policy, const std::vector<std::string>& tasks,
+                 ResultSet* baseline) {
   for (const Gate& gate : policy.gates) {
     if (std::find(tasks.begin(), tasks.end(), gate.task) == tasks.end()) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: gate '{}': '{}' is not evaluated{}", gate.where, gate.name, gate.task,
-                                                 Suggestion(gate.task, tasks)));
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: gate '{}': '{}' is not evaluated{}", gate.where, gate.name,
+                              gate.task, Suggestion(gate.task, tasks)));
     }
     if (!gate.NeedsBaseline()) continue;
     if (baseline == nullptr) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: gate '{}' needs a baseline", gate.where, gate.name),
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: gate '{}' needs a baseline", gate.where, gate.name),
                   "name one with --baseline or gates.baseline");
     }
     ResolveMetric(gate, *baseline);
@@ -213,8 +244,8 @@ void CheckPolicy(const GatePolicy& policy, const std::vector<std::string>& tasks
   }
 }
 
-Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline, ExitStatus run_status,
-              const std::vector<std::string>& problems) {
+Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
+              ExitStatus run_status, const std::vector<std::string>& problems) {
   Verdict verdict;
   verdict.run_status = run_status;
   verdict.candidate = candidate->label();
@@ -231,7 +262,8 @@ Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baselin
   if (baseline != nullptr) verdict.comparisons = CompareAll(candidate, baseline);
   verdict.status = run_status;
   for (const GateResult& result : verdict.gates) {
-    if (result.gate.tier == Tier::kCritical) verdict.status = Foremost(verdict.status, result.status);
+    if (result.gate.tier == Tier::kCritical)
+      verdict.status = Foremost(verdict.status, result.status);
   }
   return verdict;
 }

@@ -18,8 +18,8 @@ struct GateResult {
   Gate gate;
   MetricKey key;
   Outcome outcome = Outcome::kNotScored;
-  ExitStatus status = ExitStatus::kDone;  ///< what it asks for if it is critical
-  std::string cause;                      ///< one sentence for people
+  ExitStatus status = ExitStatus::kDone;      ///< what it asks for if it is critical
+  std::string cause;                          ///< one sentence for people
   std::optional<double> candidate, baseline;  ///< the values in the results
   std::optional<Comparison> comparison;       ///< drops only
   std::shared_ptr<const Evidence> evidence;   ///< null: the value alone decided, or nothing could
@@ -47,14 +47,15 @@ struct Verdict {
 ExitStatus Foremost(ExitStatus a, ExitStatus b);
 
 /// Applies a policy. `baseline` may be null when no gate needs one. Never throws for what is wrong
-/// with one gate: it is then not scored, with its cause and status. Throws Error(kInput) when a task
-/// outside the gates cannot be compared.
+/// with one gate: it is then not scored, with its cause and status. Throws Error(kInput) when a
+/// task outside the gates cannot be compared.
 Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
               ExitStatus run_status, const std::vector<std::string>& problems);
 
 /// Refuses before a run what could only fail after it: Error(kUsage) for a gate on a task that is
 /// not evaluated, a drop without a baseline, a baseline that lacks the metric or its samples.
-void CheckPolicy(const GatePolicy& policy, const std::vector<std::string>& tasks, ResultSet* baseline);
+void CheckPolicy(const GatePolicy& policy, const std::vector<std::string>& tasks,
+                 ResultSet* baseline);
 
 /// The (metric, filter) that a gate means among those of an entry. Throws Error(kUsage).
 MetricKey ResolveMetric(const Gate& gate, const ResultSet& set);

@@ -70,7 +70,8 @@ Json ToJson(const Comparison& comparison) {
   // The table speaks of candidate minus baseline, evidence of the drop.
   const Evidence& evidence = *comparison.evidence;
   const double sign = comparison.higher_is_better ? -1 : 1;
-  const double a = sign * evidence.Lower(kTableError / 2), b = sign * evidence.Upper(kTableError / 2);
+  const double a = sign * evidence.Lower(kTableError / 2),
+               b = sign * evidence.Upper(kTableError / 2);
   json["difference"] = sign * evidence.estimate() + 0.0;
   json["interval"] = {std::min(a, b) + 0.0, std::max(a, b) + 0.0};
   json["p"] = TwoSidedP(comparison);
@@ -81,16 +82,18 @@ Json ToJson(const Comparison& comparison) {
 double TwoSidedP(const Comparison& comparison) {
   const Evidence& evidence = *comparison.evidence;
   const double worse = evidence.PAbove(0);
-  const double better = comparison.right_or_wrong && comparison.evidence->method().starts_with("exact")
-                            ? McNemarOneSided(comparison.gained, comparison.lost)
-                            : evidence.PBelow(0);
+  const double better =
+      comparison.right_or_wrong && comparison.evidence->method().starts_with("exact")
+          ? McNemarOneSided(comparison.gained, comparison.lost)
+          : evidence.PBelow(0);
   return std::min(1.0, 2 * std::min(worse, better));
 }
 
 Json ToJson(const Verdict& verdict) {
   Json gates = Json::array(), comparisons = Json::array();
   for (const GateResult& result : verdict.gates) gates.push_back(GateJson(result));
-  for (const Comparison& comparison : verdict.comparisons) comparisons.push_back(ToJson(comparison));
+  for (const Comparison& comparison : verdict.comparisons)
+    comparisons.push_back(ToJson(comparison));
   Json json = {{"status", StatusWord(verdict.status)},
                {"exit_status", static_cast<int>(verdict.status)},
                {"summary", Summary(verdict)},
@@ -119,14 +122,16 @@ std::string StatusWord(ExitStatus status) {
 }
 
 std::string Summary(const Verdict& verdict) {
-  if (verdict.gates.empty()) return verdict.run_status == ExitStatus::kDone ? "no gates" : "no gates; the run is incomplete";
+  if (verdict.gates.empty())
+    return verdict.run_status == ExitStatus::kDone ? "no gates" : "no gates; the run is incomplete";
   std::vector<std::string> parts = {
       fmt::format("{} of {} gates met", verdict.Count(Outcome::kPass), verdict.gates.size())};
   const std::pair<Outcome, const char*> others[] = {{Outcome::kFail, "failed"},
                                                     {Outcome::kInconclusive, "inconclusive"},
                                                     {Outcome::kNotScored, "not scored"}};
   for (const auto& [outcome, word] : others) {
-    if (const int count = verdict.Count(outcome); count > 0) parts.push_back(fmt::format("{} {}", count, word));
+    if (const int count = verdict.Count(outcome); count > 0)
+      parts.push_back(fmt::format("{} {}", count, word));
   }
   if (verdict.run_status != ExitStatus::kDone) parts.push_back("the run is incomplete");
   return Join(parts, ", ");

@@ -32,26 +32,35 @@ std::string Table(const std::vector<Row>& rows, const std::vector<bool>& right) 
 }
 
 std::string Comparisons(const Verdict& verdict) {
-  std::vector<Row> rows = {{"Task", "Metric", "Candidate", "Baseline", "Difference", "95 % interval", "p", "Pairs", "Lost", "Gained"}};
+  std::vector<Row> rows = {{"Task", "Metric", "Candidate", "Baseline", "Difference",
+                            "95 % interval", "p", "Pairs", "Lost", "Gained"}};
   std::string notes;
   for (const Comparison& comparison : verdict.comparisons) {
     const Json json = ToJson(comparison);
-    const std::string metric = std::string(Trim(MetricKey{"", comparison.key.metric, comparison.key.filter}.Text()));
-    rows.push_back({comparison.key.task, metric, Shown(comparison.candidate), Shown(comparison.baseline),
-                    json.contains("difference") ? Shown(json["difference"].get<double>()) : "", ShownInterval(json),
+    const std::string metric =
+        std::string(Trim(MetricKey{"", comparison.key.metric, comparison.key.filter}.Text()));
+    rows.push_back({comparison.key.task, metric, Shown(comparison.candidate),
+                    Shown(comparison.baseline),
+                    json.contains("difference") ? Shown(json["difference"].get<double>()) : "",
+                    ShownInterval(json),
                     json.contains("p") ? fmt::format("{:.3g}", json["p"].get<double>()) : "",
-                    std::to_string(comparison.pairs), comparison.right_or_wrong ? std::to_string(comparison.lost) : "",
+                    std::to_string(comparison.pairs),
+                    comparison.right_or_wrong ? std::to_string(comparison.lost) : "",
                     comparison.right_or_wrong ? std::to_string(comparison.gained) : ""});
-    if (!comparison.evidence) notes += fmt::format("{}: not compared: {}\n", comparison.key.Text(), comparison.why_none);
+    if (!comparison.evidence)
+      notes += fmt::format("{}: not compared: {}\n", comparison.key.Text(), comparison.why_none);
     if (comparison.other_prompts > 0) {
-      notes += fmt::format("{}: {} of {} pairs had other prompts\n", comparison.key.Text(), comparison.other_prompts, comparison.pairs);
+      notes += fmt::format("{}: {} of {} pairs had other prompts\n", comparison.key.Text(),
+                           comparison.other_prompts, comparison.pairs);
     }
     if (comparison.only_candidate + comparison.only_baseline > 0) {
-      notes += fmt::format("{}: {} documents of the candidate and {} of the baseline have no pair\n", comparison.key.Text(),
-                           comparison.only_candidate, comparison.only_baseline);
+      notes +=
+          fmt::format("{}: {} documents of the candidate and {} of the baseline have no pair\n",
+                      comparison.key.Text(), comparison.only_candidate, comparison.only_baseline);
     }
   }
-  return Table(rows, {false, false, true, true, true, false, true, true, true, true}) + notes + "\n";
+  return Table(rows, {false, false, true, true, true, false, true, true, true, true}) + notes +
+         "\n";
 }
 
 }  // namespace
@@ -63,12 +72,16 @@ std::string VerdictText(const Verdict& verdict) {
   std::vector<Row> rows = {{"Gate", "Tier", "Value", "Baseline", "Outcome"}};
   std::string causes;
   for (const GateResult& result : verdict.gates) {
-    rows.push_back({result.gate.name, ToString(result.gate.tier), result.candidate ? Shown(*result.candidate) : "",
+    rows.push_back({result.gate.name, ToString(result.gate.tier),
+                    result.candidate ? Shown(*result.candidate) : "",
                     result.baseline ? Shown(*result.baseline) : "", ToString(result.outcome)});
-    if (result.outcome != Outcome::kPass) causes += fmt::format("{}: {}: {}\n", ToString(result.outcome), result.gate.name, result.cause);
+    if (result.outcome != Outcome::kPass)
+      causes +=
+          fmt::format("{}: {}: {}\n", ToString(result.outcome), result.gate.name, result.cause);
   }
   text += Table(rows, {false, false, true, true, false});
-  return text + (causes.empty() ? "" : "\n" + causes) + fmt::format("\nverdict: {}; {}\n", StatusWord(verdict.status), Summary(verdict));
+  return text + (causes.empty() ? "" : "\n" + causes) +
+         fmt::format("\nverdict: {}; {}\n", StatusWord(verdict.status), Summary(verdict));
 }
 
 }  // namespace evald

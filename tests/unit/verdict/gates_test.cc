@@ -61,22 +61,31 @@ rules:
 }
 
 TEST_F(Gates, RefuseWithFileLineAndTheNearestKey) {
-  EXPECT_THAT(Refusal("rules:\n  - task: a\n    metrc: acc\n    min: 1\n"), HasSubstr("gates.yaml:2: key 'rules[0].metric': is absent"));
+  EXPECT_THAT(Refusal("rules:\n  - task: a\n    metrc: acc\n    min: 1\n"),
+              HasSubstr("gates.yaml:2: key 'rules[0].metric': is absent"));
   EXPECT_THAT(Refusal("rules:\n  - task: a\n    metric: acc\n    max_dorp: 1\n    min: 0\n"),
               HasSubstr("gates.yaml:4: unknown key 'rules[0].max_dorp'; did you mean 'max_drop'?"));
-  EXPECT_THAT(Refusal("ruls: []\n"), HasSubstr("gates.yaml:1: unknown key 'ruls'; did you mean 'rules'?"));
+  EXPECT_THAT(Refusal("ruls: []\n"),
+              HasSubstr("gates.yaml:1: unknown key 'ruls'; did you mean 'rules'?"));
   EXPECT_THAT(Refusal("rules: []\n"), HasSubstr("absent or empty"));
   EXPECT_THAT(Refusal("rules: [acc]\n"), HasSubstr("expected a mapping"));
   EXPECT_THAT(Refusal("rules: [{task: a, metric: acc}]\n"), HasSubstr("needs one of min, max"));
-  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0.5, max_drop: 0}]\n"), HasSubstr("together with 'min'"));
-  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, max_drop: -0.1}]\n"), HasSubstr("a number from 0"));
-  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0, tier: criticl}]\n"), HasSubstr("did you mean 'critical'?"));
-  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, max_drop: 0, confident: true}]\n"), HasSubstr("'rules[0].confident'"));
-  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0, direction: lower}]\n"), HasSubstr("'rules[0].direction'"));
-  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0, resolution: 0.1}]\n"), HasSubstr("'rules[0].resolution'"));
+  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0.5, max_drop: 0}]\n"),
+              HasSubstr("together with 'min'"));
+  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, max_drop: -0.1}]\n"),
+              HasSubstr("a number from 0"));
+  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0, tier: criticl}]\n"),
+              HasSubstr("did you mean 'critical'?"));
+  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, max_drop: 0, confident: true}]\n"),
+              HasSubstr("'rules[0].confident'"));
+  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0, direction: lower}]\n"),
+              HasSubstr("'rules[0].direction'"));
+  EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0, resolution: 0.1}]\n"),
+              HasSubstr("'rules[0].resolution'"));
   EXPECT_THAT(Refusal("rules: [{task: a, metric: acc, min: 0}, {task: a, metric: acc, min: 0}]\n"),
               HasSubstr("a second gate is named"));
-  EXPECT_THAT(Refusal("alpha: 0.7\nrules: [{task: a, metric: acc, min: 0}]\n"), HasSubstr("gates.yaml:1: key 'alpha'"));
+  EXPECT_THAT(Refusal("alpha: 0.7\nrules: [{task: a, metric: acc, min: 0}]\n"),
+              HasSubstr("gates.yaml:1: key 'alpha'"));
 }
 
 }  // namespace

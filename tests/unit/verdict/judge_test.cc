@@ -22,25 +22,38 @@ class Side {
  public:
   explicit Side(std::filesystem::path folder) : folder_(std::move(folder)) {
     std::filesystem::create_directories(folder_);
-    results_ = {{"results", Json::object()}, {"group_subtasks", Json::object()}, {"higher_is_better", Json::object()},
-                {"configs", Json::object()}, {"model_name", "model"}};
+    results_ = {{"results", Json::object()},
+                {"group_subtasks", Json::object()},
+                {"higher_is_better", Json::object()},
+                {"configs", Json::object()},
+                {"model_name", "model"}};
   }
 
-  Side& Task(const std::string& task, const std::vector<double>& values, const std::string& metric = "acc",
-             const std::string& aggregation = "mean", bool higher = true) {
+  Side& Task(const std::string& task, const std::vector<double>& values,
+             const std::string& metric = "acc", const std::string& aggregation = "mean",
+             bool higher = true) {
     std::string lines;
     double sum = 0;
     for (size_t i = 0; i < values.size(); ++i) {
       sum += values[i];
-      lines += ToLine({{"doc_id", i}, {"filter", "none"}, {"metrics", {metric}}, {"doc_hash", task + std::to_string(i)},
-                       {"prompt_hash", "p"}, {metric, values[i]}, {"target", "<b>"}, {"arguments", {{"gen_args_0", {{"arg_0", "<script>alert(1)</script>"}}}}},
-                       {"resps", {{"</pre><img src=x>"}}}}) + "\n";
+      lines += ToLine({{"doc_id", i},
+                       {"filter", "none"},
+                       {"metrics", {metric}},
+                       {"doc_hash", task + std::to_string(i)},
+                       {"prompt_hash", "p"},
+                       {metric, values[i]},
+                       {"target", "<b>"},
+                       {"arguments", {{"gen_args_0", {{"arg_0", "<script>alert(1)</script>"}}}}},
+                       {"resps", {{"</pre><img src=x>"}}}}) +
+               "\n";
     }
     WriteFileAtomic(folder_ / ("samples_" + task + ".jsonl"), lines);
     const double mean = sum / static_cast<double>(values.size());
-    results_["results"][task] = {{metric + ",none", aggregation == "mean" ? mean : std::exp(-mean)}, {"sample_len", values.size()}};
+    results_["results"][task] = {{metric + ",none", aggregation == "mean" ? mean : std::exp(-mean)},
+                                 {"sample_len", values.size()}};
     results_["higher_is_better"][task] = {{metric, higher}};
-    results_["configs"][task] = {{"metric_list", {{{"metric", metric}, {"aggregation", aggregation}}}}};
+    results_["configs"][task] = {
+        {"metric_list", {{{"metric", metric}, {"aggregation", aggregation}}}}};
     return *this;
   }
   Side& Group(const std::string& name, const std::vector<std::string>& tasks, double value) {
@@ -74,7 +87,8 @@ class Judging : public ::testing::Test {
   }
   Side Candidate() { return Side(scratch_.path() / "candidate"); }
   Side Baseline() { return Side(scratch_.path() / "baseline"); }
-  Verdict Run(const std::string& rules, Side candidate, Side baseline, ExitStatus run = ExitStatus::kDone) {
+  Verdict Run(const std::string& rules, Side candidate, Side baseline,
+              ExitStatus run = ExitStatus::kDone) {
     ResultSet mine = candidate.Set(), other = baseline.Set();
     return Judge(Policy(rules), &mine, &other, run, {});
   }
@@ -82,9 +96,11 @@ class Judging : public ::testing::Test {
 };
 
 TEST_F(Judging, ThePointDecidesAMinimumUnlessAskedForConfidence) {
-  const std::string rules = "{task: t, metric: acc, min: 0.9}, {task: t, metric: acc, min: 0.9, confident: true},"
-                            "{task: t, metric: acc, max: 0.5}, {task: t, metric: acc, min: 0.5, confident: true}";
-  const Verdict verdict = Run(rules, Candidate().Task("t", Ones(40, 3)), Baseline().Task("t", Ones(40)));
+  const std::string rules =
+      "{task: t, metric: acc, min: 0.9}, {task: t, metric: acc, min: 0.9, confident: true},"
+      "{task: t, metric: acc, max: 0.5}, {task: t, metric: acc, min: 0.5, confident: true}";
+  const Verdict verdict =
+      Run(rules, Candidate().Task("t", Ones(40, 3)), Baseline().Task("t", Ones(40)));
   EXPECT_EQ(verdict.gates[0].outcome, Outcome::kPass);
   EXPECT_EQ(verdict.gates[1].outcome, Outcome::kInconclusive);
   EXPECT_EQ(verdict.gates[2].outcome, Outcome::kFail);
@@ -97,29 +113,37 @@ TEST_F(Judging, TheStatusIsTheForemostOfTheCriticalGates) {
   EXPECT_EQ(Foremost(ExitStatus::kGateFailed, ExitStatus::kIncomplete), ExitStatus::kIncomplete);
   EXPECT_EQ(Foremost(ExitStatus::kIncomplete, ExitStatus::kUsage), ExitStatus::kUsage);
   EXPECT_EQ(Foremost(ExitStatus::kDone, ExitStatus::kInconclusive), ExitStatus::kInconclusive);
-  const Verdict verdict = Run("{task: t, metric: acc, min: 2, tier: advisory}, {task: t, metric: acc, max_drop: 0}",
-                              Candidate().Task("t", Ones(10)), Baseline().Task("t", Ones(10)));
+  const Verdict verdict =
+      Run("{task: t, metric: acc, min: 2, tier: advisory}, {task: t, metric: acc, max_drop: 0}",
+          Candidate().Task("t", Ones(10)), Baseline().Task("t", Ones(10)));
   EXPECT_EQ(verdict.status, ExitStatus::kInconclusive);
 }
 
 TEST_F(Judging, AnAdvisoryGateDoesNotChangeWhatBlocks) {
   std::string rules = "{task: t, metric: acc, max_drop: 0}";
-  EXPECT_EQ(Run(rules, Candidate().Task("t", Ones(80, 5)), Baseline().Task("t", Ones(80))).status, ExitStatus::kGateFailed);
-  for (int i = 0; i < 5; ++i) rules += ", {task: t, metric: acc, max_drop: 0.3, tier: advisory, name: n" + std::to_string(i) + "}";
-  EXPECT_EQ(Run(rules, Candidate().Task("t", Ones(80, 5)), Baseline().Task("t", Ones(80))).status, ExitStatus::kGateFailed);
+  EXPECT_EQ(Run(rules, Candidate().Task("t", Ones(80, 5)), Baseline().Task("t", Ones(80))).status,
+            ExitStatus::kGateFailed);
+  for (int i = 0; i < 5; ++i)
+    rules +=
+        ", {task: t, metric: acc, max_drop: 0.3, tier: advisory, name: n" + std::to_string(i) + "}";
+  EXPECT_EQ(Run(rules, Candidate().Task("t", Ones(80, 5)), Baseline().Task("t", Ones(80))).status,
+            ExitStatus::kGateFailed);
 }
 
 TEST_F(Judging, ARelativeDropIsOfTheBaselinesValue) {
-  const Verdict verdict = Run("{task: t, metric: acc, max_relative_drop: 0.5}", Candidate().Task("t", Ones(400, 250)),
-                              Baseline().Task("t", Ones(400, 200)));
+  const Verdict verdict =
+      Run("{task: t, metric: acc, max_relative_drop: 0.5}", Candidate().Task("t", Ones(400, 250)),
+          Baseline().Task("t", Ones(400, 200)));
   EXPECT_DOUBLE_EQ(verdict.gates[0].margin, 0.25);
   EXPECT_EQ(verdict.gates[0].outcome, Outcome::kPass);
 }
 
 TEST_F(Judging, AGroupIsComparedOverItsDocuments) {
   const auto sides = [&](double mine, double other) {
-    return Run("{task: g, metric: acc, max_drop: 0}", Candidate().Task("a", Ones(300, 60)).Task("b", Ones(100)).Group("g", {"a", "b"}, mine),
-               Baseline().Task("a", Ones(300)).Task("b", Ones(100)).Group("g", {"a", "b"}, other));
+    return Run(
+        "{task: g, metric: acc, max_drop: 0}",
+        Candidate().Task("a", Ones(300, 60)).Task("b", Ones(100)).Group("g", {"a", "b"}, mine),
+        Baseline().Task("a", Ones(300)).Task("b", Ones(100)).Group("g", {"a", "b"}, other));
   };
   const Verdict pooled = sides(0.85, 1);
   EXPECT_EQ(pooled.gates[0].outcome, Outcome::kFail) << pooled.gates[0].cause;
@@ -138,8 +162,10 @@ TEST_F(Judging, AMetricOfAnotherScaleIsBootstrappedInItsDirection) {
     other.push_back(-1.0 - 0.01 * (i % 17));
     mine.push_back(other.back() - 0.3 - 0.01 * (i % 5));
   }
-  const auto sides = [&](const std::string& rule, const std::vector<double>& a, const std::vector<double>& b) {
-    return Run(rule, Candidate().Task("t", a, "perplexity", "perplexity", false), Baseline().Task("t", b, "perplexity", "perplexity", false));
+  const auto sides = [&](const std::string& rule, const std::vector<double>& a,
+                         const std::vector<double>& b) {
+    return Run(rule, Candidate().Task("t", a, "perplexity", "perplexity", false),
+               Baseline().Task("t", b, "perplexity", "perplexity", false));
   };
   const std::string rule = "{task: t, metric: perplexity, max_relative_drop: 0.05}";
   const Verdict worse = sides(rule, mine, other);
@@ -152,14 +178,16 @@ TEST_F(Judging, AMetricOfAnotherScaleIsBootstrappedInItsDirection) {
 }
 
 TEST_F(Judging, WhatIsWrongWithOneGateIsItsCause) {
-  const Verdict verdict = Run("{task: t, metric: ac, min: 0}, {task: u, metric: acc, min: 0}, {task: t, metric: acc, filter: none, min: 0}",
-                              Candidate().Task("t", Ones(5)), Baseline().Task("t", Ones(5)));
+  const Verdict verdict =
+      Run("{task: t, metric: ac, min: 0}, {task: u, metric: acc, min: 0}, {task: t, metric: acc, "
+          "filter: none, min: 0}",
+          Candidate().Task("t", Ones(5)), Baseline().Task("t", Ones(5)));
   EXPECT_THAT(verdict.gates[0].cause, HasSubstr("did you mean 'acc'?"));
   EXPECT_THAT(verdict.gates[1].cause, HasSubstr("no results of 'u'"));
   EXPECT_EQ(verdict.gates[2].outcome, Outcome::kPass);
   EXPECT_EQ(verdict.status, ExitStatus::kUsage);
-  const Verdict incomplete = Run("{task: u, metric: acc, min: 0}", Candidate().Task("t", Ones(5)), Baseline().Task("t", Ones(5)),
-                                 ExitStatus::kIncomplete);
+  const Verdict incomplete = Run("{task: u, metric: acc, min: 0}", Candidate().Task("t", Ones(5)),
+                                 Baseline().Task("t", Ones(5)), ExitStatus::kIncomplete);
   EXPECT_EQ(incomplete.status, ExitStatus::kIncomplete);
   EXPECT_EQ(incomplete.gates[0].outcome, Outcome::kNotScored);
 }
@@ -169,9 +197,11 @@ TEST_F(Judging, NoDocumentInCommonIsInconclusive) {
   Side baseline = Baseline().Task("t", Ones(3));
   ResultSet mine = candidate.Set(), other = baseline.Set();
   std::string text = ReadFile(scratch_.path() / "baseline" / "samples_t.jsonl");
-  for (size_t at = 0; (at = text.find("\"doc_id\":", at)) != std::string::npos; at += 10) text.insert(at + 9, "7");
+  for (size_t at = 0; (at = text.find("\"doc_id\":", at)) != std::string::npos; at += 10)
+    text.insert(at + 9, "7");
   WriteFileAtomic(scratch_.path() / "baseline" / "samples_t.jsonl", text);
-  const Verdict verdict = Judge(Policy("{task: t, metric: acc, max_drop: 0}"), &mine, &other, ExitStatus::kDone, {});
+  const Verdict verdict =
+      Judge(Policy("{task: t, metric: acc, max_drop: 0}"), &mine, &other, ExitStatus::kDone, {});
   EXPECT_EQ(verdict.gates[0].cause, "they have no document in common");
   EXPECT_EQ(verdict.status, ExitStatus::kInconclusive);
 }
@@ -205,7 +235,8 @@ Verdict Hostile() {
 TEST(Reports, EscapeEverything) {
   const Verdict verdict = Hostile();
   const std::string annotations = VerdictAnnotations(verdict);
-  EXPECT_THAT(annotations, HasSubstr("::error title=evald gate fail%3A a|b%3A <i>`x`%2C \"y\" 100%25%0A%3A%3Aerror%3A%3Aforged::one%0Atwo"));
+  EXPECT_THAT(annotations, HasSubstr("::error title=evald gate fail%3A a|b%3A <i>`x`%2C \"y\" "
+                                     "100%25%0A%3A%3Aerror%3A%3Aforged::one%0Atwo"));
   EXPECT_EQ(std::count(annotations.begin(), annotations.end(), '\n'), 2);
   const std::string junit = VerdictJunit(verdict);
   EXPECT_THAT(junit, HasSubstr("failures=\"1\" errors=\"0\""));
@@ -213,7 +244,8 @@ TEST(Reports, EscapeEverything) {
   EXPECT_THAT(junit, Not(HasSubstr("<i>")));
   const std::string markdown = VerdictMarkdown(verdict, Json::object());
   EXPECT_THAT(markdown, HasSubstr("a\\|b: &lt;i&gt;\\`x\\`"));
-  const std::string page = VerdictHtml(verdict, Json::object(), {{"t", 3, "<script>", "</pre>", "&amp;", "", false}});
+  const std::string page =
+      VerdictHtml(verdict, Json::object(), {{"t", 3, "<script>", "</pre>", "&amp;", "", false}});
   EXPECT_THAT(page, Not(HasSubstr("<script>")));
   EXPECT_THAT(page, HasSubstr("<pre>&amp;amp;</pre>"));
 }

@@ -15,12 +15,14 @@ namespace {
 
 const Json& Golden() {
   static const Json golden = ParseJson(
-      ReadFile(std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/verdict/statistics.json"), "golden");
+      ReadFile(std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/verdict/statistics.json"),
+      "golden");
   return golden;
 }
 
 PairCounts Counts(const Json& entry) {
-  return {entry["pairs"].get<int64_t>(), entry["lost"].get<int64_t>(), entry["gained"].get<int64_t>()};
+  return {entry["pairs"].get<int64_t>(), entry["lost"].get<int64_t>(),
+          entry["gained"].get<int64_t>()};
 }
 
 double Rounded(double value, int digits) {
@@ -34,8 +36,10 @@ TEST(Tango, GivesThePublishedBounds) {
     const auto evidence = PairedProportions(Counts(row));
     const double error = (1 - row["level"].get<double>()) / 2;
     const int digits = row["digits"].get<int>();
-    EXPECT_DOUBLE_EQ(Rounded(evidence->Lower(error), digits), row["bounds"][0].get<double>()) << row["where"];
-    EXPECT_DOUBLE_EQ(Rounded(evidence->Upper(error), digits), row["bounds"][1].get<double>()) << row["where"];
+    EXPECT_DOUBLE_EQ(Rounded(evidence->Lower(error), digits), row["bounds"][0].get<double>())
+        << row["where"];
+    EXPECT_DOUBLE_EQ(Rounded(evidence->Upper(error), digits), row["bounds"][1].get<double>())
+        << row["where"];
   }
 }
 
@@ -60,7 +64,8 @@ TEST(McNemar, AgreesWithTheBinomialTest) {
   for (const Json& row : Golden()["tango"]) {
     const double expected = row["mcnemar"].get<double>();
     const PairCounts counts = Counts(row);
-    EXPECT_NEAR(McNemarOneSided(counts.lost, counts.gained), expected, 1e-10 + 1e-9 * expected) << row.dump();
+    EXPECT_NEAR(McNemarOneSided(counts.lost, counts.gained), expected, 1e-10 + 1e-9 * expected)
+        << row.dump();
     EXPECT_EQ(PairedProportions(counts)->PAbove(0), McNemarOneSided(counts.lost, counts.gained));
   }
   EXPECT_DOUBLE_EQ(McNemarOneSided(5, 0), 1.0 / 32);
@@ -113,7 +118,8 @@ TEST(HolmProcedure, AgreesWithStatsmodels) {
     for (size_t i = 0; i < p.size(); ++i) {
       EXPECT_EQ(steps[i].rejected, row["rejected"][i].get<bool>()) << row.dump();
       EXPECT_NEAR(steps[i].adjusted, row["adjusted"][i].get<double>(), 1e-12);
-      EXPECT_EQ(steps[i].rejected, p[i] <= steps[i].error) << "the level shown is the one that decided";
+      EXPECT_EQ(steps[i].rejected, p[i] <= steps[i].error)
+          << "the level shown is the one that decided";
     }
   }
 }
@@ -143,7 +149,8 @@ TEST(BcaBootstrap, AgreesWithScipyWithinItsOwnNoise) {
     for (const Json& bound : row["bounds"]) {
       const double error = bound["error"].get<double>();
       // Four standard errors of a quantile of 10,000 normal replicates.
-      const double density = std::exp(-0.5 * std::pow(NormalQuantile(error), 2)) / std::sqrt(2 * M_PI);
+      const double density =
+          std::exp(-0.5 * std::pow(NormalQuantile(error), 2)) / std::sqrt(2 * M_PI);
       const double noise = 4 * deviation * std::sqrt(error * (1 - error) / 10000) / density * 1.3;
       EXPECT_NEAR(evidence->Lower(error), bound["lower"].get<double>(), noise) << row["name"];
       EXPECT_NEAR(evidence->Upper(error), bound["upper"].get<double>(), noise) << row["name"];
@@ -154,7 +161,8 @@ TEST(BcaBootstrap, AgreesWithScipyWithinItsOwnNoise) {
 }
 
 TEST(BcaBootstrap, IsTheSameEveryTime) {
-  const BootstrapInput input = MeanOf({Golden()["bootstrap"][0]["values"].get<std::vector<double>>()});
+  const BootstrapInput input =
+      MeanOf({Golden()["bootstrap"][0]["values"].get<std::vector<double>>()});
   EXPECT_EQ(Bootstrap(input)->Lower(0.05), Bootstrap(input)->Lower(0.05));
   BootstrapInput other = input;
   other.seed += 1;
@@ -180,7 +188,8 @@ TEST(BcaBootstrap, WithoutSpreadIsCertain) {
   EXPECT_LT(evidence->PBelow(0.02), 0.001);
 }
 
-std::vector<Outcome> Outcomes(const std::vector<PairCounts>& gates, double margin = 0, double resolution = 0.02) {
+std::vector<Outcome> Outcomes(const std::vector<PairCounts>& gates, double margin = 0,
+                              double resolution = 0.02) {
   std::vector<std::unique_ptr<Evidence>> evidence;
   std::vector<Question> family;
   for (const PairCounts& counts : gates) {
@@ -195,10 +204,12 @@ std::vector<Outcome> Outcomes(const std::vector<PairCounts>& gates, double margi
 TEST(Decide, FailsPassesOrCannotTell) {
   EXPECT_EQ(Outcomes({{80, 60, 0}})[0], Outcome::kFail);
   EXPECT_EQ(Outcomes({{1000, 2, 3}})[0], Outcome::kPass);
-  EXPECT_EQ(Outcomes({{80, 0, 0}})[0], Outcome::kInconclusive) << "eighty documents do not show two points";
+  EXPECT_EQ(Outcomes({{80, 0, 0}})[0], Outcome::kInconclusive)
+      << "eighty documents do not show two points";
   EXPECT_EQ(Outcomes({{80, 0, 0}}, 0, 0.05)[0], Outcome::kPass);
   EXPECT_EQ(Outcomes({{1, 0, 0}})[0], Outcome::kInconclusive);
-  EXPECT_EQ(Outcomes({{1000, 12, 2}})[0], Outcome::kFail) << "a drop that is shown fails though it is small";
+  EXPECT_EQ(Outcomes({{1000, 12, 2}})[0], Outcome::kFail)
+      << "a drop that is shown fails though it is small";
 }
 
 TEST(Decide, HolmLetsOneGateNotBeJudgedByAnothersLuck) {
@@ -206,7 +217,8 @@ TEST(Decide, HolmLetsOneGateNotBeJudgedByAnothersLuck) {
   EXPECT_EQ(Outcomes({{80, 5, 0}})[0], Outcome::kFail);
   EXPECT_EQ(Outcomes({{80, 5, 0}, {80, 1, 1}, {80, 1, 1}})[0], Outcome::kInconclusive);
   // After one clear failure the next is tested among the rest only.
-  EXPECT_EQ(Outcomes({{80, 40, 0}, {80, 5, 0}}), (std::vector<Outcome>{Outcome::kFail, Outcome::kFail}));
+  EXPECT_EQ(Outcomes({{80, 40, 0}, {80, 5, 0}}),
+            (std::vector<Outcome>{Outcome::kFail, Outcome::kFail}));
 }
 
 TEST(Decide, BoundsLieOnTheSideThatWasDecided) {
@@ -237,9 +249,10 @@ TEST(Tango, CoversTheTrueDrop) {
   for (int lost = 0; lost <= kPairs; ++lost) {
     for (int gained = 0; gained + lost <= kPairs; ++gained) {
       const int rest = kPairs - lost - gained;
-      const double chance = std::exp(std::lgamma(kPairs + 1.0) - std::lgamma(lost + 1.0) - std::lgamma(gained + 1.0) -
-                                     std::lgamma(rest + 1.0) + lost * std::log(kLost) + gained * std::log(kGained) +
-                                     rest * std::log(1 - kLost - kGained));
+      const double chance =
+          std::exp(std::lgamma(kPairs + 1.0) - std::lgamma(lost + 1.0) - std::lgamma(gained + 1.0) -
+                   std::lgamma(rest + 1.0) + lost * std::log(kLost) + gained * std::log(kGained) +
+                   rest * std::log(1 - kLost - kGained));
       if (chance < 1e-9) continue;
       const auto evidence = PairedProportions({kPairs, lost, gained});
       total += chance;
