@@ -1,0 +1,211 @@
+"""evald serve: several runs on warm workers, kills, drains, priorities, watched folders."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from evald_case import QUICKSTART, EvaldCase, scores
+
+SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
+KILLS = int(os.environ.get("EVALD_TEST_KILLS", "6"))
+
+
+class Service(EvaldCase):
+    ENGINE = {"name": "emulated", "delay_ms": 10, "concurrency": 4}
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = None
+        self.addCleanup(self.kill)
+
+    def kill(self):
+        if self.daemon and self.daemon.poll() is None:
+            self.daemon.kill()
+        if self.daemon:
+            self.daemon.communicate()
+
+    def serve(self, **changes):
+        config = {"listen": "127.0.0.1:0", "state_dir": "state", "cache_dir": "cache",
+                  "workers": {"count": 2, "threads": 1}, "metrics": {"processes": 2},
+                  "staging": {"root": str(self.folder / "staging")}, **changes}
+        (self.folder / "serve.yaml").write_text(json.dumps(config))
+        self.daemon = self.start("serve", self.folder / "serve.yaml", "--json", "--log-level", "info")
+        self.url = json.loads(self.daemon.stdout.readline())["url"]
+
+    def call(self, method, path, body=None, status=200, **headers):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json", **headers}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                found, text = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            found, text = error.code, error.read()
+        self.assertEqual(found, status, text)
+        return json.loads(text)
+
+    def submit(self, status=201, key=None, priority=0, user="", **changes):
+        config = json.loads(self.write_config(**changes).read_text())
+        headers = {"Idempotency-Key": key} if key else {}
+        body = {"config": config, "base": str(self.folder), "priority": priority, "user": user}
+        return self.call("POST", "/v1/runs", body, status, **headers)
+
+    def run_of(self, run):
+        return self.call("GET", f"/v1/runs/{run['id']}")
+
+    def finished(self, run, seconds=120):
+        over = ("done", "incomplete", "failed", "cancelled")
+        return self.wait_for("the run's end", lambda: (now := self.run_of(run))["state"] in over and now, seconds)
+
+    def undisturbed(self):
+        document = self.run_done(self.write_config(engine={"name": "emulated"}, output={"dir": "plain", "name": "p"}))
+        return scores(document), self.samples(self.folder / "plain" / "p")
+
+    def check(self, expected, run):
+        self.assertEqual(run["state"], "done", run)
+        folder = pathlib.Path(run["directory"])
+        self.assertEqual(scores(json.loads((folder / "results.json").read_text())), expected[0])
+        self.assertEqual(self.samples(folder), expected[1])
+
+    def test_runs_on_warm_workers(self):
+        self.make_suite(40, 20)
+        expected = self.undisturbed()
+        self.serve()
+        runs = [self.submit(engine=self.ENGINE) for _ in range(3)]
+        pids = set()
+        for run in runs:
+            self.check(expected, self.finished(run))
+            pids.add(tuple(w["pid"] for w in self.call("GET", "/v1/workers")["workers"]))
+        self.assertEqual(len(pids), 1, "a worker outlives a run")
+
+    def test_a_warm_worker_goes_from_one_checkpoint_to_the_next(self):
+        self.serve()
+        base = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")], "engine": {"name": "native"}}
+        runs = [self.submit(checkpoint=str(QUICKSTART / "checkpoints" / step), **base) for step in ("step-00100", "step-01200")]
+        found = [self.finished(run)["scores"]["quickstart_choice"]["value"] for run in runs]
+        self.assertEqual(found, [0.3125, 1.0])
+        workers = self.call("GET", "/v1/workers")["workers"]
+        self.assertEqual([w["restarts"] for w in workers], [0, 0])
+        self.assertLessEqual(len(self.call("GET", "/v1/staged")["staged"]), 2)
+
+    def test_a_killed_daemon_loses_nothing(self):
+        self.make_suite(300, 100)
+        expected = self.undisturbed()
+        rng = random.Random(SEED)
+        print(f"seed {SEED}, {KILLS} kills", flush=True)
+        self.serve()
+        runs = [self.submit(engine=self.ENGINE, key=f"run-number-{i}") for i in range(2)]
+        for _ in range(KILLS):
+            victim = rng.choice(["daemon", "evald-worker", "evald-metric"])
+            wait = rng.uniform(0, 0.6)
+            try:
+                self.daemon.wait(wait)
+            except Exception:
+                pass
+            if victim == "daemon":
+                self.daemon.kill()
+                self.daemon.communicate()
+                self.serve()
+                self.assertEqual(self.submit(200, engine=self.ENGINE, key="run-number-0")["id"], runs[0]["id"])
+            else:
+                found = self.children(self.daemon.pid, victim)
+                if found:
+                    os.kill(rng.choice(found), signal.SIGKILL)
+        for run in runs:
+            self.check(expected, self.finished(run))
+        self.assertEqual(len(self.call("GET", "/v1/runs")["runs"]), 2)
+
+    def test_sigterm_drains_and_the_next_life_goes_on(self):
+        self.make_suite(300, 100)
+        expected = self.undisturbed()
+        self.serve()
+        run = self.submit(engine=self.ENGINE)
+        self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 0)
+        self.daemon.send_signal(signal.SIGTERM)
+        out, err = self.daemon.communicate(timeout=30)
+        self.assertEqual(self.daemon.returncode, 0, out + err)
+        self.serve()
+        self.check(expected, self.finished(run))
+
+    def test_a_run_of_higher_priority_takes_the_devices(self):
+        self.make_suite(600, 20)
+        self.serve()
+        low = self.submit(engine=self.ENGINE)
+        self.wait_for("the first to work", lambda: self.run_of(low)["progress"]["generated"] > 0)
+        high = self.submit(engine=self.ENGINE, tasks=["choice"], priority=10)
+        self.finished(high)
+        self.assertEqual(self.run_of(low)["state"], "running", "it had the devices first and more to do")
+        self.assertEqual(self.finished(low)["state"], "done")
+
+    def test_pause_resume_cancel_and_priority(self):
+        self.make_suite(400, 20)
+        self.serve()
+        run = self.submit(engine=self.ENGINE)
+        self.wait_for("some documents", lambda: self.run_of(run)["progress"]["generated"] > 0)
+        self.assertEqual(self.call("POST", f"/v1/runs/{run['id']}/pause")["state"], "paused")
+        waiting = self.submit(engine=self.ENGINE, tasks=["choice"])
+        self.finished(waiting)  # the paused one holds nothing
+        self.assertEqual(self.run_of(run)["state"], "paused")
+        self.assertEqual(self.call("PATCH", f"/v1/runs/{run['id']}", {"priority": 7})["priority"], 7)
+        self.call("POST", f"/v1/runs/{run['id']}/resume")
+        self.call("POST", f"/v1/runs/{run['id']}/cancel")
+        self.assertEqual(self.finished(run)["state"], "cancelled")
+        self.assertEqual(self.call("GET", "/v1/queue")["queue"], [])
+        self.call("POST", f"/v1/runs/{run['id']}/cancel", status=409)
+
+    def test_what_is_refused(self):
+        self.make_suite(5, 5)
+        self.serve(roots=[str(self.tasks)])
+        self.assertIn("did you mean 'workers'", self.submit(422, engine=self.ENGINE, wrokers={})["detail"])
+        command = self.submit(422, engine={"name": "openai", "command": ["sh"]})
+        self.assertIn("does not start commands", json.dumps(command))
+        outside = self.submit(422, engine=self.ENGINE, data_dir="/etc")
+        self.assertIn("outside the folders", json.dumps(outside))
+        again = self.start("serve", self.folder / "serve.yaml", "--json")
+        _, err = again.communicate(timeout=10)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("another evald serves", err)
+
+    def test_gates_of_a_run_are_judged(self):
+        self.make_suite(20, 20)
+        self.serve()
+        run = self.submit(engine=self.ENGINE, gates={"rules": [{"task": "sums", "metric": "exact_match", "min": 0.5}]})
+        run = self.finished(run)
+        self.assertEqual((run["state"], run["exit_status"], run["verdict"]), ("done", 1, "fail"))
+        self.assertEqual(self.call("GET", f"/v1/runs/{run['id']}/verdict")["status"], "fail")
+
+    def test_a_watched_folder(self):
+        checkpoints = self.folder / "checkpoints"
+        checkpoints.mkdir()
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", checkpoints / "step-00100")
+        config = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")], "engine": {"name": "native"}}
+        (self.folder / "watched.yaml").write_text(json.dumps(config))
+        watch = [{"checkpoints": "checkpoints", "eval": "watched.yaml", "settle_s": 0.2, "poll_s": 0.2}]
+        self.serve(watch=watch)
+        runs = lambda: self.call("GET", "/v1/runs")["runs"]
+        done = lambda count: len(found := runs()) == count and all(r["state"] == "done" for r in found)
+        self.wait_for("the first", lambda: done(1))
+        self.daemon.kill()
+        self.daemon.communicate()
+        self.serve(watch=watch)
+        half = checkpoints / "step-01200"
+        half.mkdir()
+        source = QUICKSTART / "checkpoints" / "step-01200"
+        weights = (source / "model.safetensors").read_bytes()
+        for file in source.iterdir():
+            (half / file.name).write_bytes(weights[:1000000] if file.suffix == ".safetensors" else file.read_bytes())
+        self.call("POST", "/v1/checkpoints", {"path": str(half)})
+        time.sleep(1)
+        self.assertEqual(len(runs()), 1, "half a checkpoint is no checkpoint")
+        (half / "model.safetensors").write_bytes(weights)
+        self.wait_for("the second", lambda: done(2))
+        self.assertEqual(sorted(r["name"] for r in runs()), ["step-00100", "step-01200"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
