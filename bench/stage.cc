@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "bench/bench.h"
+#include "bench/weights_memory.h"
 #include "evald/error.h"
 #include "orchestrator/staging/chunk_reader.h"
 #include "orchestrator/staging/stager.h"
@@ -229,7 +230,7 @@ Result RunStage(const Options& options) {
       {"bytes", layout.total_bytes}, {"bytes_direct", bytes_direct},
       {"threads", threads},          {"staged_seconds", staged},
       {"plain_seconds", plain},      {"second_staging", SecondStaging(stager, source)},
-      {"weights_memory", nullptr}};
+      {"weights_memory", MeasureWeightsMemory(options)}};
   return result;
 }
 
