@@ -1,6 +1,7 @@
 #include "orchestrator/verdict/examples.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "base/jsonl.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kPerTask = 5;
 constexpr size_t kTasksMax = 20;
+constexpr size_t kLinesMax = 1000;
 constexpr size_t kBytesMax = 1500;
 
 // The end of a long prompt, the beginning of a long answer.
@@ -59,6 +61,32 @@ bool IsRight(const TaskSamples* samples, const std::string& filter, int64_t doc_
   return value != score->second.metrics.end() && value->is_number() && value->get<double>() == 1;
 }
 
+void Describe(const Json& line, Example* example) {
+  example->prompt = PromptOf(line);
+  example->target = Cut(Text(line.value("target", Json(""))), false);
+  example->answer = AnswerOf(line);
+}
+
+// The first wrong answers of a samples file, without reading more of it than that takes, and no more
+// than its beginning: a run must not wait for its page.
+std::vector<Example> FirstWrong(const ResultSet& set, const std::string& task,
+                                const std::string& metric, const std::string& filter) {
+  std::vector<Example> examples;
+  std::ifstream file(set.SamplesFile(task));
+  std::string text;
+  for (size_t i = 0; i < kLinesMax && examples.size() < kPerTask && std::getline(file, text); ++i) {
+    const Json line = ParseJson(text, task);
+    const auto value = line.find(metric);
+    const bool wrong = value != line.end() && (value->is_boolean()  ? !value->get<bool>()
+                                               : value->is_number() ? value->get<double>() == 0
+                                                                    : false);
+    if (!wrong || line.value("filter", "none") != filter) continue;
+    examples.push_back({task, line.value("doc_id", int64_t{-1}), "", "", "", "", false});
+    Describe(line, &examples.back());
+  }
+  return examples;
+}
+
 // The answers of these documents, from a samples file.
 void ReadTexts(const ResultSet& set, const std::string& task, const std::string& filter,
                std::map<int64_t, Example>* examples, bool of_baseline) {
@@ -70,9 +98,7 @@ void ReadTexts(const ResultSet& set, const std::string& task, const std::string&
       example->second.baseline_answer = AnswerOf(line);
       return;
     }
-    example->second.prompt = PromptOf(line);
-    example->second.target = Cut(Text(line.value("target", Json(""))), false);
-    example->second.answer = AnswerOf(line);
+    Describe(line, &example->second);
   });
 }
 
@@ -80,9 +106,10 @@ std::vector<Example> OfTask(ResultSet* candidate, ResultSet* baseline, const std
   const auto metrics = candidate->Metrics(task);
   if (metrics.empty()) return {};
   const auto& [metric, filter] = metrics[0];
+  if (baseline == nullptr || baseline->Entry(task).is_null())
+    return FirstWrong(*candidate, task, metric, filter);
   const TaskSamples& mine = candidate->Samples(task);
-  const bool compared = baseline != nullptr && !baseline->Entry(task).is_null();
-  const TaskSamples* other = compared ? &baseline->Samples(task) : nullptr;
+  const TaskSamples* other = &baseline->Samples(task);
   if (mine.count(filter) == 0) return {};
   std::vector<int64_t> lost, wrong;
   for (const auto& [doc_id, score] : mine.at(filter)) {
@@ -98,7 +125,7 @@ std::vector<Example> OfTask(ResultSet* candidate, ResultSet* baseline, const std
   }
   if (examples.empty()) return {};
   ReadTexts(*candidate, task, filter, &examples, false);
-  if (compared) ReadTexts(*baseline, task, filter, &examples, true);
+  ReadTexts(*baseline, task, filter, &examples, true);
   std::vector<Example> ordered;
   for (const bool first : {true, false}) {
     for (auto& [doc_id, example] : examples) {
