@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/jsonl.h"
+#include "base/version.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -96,7 +97,7 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
   run.id_ = RandomId();
   run.Lock();
   run.Update({{"id", run.id_},
-              {"evald_version", kVersion},
+              {"evald_version", kEvaldVersion},
               {"state", "running"},
               {"created", WallSeconds()},
               {"eval_yaml", config.file.string()},
