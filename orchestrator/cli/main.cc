@@ -10,6 +10,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "base/version.h"
 #include "orchestrator/cli/cli.h"
 
 namespace evald::cli {
@@ -69,7 +70,7 @@ void AddOverrides(CLI::App* command, EvalOverrides* overrides) {
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App app{"evald evaluates large-language-model checkpoints.", "evald"};
-  app.set_version_flag("--version", std::string("evald ") + kVersion);
+  app.set_version_flag("--version", std::string("evald ") + kEvaldVersion);
   app.require_subcommand(1);
   app.footer(kFooter);
   app.fallthrough();
