@@ -236,15 +236,4 @@ bool PreparedTask::AttachTokens(const std::string& tokenizer_key) {
   return true;
 }
 
-int64_t PreparedTask::TokenCount(int64_t doc_id) const {
-  state_->CheckRange(doc_id, doc_id + 1);
-  if (!state_->tokens) return 0;
-  const size_t at = static_cast<size_t>(doc_id);
-  uint64_t count = 0;
-  for (uint64_t i = state_->index[at].first_request; i < state_->index[at + 1].first_request; ++i) {
-    count += state_->tokens->Count(i);
-  }
-  return static_cast<int64_t>(count);
-}
-
 }  // namespace evald

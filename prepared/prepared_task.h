@@ -68,8 +68,6 @@ class PreparedTask {
   void MakeTokens(const std::string& tokenizer_key, const RequestEncoder& encode, int threads);
   /// Attaches an existing tokens file; false when there is none.
   bool AttachTokens(const std::string& tokenizer_key);
-  /// Tokens of all requests of document `doc_id` (context and continuations), 0 without tokens.
-  int64_t TokenCount(int64_t doc_id) const;
 
  private:
   struct State;

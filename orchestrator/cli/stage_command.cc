@@ -21,8 +21,7 @@ struct Flags {
 };
 
 std::filesystem::path RootOf(const Flags& flags) {
-  return flags.root.empty() ? std::filesystem::path(fmt::format("/dev/shm/evald-{}", ::getuid()))
-                            : std::filesystem::absolute(flags.root);
+  return flags.root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.root);
 }
 
 ExitStatus List(const Common& common, const Flags& flags) {

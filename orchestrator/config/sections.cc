@@ -1,14 +1,12 @@
 #include "orchestrator/config/sections.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
 
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/staging/root.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -71,7 +69,7 @@ StagingConfig ReadStaging(YamlSection& top, const fs::path& file) {
     section->Finish();
   }
   if (staging.root.empty()) {
-    staging.root = fmt::format("/dev/shm/evald-{}", ::getuid());
+    staging.root = DefaultStagingRoot();
   }
   return staging;
 }

@@ -5,8 +5,8 @@
 
 namespace evald {
 
-void LeaseTable::Add(int64_t item, int64_t rank, int attempts_before) {
-  const bool added = items_.emplace(item, Item{rank, attempts_before}).second;
+void LeaseTable::Add(int64_t item, int64_t rank) {
+  const bool added = items_.emplace(item, Item{rank}).second;
   assert(added && "an item is added once");
   (void)added;
   queue_[rank].push_back(item);

@@ -37,9 +37,8 @@ class LeaseTable {
  public:
   explicit LeaseTable(LeaseLimits limits) : limits_(limits) {}
 
-  /// Queues an item behind those of equal rank; lower ranks go first. `attempts_before` are those of
-  /// an earlier life (a resumed run), so that attempt numbers keep growing.
-  void Add(int64_t item, int64_t rank, int attempts_before = 0);
+  /// Queues an item behind those of equal rank; lower ranks go first.
+  void Add(int64_t item, int64_t rank);
 
   /// Leases the first queued item to `holder`; nothing when the queue is empty.
   std::optional<Grant> Lease(const std::string& holder, int64_t now);

@@ -27,7 +27,6 @@ class DamagedTask : public testing::Test {
     for (int64_t i = 0; i < task.document_count(); ++i) {
       task.Document(i);
       task.Requests(i, i + 1);
-      task.TokenCount(i);
     }
   }
 
