@@ -2,6 +2,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "base/file.h"
@@ -65,11 +66,13 @@ ExitStatus Doctor(const Common& common) {
     checks.push_back({"sandbox: " + probe.what, probe.available, probe.detail});
   }
   bool all = true;
+  size_t width = 0;
+  for (const Check& check : checks) width = std::max(width, check.what.size());
   Json list = Json::array();
   for (const Check& check : checks) {
     all = all && check.fine;
     list.push_back({{"what", check.what}, {"available", check.fine}, {"detail", check.detail}});
-    if (!common.json) fmt::print("{} {:<28} {}\n", check.fine ? "✓" : "✗", check.what, check.detail);
+    if (!common.json) fmt::print("{} {:<{}}  {}\n", check.fine ? "✓" : "✗", check.what, width, check.detail);
   }
   if (common.json) PrintJson({{"checks", list}, {"all", all}});
   return all ? ExitStatus::kDone : ExitStatus::kIncomplete;

@@ -9,7 +9,7 @@
 
 #include "base/jsonl.h"
 #include "base/log.h"
-#include "base/version.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "orchestrator/cli/cli.h"
 
@@ -52,6 +52,16 @@ std::string ChosenCommand(const CLI::App& app) {
   return chosen.empty() ? "evald" : "evald " + chosen[0]->get_name();
 }
 
+// Without a command the parser asks for one, whatever stands in its place.
+std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (!app.get_subcommands().empty() || unknown.empty()) return error.what();
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  return fmt::format("unknown {} '{}'{}", unknown[0].starts_with("-") ? "option" : "command", unknown[0],
+                     Suggestion(unknown[0], commands));
+}
+
 }  // namespace
 
 void PrintJson(const Json& value) {
@@ -90,7 +100,7 @@ int Main(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     // Parsing stopped, perhaps before it came to the flag.
     common.json = std::count(argv, argv + argc, std::string_view("--json")) > 0;
-    PrintError(common, fmt::format("{}; see '{} --help'", e.what(), ChosenCommand(app)), ExitStatus::kUsage);
+    PrintError(common, fmt::format("{}; see '{} --help'", Mistake(app, e), ChosenCommand(app)), ExitStatus::kUsage);
     return static_cast<int>(ExitStatus::kUsage);
   }
   SetUpLog("evald", common.log_level);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/verdict_flags.h"
+#include "orchestrator/config/engine_check.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
 
@@ -31,6 +32,7 @@ std::vector<std::string> TaskNames(const EvalConfig& config) {
 ExitStatus Run(const Common& common, const Flags& flags) {
   RunOptions options;
   options.config = ReadEvalConfig(flags.file, flags.overrides);
+  CheckEngineSettings(options.config, common.binaries);
   options.binaries = common.binaries;
   options.resume = flags.resume_option->count() > 0;
   options.resume_run = flags.resume;

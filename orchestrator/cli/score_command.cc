@@ -115,7 +115,8 @@ ExitStatus Score(const Common& common, const Flags& flags) {
   options.binaries = common.binaries;
   options.quiet = common.quiet;
   options.log_level = common.log_level;
-  const RunOutcome outcome = RunEvaluation(options);
+  RunOutcome outcome = RunEvaluation(options);
+  if (flags.output.empty()) outcome.directory.clear();  // it goes with the scratch folder
   if (!flags.output.empty()) {
     RunVerdict({}, {}).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
   }

@@ -4,6 +4,7 @@
 #include "checkpoint/layout.h"
 #include "datasets/task_set.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/config/engine_check.h"
 
 namespace evald::cli {
 namespace {
@@ -71,6 +72,7 @@ void Print(const EvalConfig& config, const Json& plan) {
 
 ExitStatus Validate(const Common& common, const Flags& flags) {
   EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
+  CheckEngineSettings(config, common.binaries);
   if (!flags.gates.empty()) config.gates = ReadGatesFile(flags.gates);
   Json plan = {{"config", ToJson(config)}, {"checkpoint", DescribeCheckpoint(config)}, {"tasks", DescribeTasks(config)}};
   if (common.json) {

@@ -122,7 +122,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
   const bool complete = outcome.status == ExitStatus::kDone;
   if (json) {
     Json document = outcome.results.is_null() ? Json::object() : outcome.results;
-    document["run_directory"] = outcome.directory.string();
+    if (!outcome.directory.empty()) document["run_directory"] = outcome.directory.string();
     document["exit_status"] = static_cast<int>(outcome.status);
     if (!verdict.is_null()) {
       document["verdict"] = verdict;
@@ -145,7 +145,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
   }
   std::fflush(stdout);
   if (complete) {
-    if (!json) fmt::print("results: {}\n", (outcome.directory / "results.json").string());
+    if (!json && !outcome.directory.empty()) fmt::print("results: {}\n", (outcome.directory / "results.json").string());
     return;
   }
   constexpr size_t kShown = 10;
@@ -153,7 +153,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     fmt::print(stderr, "evald: error: {}\n", outcome.problems[i]);
   }
   if (outcome.problems.size() > kShown) fmt::print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
-  if (outcome.status == ExitStatus::kIncomplete) {
+  if (outcome.status == ExitStatus::kIncomplete && !outcome.directory.empty()) {
     fmt::print(stderr, "evald: the run is incomplete; what is done is kept in {}\n"
                        "evald: finish it with the same command and --resume\n", outcome.directory.string());
   }

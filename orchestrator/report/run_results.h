@@ -42,7 +42,8 @@ Json HeadlineScore(const Json& entry);
 
 /// Shows how a run ended: with `json` results as one JSON document on standard output, else a table
 /// there. What went wrong goes to standard error. `verdict` is verdict.json's document, null without
-/// gates; the document has it as a member, and its exit status.
+/// gates; the document has it as a member, and its exit status. An empty `outcome.directory` is not
+/// shown.
 void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json, const Json& verdict = Json());
 
 }  // namespace evald
