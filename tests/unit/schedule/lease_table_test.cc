@@ -57,12 +57,6 @@ TEST(LeaseTable, AFailureThatWouldRepeatIsNotRetried) {
   EXPECT_EQ(table.given_up().size(), 1u);
 }
 
-TEST(LeaseTable, AttemptsGoOnFromAnEarlierLife) {
-  LeaseTable table({.attempts_max = 10});
-  table.Add(1, 0, 4);
-  EXPECT_EQ(table.Lease("w", 0)->attempt, 5);
-}
-
 TEST(LeaseTable, OfALostHoldersLeasesOnlyTheOldestHasFailed) {
   LeaseTable table({.attempts_max = 2});
   for (int item = 1; item <= 3; ++item) table.Add(item, 0);
