@@ -52,7 +52,7 @@ namespace {
 http::Router MakeRouter(const Context* context) {
   http::Router router;
   for (const auto add : {AddRunRoutes, AddEventRoutes, AddResultRoutes, AddSampleRoutes, AddFleetRoutes,
-                         AddHealthRoutes, AddMetricsRoutes, AddPageRoutes}) {
+                         AddLogRoutes, AddHealthRoutes, AddMetricsRoutes, AddPageRoutes}) {
     add(&router, context);
   }
   return router;

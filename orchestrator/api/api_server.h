@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ struct ApiOptions {
   http::ServerOptions http;
   std::vector<WebAsset> assets;
   std::vector<WebhookTarget> webhooks;
+  std::filesystem::path log_dir;  ///< of the worker and metric processes; "" serves no logs
   std::string version = "0.1.0";
 };
 

@@ -12,6 +12,7 @@ namespace evald::api {
 namespace {
 
 constexpr int kBatch = 500;
+constexpr size_t kFollowerBatch = 64;  // about a piece of a stream
 constexpr int64_t kSequenceMax = 999'999'999'999'999'999;
 constexpr const char* kGreeting = "retry: 2000\n\n";
 
@@ -53,14 +54,14 @@ class EventHub::Follower : public http::EventSource {
  private:
   // False when the piece is full.
   bool FromService(size_t bytes_max, std::string* frames) {
-    const std::vector<Event> events = hub_->service_->EventsAfter(run_, at_, kBatch);
+    const std::vector<Event> events = hub_->service_->EventsAfter(run_, at_, kFollowerBatch);
     for (const Event& event : events) {
       *frames += FrameOf(event);
       at_ = event.sequence;
       if (frames->size() >= bytes_max) return false;
     }
     // All that there was: the ring goes on from here.
-    if (events.size() < kBatch) at_ = std::max(at_, hub_->base_);
+    if (events.size() < kFollowerBatch) at_ = std::max(at_, hub_->base_);
     return true;
   }
 

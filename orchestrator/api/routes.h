@@ -33,6 +33,7 @@ void AddEventRoutes(http::Router* router, const Context* context);
 void AddResultRoutes(http::Router* router, const Context* context);
 void AddSampleRoutes(http::Router* router, const Context* context);
 void AddFleetRoutes(http::Router* router, const Context* context);
+void AddLogRoutes(http::Router* router, const Context* context);
 void AddHealthRoutes(http::Router* router, const Context* context);
 void AddMetricsRoutes(http::Router* router, const Context* context);
 void AddPageRoutes(http::Router* router, const Context* context);

@@ -45,10 +45,9 @@ std::string Base(const std::optional<std::string>& base) {
   return base.value_or("");
 }
 
-Submission FromYaml(const Request& request) {
+Submission FromQuery(const Request& request) {
   QueryReader query(request);
   Submission submission;
-  submission.yaml = request.body;
   submission.base = Base(query.String("base", kPathLengthMax));
   submission.user = query.String("user", kNameLengthMax).value_or("");
   submission.priority = static_cast<int>(query.Integer("priority", -100, 100).value_or(0));
@@ -57,31 +56,29 @@ Submission FromYaml(const Request& request) {
   return submission;
 }
 
-Submission FromJson(const Request& request) {
-  QueryReader(request).Finish();
+// What the body says wins over the query.
+void ReadJson(const Request& request, Submission* submission) {
   BodyReader body(request.body);
-  Submission submission;
   const std::optional<Json> config = body.Object("config");
   const std::optional<std::string> yaml = body.String("yaml", kSubmissionBytesMax);
-  submission.base = Base(body.String("base", kPathLengthMax));
-  submission.set = body.Strings("set", kOverridesMax, kPathLengthMax).value_or(std::vector<std::string>());
-  submission.user = body.String("user", kNameLengthMax).value_or("");
-  submission.priority = static_cast<int>(body.Integer("priority", -100, 100).value_or(0));
+  if (const auto base = body.String("base", kPathLengthMax)) submission->base = Base(base);
+  if (const auto set = body.Strings("set", kOverridesMax, kPathLengthMax)) submission->set = *set;
+  if (const auto user = body.String("user", kNameLengthMax)) submission->user = *user;
+  if (const auto priority = body.Integer("priority", -100, 100)) submission->priority = static_cast<int>(*priority);
   body.Finish();
   if (config.has_value() == yaml.has_value()) {
     BodyReader::Refuse("", "expected either 'config' (an object) or 'yaml' (a text), and not both");
   }
-  submission.yaml = yaml ? *yaml : ToLine(*config);
-  return submission;
+  submission->yaml = yaml ? *yaml : ToLine(*config);
 }
 
 Submission ReadSubmission(const Request& request) {
   const std::string type = MediaType(request);
-  Submission submission;
+  Submission submission = FromQuery(request);
   if (type == "application/json") {
-    submission = FromJson(request);
+    ReadJson(request, &submission);
   } else if (type == "application/yaml" || type == "application/x-yaml") {
-    submission = FromYaml(request);
+    submission.yaml = request.body;
   } else {
     throw ProblemError({415, "media-type", fmt::format("Content-Type '{}': expected application/yaml or application/json", type),
                         "", "", {{"Accept-Post", "application/yaml, application/json"}}});

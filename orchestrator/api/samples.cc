@@ -77,19 +77,8 @@ Json MemberOr(const Json& object, const char* name, Json fallback) {
   return found == object.end() ? fallback : *found;
 }
 
-}  // namespace
-
-SampleMark MarkOf(std::string_view line) {
-  MarkReader reader;
-  if (!Json::sax_parse(line, &reader)) throw Error(ErrorKind::kInput, "a line of a samples file is not JSON");
-  const auto value = reader.numbers.find(reader.metric);
-  if (value != reader.numbers.end()) reader.mark.correct = Correct(value->second);
-  return reader.mark;
-}
-
 // Names as lm-evaluation-harness's samples have them; see docs/formats.md.
-Json SampleResource(std::string_view line) {
-  const Json sample = ParseJson(line, "a line of a samples file");
+Json ResourceOf(const Json& sample) {
   const Json arguments = MemberOr(sample, "arguments", Json::object());
   Json continuations = Json::array(), scores = Json::object();
   Json prompt;
@@ -118,6 +107,25 @@ Json SampleResource(std::string_view line) {
           {"filtered", MemberOr(sample, "filtered_resps", nullptr)},
           {"target", MemberOr(sample, "target", nullptr)},
           {"doc", MemberOr(sample, "doc", nullptr)}};
+}
+
+}  // namespace
+
+SampleMark MarkOf(std::string_view line) {
+  MarkReader reader;
+  if (!Json::sax_parse(line, &reader)) throw Error(ErrorKind::kInput, "a line of a samples file is not JSON");
+  const auto value = reader.numbers.find(reader.metric);
+  if (value != reader.numbers.end()) reader.mark.correct = Correct(value->second);
+  return reader.mark;
+}
+
+Json SampleResource(std::string_view line) {
+  const Json sample = ParseJson(line, "a line of a samples file");
+  try {
+    return ResourceOf(sample);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorKind::kInput, fmt::format("a line of a samples file is no sample: {}", error.what()));
+  }
 }
 
 SampleIndex::SampleIndex(const RunFile& file) {

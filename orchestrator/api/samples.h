@@ -24,6 +24,7 @@ struct SampleMark {
 SampleMark MarkOf(std::string_view line);
 
 /// The Sample resource of one line: doc_id, filter, prompt, answers, target, scores, ...
+/// Throws Error(kInput).
 Json SampleResource(std::string_view line);
 
 /// Where each line of a samples file begins and, once it was asked for, its mark. 9 bytes a line.

@@ -4,8 +4,11 @@
 
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/follow.h"
+#include "orchestrator/cli/run_text.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/config/engine_check.h"
+#include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
 
@@ -18,6 +21,7 @@ struct Flags {
   std::string resume;
   CLI::Option* resume_option = nullptr;
   VerdictOptions verdict;
+  ClientFlags client;
 };
 
 // What gates may name: the tasks to evaluate and their groups.
@@ -29,7 +33,30 @@ std::vector<std::string> TaskNames(const EvalConfig& config) {
   return names;
 }
 
+// On a service's devices; its results are shown as those of a run here.
+ExitStatus RunThere(const Common& common, const Flags& flags) {
+  const VerdictOptions& verdict = flags.verdict;
+  if (flags.resume_option->count() > 0 || !verdict.gates.empty() || !verdict.baseline.empty() ||
+      !verdict.junit.empty() || !verdict.markdown.empty() || !verdict.html.empty()) {
+    throw Error(ErrorKind::kUsage, "--server: a service resumes by itself and judges by the gates in eval.yaml",
+                "leave out --resume, --gates, --baseline, --junit, --markdown and --html");
+  }
+  Client client(ReadClientFlags(flags.client));
+  const std::string id = SubmitFile(&client, {flags.file, flags.overrides}).at("id").get<std::string>();
+  if (!common.quiet) fmt::print(stderr, "evald: submitted {} to {}\n", id, client.server());
+  const Json run = FollowRun(&client, id, common, false);
+  if (run.at("state") != "done") return PrintRun(run, common);
+  const Json results = client.Get(RunPath(id) + "/results");
+  if (common.json) {
+    PrintJson(results);
+  } else {
+    fmt::print("{}", ResultsTable(results));
+  }
+  return StatusOfRun(run);
+}
+
 ExitStatus Run(const Common& common, const Flags& flags) {
+  if (!flags.client.server.empty()) return RunThere(common, flags);
   RunOptions options;
   options.config = ReadEvalConfig(flags.file, flags.overrides);
   CheckEngineSettings(options.config, common.binaries);
@@ -61,6 +88,8 @@ void AddRun(CLI::App* app, const Common* common, Action* action) {
   command->add_option("--baseline", flags->verdict.baseline, "What gates compare with: a run's folder or a results file")
       ->type_name("RUN_OR_RESULTS")
       ->check(CLI::ExistingPath);
+  command->add_option("--server", flags->client.server, "Submit it to this service and follow it, instead")
+      ->type_name("URL");
   flags->resume_option =
       command->add_option("--resume", flags->resume, "Finish an interrupted run: the newest, or the one named")
           ->expected(0, 1)

@@ -8,6 +8,7 @@
 #include "orchestrator/config/serve_config.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/watches.h"
+#include "orchestrator/web/web_assets.h"
 
 namespace evald::cli {
 namespace {
@@ -38,11 +39,13 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
 
 ApiOptions ApiOptionsOf(const ServeConfig& config) {
   ApiOptions options;
+  options.assets = WebAssets();
   options.http.address = config.address;
   options.http.port = static_cast<uint16_t>(config.port);
   options.http.certificate = config.certificate;
   options.http.key = config.key;
   options.http.hosts = config.hosts;
+  options.log_dir = config.state_dir / "logs";
   if (!config.tokens.empty()) options.http.tokens = http::TokenAuth::FromFile(config.tokens);
   for (const ServeWebhook& hook : config.webhooks) {
     const char* secret = hook.secret_env.empty() ? nullptr : std::getenv(hook.secret_env.c_str());

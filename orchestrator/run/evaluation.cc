@@ -93,6 +93,7 @@ void Evaluation::Start() {
 void Evaluation::StartStaging() {
   if (!NeedsStaging(config_)) {
     staging_done_ = true;
+    hooks_.work();  // workers that are there already wait for nobody else
     return;
   }
   RunThread(&staging_thread_, [this] {

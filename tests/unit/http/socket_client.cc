@@ -59,7 +59,10 @@ std::string SocketClient::ReceiveUntil(const std::string& text, milliseconds lim
   while (input_.find(text) == std::string::npos && !ended_ && steady_clock::now() < end) {
     Fill(std::chrono::duration_cast<milliseconds>(end - steady_clock::now()) + milliseconds(1));
   }
-  return std::exchange(input_, "");
+  const size_t found = input_.find(text);
+  const std::string received = input_.substr(0, found == std::string::npos ? found : found + text.size());
+  input_.erase(0, received.size());
+  return received;
 }
 
 bool SocketClient::EndsWithin(milliseconds limit) {

@@ -24,7 +24,7 @@ class SocketClient {
   bool Send(const std::string& bytes);
   /// The next response: by Content-Length, or to the connection's end.
   Answer Receive(bool head_only = false);
-  /// Bytes until `text` has come, the connection ends or `limit` is over.
+  /// Bytes up to the end of `text`, or all there are when the connection ends or `limit` is over.
   std::string ReceiveUntil(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(5));
   /// Whether the peer ends the connection within `limit`; drops what comes before.
   bool EndsWithin(std::chrono::milliseconds limit);

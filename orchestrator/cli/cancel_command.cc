@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/client.h"
+#include "orchestrator/cli/run_text.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::vector<std::string> runs;
+  ClientFlags client;
+};
+
+ExitStatus Cancel(const Common& common, const Flags& flags) {
+  Client client(ReadClientFlags(flags.client));
+  Json cancelled = Json::array();
+  for (const std::string& run : flags.runs) {
+    cancelled.push_back(client.Post(RunPath(run) + "/cancel"));
+    if (!common.json) fmt::print("{}  {}\n", run, cancelled.back().at("state").get<std::string>());
+  }
+  if (common.json) PrintJson({{"runs", cancelled}});
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddCancel(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("cancel", "End runs of a service; what they computed is kept");
+  command->add_option("run", flags->runs, "Ids of runs")->required();
+  AddClientFlags(command, &flags->client);
+  command->footer("\nExample:\n  evald cancel RUN");
+  command->callback([=] { *action = [=] { return Cancel(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,96 @@
+#include "orchestrator/cli/follow.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "base/file.h"
+#include "orchestrator/cli/run_text.h"
+#include "orchestrator/report/progress.h"
+
+namespace evald::cli {
+namespace {
+
+constexpr int kAttempts = 4;
+
+std::string RandomKey() {
+  std::random_device random;
+  std::string key;
+  for (int i = 0; i < 4; ++i) key += fmt::format("{:08x}", random());
+  return key;
+}
+
+std::atomic<bool> interrupted{false};
+
+// Sets `interrupted` on Ctrl-C while it lives.
+class CatchInterrupt {
+ public:
+  CatchInterrupt() {
+    interrupted = false;
+    old_ = std::signal(SIGINT, [](int) { interrupted = true; });
+  }
+  ~CatchInterrupt() { std::signal(SIGINT, old_); }
+
+ private:
+  void (*old_)(int);
+};
+
+}  // namespace
+
+Json SubmitFile(Client* client, const FileSubmission& submission) {
+  const std::filesystem::path file = std::filesystem::absolute(submission.file);
+  std::vector<std::string> set = submission.overrides.set;
+  if (!submission.overrides.data_dir.empty()) {
+    set.push_back("data_dir=" + Json(std::filesystem::absolute(submission.overrides.data_dir).string()).dump());
+  }
+  Json body = {{"yaml", ReadFile(file)}, {"base", file.parent_path().string()}, {"set", set},
+               {"priority", submission.priority}};
+  if (!submission.user.empty()) body["user"] = submission.user;
+  const std::string key = "Idempotency-Key: " + (submission.key.empty() ? RandomKey() : submission.key);
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return client->Post("/v1/runs", body, {key});
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kInfrastructure || attempt == kAttempts) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(250 << attempt));
+    }
+  }
+}
+
+Json FollowRun(Client* client, const std::string& run, const Common& common, bool print_events) {
+  const std::string path = RunPath(run);
+  const bool lines = common.json && print_events;
+  Json now = client->Get(path);
+  if (IsOver(now.at("state").get<std::string>()) && !lines) return now;
+  const CatchInterrupt catching;
+  ProgressDisplay display(common.quiet);
+  const auto visit = [&](const Json& event) {
+    if (lines) PrintJson(event);
+    const std::string type = event.at("type").get<std::string>();
+    const Json& data = event.at("data");
+    if (type == "run.progress") display.Show(SnapshotOf(data));
+    return type != "run.state" || !IsOver(data.value("state", ""));
+  };
+  client->Follow(path + "/events", visit, &interrupted);
+  if (interrupted) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("no longer watching {}, which goes on", run),
+                fmt::format("'evald watch {}' follows it, 'evald cancel {}' ends it", run, run));
+  }
+  now = client->Get(path);
+  display.Finish(SnapshotOf(now.at("progress")));
+  return now;
+}
+
+ExitStatus PrintRun(const Json& run, const Common& common) {
+  if (common.json) {
+    PrintJson(run);
+  } else {
+    for (const std::string& line : RunDetails(run)) fmt::print("{}\n", line);
+  }
+  return StatusOfRun(run);
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/client.h"
+#include "orchestrator/http/target.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string log;
+  uint64_t bytes = 65536;
+  ClientFlags client;
+};
+
+ExitStatus Logs(const Common& common, const Flags& flags) {
+  Client client(ReadClientFlags(flags.client));
+  if (flags.log.empty()) {
+    const Json found = client.Get("/v1/logs");
+    if (common.json) PrintJson(found);
+    for (const Json& log : found.at("logs")) {
+      if (!common.json) fmt::print("{:>10}  {}\n", HumanBytes(log.at("bytes").get<uint64_t>()), log.at("log").get<std::string>());
+    }
+    return ExitStatus::kDone;
+  }
+  const std::string text = client.GetText(fmt::format("/v1/logs/{}?bytes={}", http::PercentEncode(flags.log), flags.bytes));
+  if (common.json) {
+    PrintJson({{"log", flags.log}, {"text", text}});
+  } else {
+    fmt::print("{}", text);
+  }
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddLogs(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("logs", "Show the logs of a service's worker and metric processes");
+  command->add_option("log", flags->log, "One of them; without it, their names");
+  command->add_option("--bytes", flags->bytes, "How much of its end")->check(CLI::Range(1, 1 << 20));
+  AddClientFlags(command, &flags->client);
+  command->footer("\nExamples:\n  evald logs\n  evald logs worker-1.log");
+  command->callback([=] { *action = [=] { return Logs(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

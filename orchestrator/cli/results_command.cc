@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/client.h"
+#include "orchestrator/cli/run_text.h"
+#include "orchestrator/report/results.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string run;
+  ClientFlags client;
+};
+
+ExitStatus Results(const Common& common, const Flags& flags) {
+  Client client(ReadClientFlags(flags.client));
+  const Json results = client.Get(RunPath(flags.run) + "/results");
+  if (common.json) {
+    PrintJson(results);
+  } else {
+    fmt::print("{}", ResultsTable(results));
+  }
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddResults(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("results", "Show the results of a service's run");
+  command->add_option("run", flags->run, "The run's id")->required();
+  AddClientFlags(command, &flags->client);
+  command->footer("\nExamples:\n  evald results RUN\n  evald results RUN --json > results.json");
+  command->callback([=] { *action = [=] { return Results(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evald/error.h"
+#include "evald/json.h"
+#include "orchestrator/report/progress.h"
+
+namespace evald::cli {
+
+/// Whether a run in this state will not change any more.
+bool IsOver(const std::string& state);
+
+/// The exit status of a run that is over (its `exit_status`; 3 when it has none, as a cancelled one).
+ExitStatus StatusOfRun(const Json& run);
+
+/// A Run resource's progress as the progress display takes it.
+ProgressSnapshot SnapshotOf(const Json& progress);
+
+/// Runs as an aligned table with a header line, at most `columns` wide.
+std::vector<std::string> RunTable(const Json& runs, size_t columns);
+
+/// One run for people: what it is, how far it is, its scores and problems.
+std::vector<std::string> RunDetails(const Json& run);
+
+/// "/v1/runs/<id>", the id encoded.
+std::string RunPath(const std::string& run);
+
+}  // namespace evald::cli

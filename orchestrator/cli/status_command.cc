@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/client.h"
+#include "orchestrator/cli/run_text.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string run;
+  bool once = false;
+  int limit = 20;
+  ClientFlags client;
+};
+
+winsize TerminalSize() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 100, size.ws_row = 40;
+  return size;
+}
+
+Json Fetch(Client* client, const Flags& flags) {
+  return flags.run.empty() ? client->Get(fmt::format("/v1/runs?limit={}", flags.limit)) : client->Get(RunPath(flags.run));
+}
+
+std::vector<std::string> Lines(const Json& found, const Flags& flags, size_t columns) {
+  if (!flags.run.empty()) return RunDetails(found);
+  if (found.at("runs").empty()) return {"No runs yet."};
+  return RunTable(found.at("runs"), columns);
+}
+
+// Redraws in place until Ctrl-C, or until the one run that is shown is over.
+void Live(Client* client, const Flags& flags) {
+  for (size_t drawn = 0;;) {
+    const Json found = Fetch(client, flags);
+    const winsize size = TerminalSize();
+    std::vector<std::string> lines = Lines(found, flags, size.ws_col);
+    if (lines.size() + 1 > size.ws_row) lines.resize(std::max<size_t>(1, size.ws_row - 1u));
+    std::string screen = drawn == 0 ? "" : fmt::format("\x1b[{}A\x1b[J", drawn);
+    for (const std::string& line : lines) screen += line + "\n";
+    fmt::print("{}", screen);
+    std::fflush(stdout);
+    drawn = lines.size();
+    if (!flags.run.empty() && IsOver(found.at("state").get<std::string>())) return;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+ExitStatus Status(const Common& common, const Flags& flags) {
+  Client client(ReadClientFlags(flags.client));
+  if (!common.json && !flags.once && ::isatty(STDOUT_FILENO) == 1) {
+    Live(&client, flags);
+    return ExitStatus::kDone;
+  }
+  const Json found = Fetch(&client, flags);
+  if (common.json) {
+    PrintJson(found);
+  } else {
+    constexpr size_t kUnlimited = 10'000;
+    for (const std::string& line : Lines(found, flags, kUnlimited)) fmt::print("{}\n", line);
+  }
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddStatus(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("status", "Show a service's runs; a live table on a terminal");
+  command->add_option("run", flags->run, "Only this one, in detail");
+  command->add_flag("--once", flags->once, "Show it once and end");
+  command->add_option("--limit", flags->limit, "How many of the newest runs")->check(CLI::Range(1, 200));
+  AddClientFlags(command, &flags->client);
+  command->footer("\nExamples:\n  evald status\n  evald status --once --server https://eval.lan:8642\n  evald status RUN --json");
+  command->callback([=] { *action = [=] { return Status(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

@@ -1,0 +1,63 @@
+// Elements made by hand. Text only ever becomes text nodes: nothing here reads markup.
+
+const kSvg = 'http://www.w3.org/2000/svg';
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? '' : String(value));
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** An HTML element; strings among the children become text. */
+export function el(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS(kSvg, tag), attributes, children);
+}
+
+const shown = new WeakMap();
+
+/** Puts what `build` gives into `node`, unless it was put there for an equal `key`: what a person has
+ * focused or selected stays when nothing changed. */
+export function show(node, key, build) {
+  const text = JSON.stringify(key);
+  if (shown.get(node) === text) return;
+  shown.set(node, text);
+  node.replaceChildren(...[build()].flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+}
+
+let counter = 0;
+export function freshId(prefix) {
+  return `${prefix}-${++counter}`;
+}
+
+let waiting = '';
+let timer = 0;
+
+/** Says `text` to screen readers, politely; of several within a second only the last. */
+export function announce(text) {
+  waiting = text;
+  if (timer) return;
+  timer = setTimeout(() => {
+    timer = 0;
+    document.getElementById('announcer').textContent = waiting;
+  }, 1000);
+}
+
+/** What stands where there is nothing yet. */
+export function empty(title, ...rest) {
+  return el('div', { class: 'empty' }, el('strong', {}, title), ...rest);
+}
+
+/** Something went wrong: what, and what to do. */
+export function problem(error) {
+  return el('div', { class: 'note bad', role: 'alert' }, el('strong', {}, error.message || String(error)),
+    error.remedy ? el('p', {}, error.remedy) : null);
+}

@@ -1,0 +1,152 @@
+// Hosts, their devices and workers, what waits, what is staged.
+
+import { get } from './api.js';
+import { el, empty, problem, show, svg } from './dom.js';
+import { bytes, percent, plural, time } from './format.js';
+import { linkTo } from './router.js';
+import { badge } from './states.js';
+import { loadRuns, nameOfFingerprint, onChange } from './store.js';
+import { Table } from './table.js';
+
+const kPollMs = 2000;
+const kStripSeconds = 120;
+const kNamed = 50;
+
+const runLink = (id, name) => el('a', { href: linkTo('run', [id]), 'data-step': true }, name ?? id);
+
+/** What each device did since the page was opened, at most the last two minutes: device -> [{at, state}]. */
+const seen = new Map();
+
+function note(workers) {
+  const now = Date.now() / 1000;
+  for (const worker of workers) {
+    const key = `${worker.host}/${worker.device}`;
+    const list = seen.get(key) ?? [];
+    if (list.at(-1)?.state !== worker.state) list.push({ at: now, state: worker.state });
+    while (list.length > 1 && list[1].at < now - kStripSeconds) list.shift();
+    seen.set(key, list);
+  }
+}
+
+function strip(host, worker) {
+  const now = Date.now() / 1000;
+  const list = seen.get(`${host}/${worker.device}`) ?? [];
+  const bars = list.map((one, index) => {
+    const begin = Math.max(0, one.at - (now - kStripSeconds));
+    const end = (list[index + 1]?.at ?? now) - (now - kStripSeconds);
+    return svg('rect', { class: one.state, x: begin, y: 0, width: Math.max(0, end - begin), height: 10 }, svg('title', {}, one.state));
+  });
+  return svg('svg', { class: 'strip', viewBox: `0 0 ${kStripSeconds} 10`, preserveAspectRatio: 'none', role: 'img',
+    'aria-label': `${worker.device}, last two minutes: now ${worker.state}` }, bars);
+}
+
+function holds(worker) {
+  if (!worker.fingerprint) return 'waiting for work';
+  return `warm with ${nameOfFingerprint(worker.fingerprint) ?? worker.fingerprint.slice(0, 12)}, waiting for work`;
+}
+
+function deviceCard(host, device, worker) {
+  return el('article', { class: 'panel card' },
+    el('div', { class: 'spread' }, el('h3', {}, device.id), worker ? badge(worker.state) : el('span', { class: 'muted small' }, 'no worker')),
+    worker ? [
+      el('div', {}, strip(host.id, worker), el('p', { class: 'small muted spread', 'aria-hidden': 'true' }, el('span', {}, '2 min ago'), el('span', {}, 'now'))),
+      el('p', { class: 'small' }, worker.run ? ['works on ', runLink(worker.run)] : el('span', { class: 'muted' }, holds(worker))),
+      el('p', { class: 'small muted' }, [`worker ${worker.id}`, worker.pid ? `process ${worker.pid}` : null, worker.engine || null,
+        worker.trials > 0 ? plural(worker.trials, 'trial') : null, worker.restarts > 0 ? plural(worker.restarts, 'restart') : null].filter(Boolean).join(' \u00b7 ')),
+    ] : null);
+}
+
+const kQueueColumns = [
+  { label: 'Place', class: 'number', value: (row) => row.place, cell: (row) => String(row.place) },
+  { label: 'Run', header: true, class: 'breaks', value: (row) => row.run.name, cell: (row) => runLink(row.run.id, row.run.name) },
+  { label: 'Priority', class: 'number', value: (row) => row.run.priority, cell: (row) => String(row.run.priority) },
+  { label: 'User', class: 'breaks', value: (row) => row.run.user, cell: (row) => row.run.user || '\u2013' },
+  { label: 'Submitted', class: 'wide', value: (row) => Date.parse(row.run.created), cell: (row) => time(row.run.created) },
+];
+
+const kStagedColumns = [
+  { label: 'Checkpoint', header: true, class: 'breaks', value: (one) => nameOfFingerprint(one.fingerprint) ?? one.fingerprint,
+    cell: (one) => [nameOfFingerprint(one.fingerprint), ' ', el('code', { title: one.fingerprint }, one.fingerprint.slice(0, 12))] },
+  { label: 'Size', class: 'number', value: (one) => one.bytes, cell: (one) => bytes(one.bytes) },
+  { label: 'Host', class: 'wide', value: (one) => one.host, cell: (one) => one.host },
+  { label: 'In use', class: 'number', value: (one) => one.leases, cell: (one) => (one.leases > 0 ? plural(one.leases, 'lease') : 'no') },
+  { label: 'Last used', value: (one) => Date.parse(one.last_used ?? 0), cell: (one) => time(one.last_used) },
+];
+
+class FleetView {
+  #failure = el('div');
+  #lead = el('p', { class: 'lead' });
+  #hosts = el('div');
+  #queue = el('div');
+  #staged = el('div');
+  #queueTable = new Table({ caption: 'Runs that wait, in the order they will start', quiet: true, columns: kQueueColumns, idOf: (row) => row.run.id });
+  #stagedTable = new Table({ caption: 'Checkpoints in shared memory', quiet: true, columns: kStagedColumns, idOf: (one) => `${one.host}/${one.fingerprint}` });
+  #busy = false;
+
+  constructor(main) {
+    main.append(el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, 'Fleet'), this.#lead)), this.#failure, this.#hosts,
+      el('section', { 'aria-labelledby': 'queue' }, el('h2', { id: 'queue' }, 'Queue'), this.#queue),
+      el('section', { 'aria-labelledby': 'staged' }, el('h2', { id: 'staged' }, 'Staged checkpoints'), this.#staged));
+  }
+
+  async load() {
+    if (this.#busy || document.visibilityState === 'hidden') return;
+    this.#busy = true;
+    try {
+      const [{ hosts }, { workers }, { queue }, { staged }] = await Promise.all(['/v1/hosts', '/v1/workers', '/v1/queue', '/v1/staged'].map((path) => get(path)));
+      note(workers);
+      this.#render(hosts, workers, queue, staged);
+      show(this.#failure, '', () => []);
+    } catch (error) {
+      show(this.#failure, String(error), () => problem(error));
+    }
+    this.#busy = false;
+  }
+
+  #render(hosts, workers, queue, staged) {
+    const working = workers.filter((worker) => worker.state === 'working').length;
+    show(this.#lead, [workers.length, working], () => `${plural(workers.length, 'worker')}, ${working} working`);
+    this.#renderHosts(hosts, workers);
+    this.#queueTable.setRows(queue.map((run, index) => ({ run, place: index + 1 })));
+    show(this.#queue, queue.length > 0, () => (queue.length > 0 ? this.#queueTable.node : el('p', { class: 'muted' }, 'Nothing waits.')));
+    this.#stagedTable.setRows(staged);
+    show(this.#staged, staged.length > 0, () => (staged.length > 0 ? this.#stagedTable.node
+      : empty('No checkpoint is in shared memory.', 'The next run stages its own.')));
+  }
+
+  #renderHosts(hosts, workers) {
+    const known = new Map([...this.#hosts.children].map((node) => [node.dataset.host, node]));
+    const nodes = hosts.map((host) => {
+      const node = known.get(host.id) ?? el('section', { 'data-host': host.id, 'aria-label': `Host ${host.id}` }, el('div', { class: 'head-row' }), el('div', { class: 'cards' }));
+      const [head, cards] = node.children;
+      const { total, free } = host.shared_memory;
+      show(head, [host.state, total, free], () => [el('h2', {}, `Host ${host.id} `, badge(host.state)),
+        el('span', { class: 'muted small' }, `shared memory: ${bytes(total - free)} of ${bytes(total)} used${total > 0 ? ` (${percent((total - free) / total)})` : ''}`)]);
+      const old = new Map([...cards.children].map((card) => [card.dataset.device, card]));
+      const made = host.devices.map((device) => {
+        const worker = workers.find((one) => one.host === host.id && one.device === device.id);
+        const card = old.get(device.id) ?? el('div', { 'data-device': device.id });
+        // The strip moves all the time: only it is made anew while the rest stands.
+        show(card, [worker ?? null, nameOfFingerprint(worker?.fingerprint)], () => deviceCard(host, device, worker));
+        const moving = card.querySelector('.strip');
+        if (moving && worker) moving.replaceWith(strip(host.id, worker));
+        return card;
+      });
+      if (made.length !== cards.children.length || made.some((card, index) => card !== cards.children[index])) cards.replaceChildren(...made);
+      return node;
+    });
+    if (nodes.length !== this.#hosts.children.length || nodes.some((node, index) => node !== this.#hosts.children[index])) this.#hosts.replaceChildren(...nodes);
+  }
+}
+
+export function openFleet(main) {
+  const view = new FleetView(main);
+  view.load();
+  loadRuns({ limit: kNamed }).then(() => view.load(), () => {});  // names of what is staged
+  const timer = setInterval(() => view.load(), kPollMs);
+  const off = onChange((ids) => ids.has('') && view.load());
+  return () => {
+    clearInterval(timer);
+    off();
+  };
+}

@@ -1,0 +1,84 @@
+// Samples of two runs, document by document. Both files are in the order of their documents, so two
+// cursors are enough, however long they are.
+
+import { get, runPath } from './api.js';
+
+const kPage = 50;
+
+/** The samples of one run's task, page after page as they are wanted. `correct`: true, false or
+ * undefined for any. */
+export async function* samplesOf(run, task, filter, correct) {
+  let cursor = '';
+  do {
+    const page = await get(runPath(run, 'samples', task), { filter, correct, limit: kPage, cursor });
+    yield* page.samples;
+    cursor = page.next;
+  } while (cursor !== null);
+}
+
+/** The filter of a task's first sample, and how many lines the file has. */
+export async function firstSample(run, task) {
+  const page = await get(runPath(run, 'samples', task), { limit: 1 });
+  return { filter: page.samples[0]?.filter ?? '', total: page.total };
+}
+
+/** {left, right} of equal doc_id; with `outer` also those that one side lacks (null). */
+async function* joined(left, right, outer) {
+  let a = await left.next();
+  let b = await right.next();
+  while (!a.done || !b.done) {
+    const order = a.done ? 1 : b.done ? -1 : a.value.doc_id - b.value.doc_id;
+    if (order === 0) yield { left: a.value, right: b.value };
+    else if (outer) yield order < 0 ? { left: a.value, right: null } : { left: null, right: b.value };
+    else if (a.done || b.done) return;
+    const nextA = order <= 0 ? left.next() : null;
+    const nextB = order >= 0 ? right.next() : null;
+    if (nextA) a = await nextA;
+    if (nextB) b = await nextB;
+  }
+}
+
+const docOf = (pair) => (pair.left ?? pair.right).doc_id;
+
+// Two sequences of pairs as one, in the order of their documents.
+async function* merged(one, other) {
+  let a = await one.next();
+  let b = await other.next();
+  while (!a.done || !b.done) {
+    if (b.done || (!a.done && docOf(a.value) <= docOf(b.value))) {
+      yield a.value;
+      a = await one.next();
+    } else {
+      yield b.value;
+      b = await other.next();
+    }
+  }
+}
+
+/** What can be looked at, and how it is called. */
+export const kShown = {
+  differ: 'one right, one wrong',
+  lost: 'left right, right wrong',
+  gained: 'left wrong, right right',
+  'both-wrong': 'both wrong',
+  'both-right': 'both right',
+  all: 'all documents',
+};
+export const kShownOfOne = { all: 'all documents', wrong: 'wrong ones', right: 'right ones' };
+
+/** Pairs of samples; `b` may be null, then each pair has a left side only. */
+export function pairsOf(a, b, task, filter, shown) {
+  const left = (correct) => samplesOf(a, task, filter, correct);
+  const right = (correct) => samplesOf(b, task, filter, correct);
+  if (b === null) {
+    return joined(left(shown === 'all' ? undefined : shown === 'right'), (async function* none() {})(), true);
+  }
+  switch (shown) {
+    case 'lost': return joined(left(true), right(false), false);
+    case 'gained': return joined(left(false), right(true), false);
+    case 'both-wrong': return joined(left(false), right(false), false);
+    case 'both-right': return joined(left(true), right(true), false);
+    case 'all': return joined(left(undefined), right(undefined), true);
+    default: return merged(joined(left(true), right(false), false), joined(left(false), right(true), false));
+  }
+}

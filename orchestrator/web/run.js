@@ -1,0 +1,231 @@
+// One run: what it is, how far it is, its scores, gates and timeline.
+
+import { find, patch, post, runPath, token } from './api.js';
+import { confirmed, openDialog } from './dialogs.js';
+import { announce, el, empty, problem, show } from './dom.js';
+import { count, plural, score, took, time } from './format.js';
+import { gatesOf } from './gates.js';
+import { bar, percentOf, phaseRow, rateOf, shareOf } from './progress.js';
+import { linkTo } from './router.js';
+import { badge, exitMeaning, verdictOf } from './states.js';
+import { isOver, keep, loadRun, onChange } from './store.js';
+import { Table } from './table.js';
+import { timelineOf } from './timeline.js';
+
+const kTickMs = 1000;
+const kAnnounceEvery = 0.25;
+
+const fact = (name, value, broad) => (value ? el('div', { class: broad ? 'broad' : null }, el('dt', {}, name), el('dd', {}, value)) : null);
+
+class RunView {
+  #id;
+  #run = null;
+  #head = el('div', { class: 'page-head' });
+  #failure = el('div');
+  #problems = el('div');
+  #progress = el('section', { 'aria-label': 'Progress' });
+  #tasks = el('section', { 'aria-labelledby': 'tasks' }, el('h2', { id: 'tasks' }, 'Tasks'));
+  #gates = el('section', { 'aria-labelledby': 'gates' }, el('h2', { id: 'gates' }, 'Gates'));
+  #timeline = el('section', { 'aria-labelledby': 'timeline' }, el('h2', { id: 'timeline' }, 'Timeline'));
+  #facts = el('section', { 'aria-labelledby': 'facts' }, el('h2', { id: 'facts' }, 'About this run'));
+  #drawn = null;
+  #filesLoaded = false;
+  #ended = false;
+  #said = -1;
+  #state = '';
+  #title = el('h1', { tabindex: '-1' });
+  #badges = el('span', { class: 'buttons' });
+  #actions = el('div', { class: 'buttons' });
+  #lead = el('p', { class: 'lead' });
+  #table = new Table({
+    caption: 'Score with its standard error, and documents generated and scored',
+    idOf: (row) => row.task,
+    columns: [
+      { label: 'Task', header: true, class: 'breaks', value: (row) => row.task,
+        cell: (row) => [row.task, row.score ? el('div', { class: 'small muted narrow' }, row.score.metric) : null], key: (row) => row.score?.metric },
+      { label: 'Metric', class: 'wide', value: (row) => row.score?.metric ?? null, cell: (row) => row.score?.metric ?? '\u2013' },
+      { label: 'Score', class: 'number', value: (row) => row.score?.value ?? null, key: (row) => score(row.score), cell: (row) => score(row.score) },
+      { label: 'Scored', class: 'number wide', value: (row) => row.scored, key: (row) => [row.scored, row.documents],
+        cell: (row) => `${count(row.scored)} of ${count(row.documents)}` },
+      { label: 'Generated', class: 'number wide', value: (row) => row.generated, key: (row) => [row.generated, row.documents],
+        cell: (row) => `${count(row.generated)} of ${count(row.documents)}` },
+      { label: 'Samples', key: (row) => row.ready, cell: (row) => (row.ready
+        ? el('a', { href: linkTo('samples', [], { a: this.#id, task: row.task }), 'data-step': true, 'aria-label': `Samples of ${row.task}` }, 'read')
+        : el('span', { class: 'muted' }, 'when done')) },
+    ],
+  });
+
+  constructor(main, id) {
+    this.#id = id;
+    this.#title.textContent = id;
+    this.#head.append(el('div', {}, el('div', { class: 'title' }, this.#title, this.#badges), this.#lead), this.#actions);
+    this.#tasks.append(this.#table.node);
+    main.append(this.#head, this.#failure, this.#problems, this.#progress, this.#tasks, this.#gates, this.#timeline, this.#facts);
+    for (const part of [this.#tasks, this.#gates, this.#timeline, this.#facts]) part.hidden = true;
+  }
+
+  async load() {
+    try {
+      this.#run = await loadRun(this.#id);
+      document.title = `${this.#run.name} \u00b7 evald`;
+      show(this.#failure, '', () => []);
+      this.render();
+    } catch (error) {
+      show(this.#failure, String(error), () => (error.status === 404
+        ? empty('There is no such run here.', el('a', { href: '#/' }, 'All runs')) : problem(error)));
+    }
+  }
+
+  end() {
+    this.#ended = true;
+    this.#drawn?.end();
+  }
+
+  render() {
+    const run = this.#run;
+    if (!run) return;
+    show(this.#title, run.name, () => run.name);
+    show(this.#badges, [run.state, verdictOf(run)], () => [badge(run.state), verdictOf(run) ? [el('span', { class: 'muted small' }, 'gates'), badge(verdictOf(run))] : null]);
+    show(this.#lead, [run.state, run.started, run.exit_status, took(run)], () => this.#leadOf(run));
+    show(this.#actions, [run.state, run.priority, token() !== ''], () => this.#actionsOf(run));
+    show(this.#problems, run.problems, () => (run.problems.length === 0 ? [] : el('div', { class: 'note bad' },
+      el('strong', {}, plural(run.problems.length, 'problem')), el('ul', {}, run.problems.map((text) => el('li', {}, text))))));
+    show(this.#progress, isOver(run) ? run.state : [run.progress, took(run)], () => this.#progressOf(run));
+    this.#renderTasks(run);
+    show(this.#facts, [run.id, run.ended, run.fingerprint, run.started], () => this.#factsOf(run));
+    this.#facts.hidden = false;
+    this.#tell(run);
+    if (isOver(run) && !this.#filesLoaded) this.#loadFiles();
+    if (!isOver(run)) {
+      this.#timeline.hidden = false;
+      show(this.#timeline, 'later', () => [el('h2', { id: 'timeline' }, 'Timeline'),
+        el('p', { class: 'muted' }, 'It is drawn when the run is over. What each device does now is on ', el('a', { href: '#/fleet' }, 'the fleet'), '.')]);
+    }
+  }
+
+  #leadOf(run) {
+    if (!run.started) return `Submitted ${time(run.created)}`;
+    const exit = run.exit_status > 0 || verdictOf(run) ? `, exit status ${run.exit_status} (${exitMeaning(run.exit_status)})` : '';
+    return isOver(run) ? `Took ${took(run)}${exit}` : `${took(run)} so far`;
+  }
+
+  #renderTasks(run) {
+    const rows = run.progress.tasks.map((task) => ({ ...task, score: run.scores?.[task.task] ?? null,
+      ready: isOver(run) ? task.scored > 0 : task.headline !== null || Boolean(run.scores?.[task.task]) }));
+    for (const [task, entry] of Object.entries(run.scores ?? {})) {  // groups
+      if (!rows.some((row) => row.task === task)) rows.push({ task, score: entry, documents: null, generated: null, scored: null, ready: false });
+    }
+    this.#tasks.hidden = rows.length === 0;
+    this.#table.setRows(rows);
+  }
+
+  #progressOf(run) {
+    if (isOver(run)) return [];
+    if (run.state === 'queued') {
+      return el('p', { class: 'note' }, 'It waits for its turn. Runs of higher priority go first.');
+    }
+    return el('div', { class: 'panel card' },
+      el('div', { class: 'spread' }, el('strong', {}, percentOf(run)), el('span', { class: 'muted' }, rateOf(run))),
+      bar('The whole run', shareOf(run), 1),
+      el('div', { class: 'cards' }, run.progress.phases.map(phaseRow)));
+  }
+
+  #factsOf(run) {
+    const facts = [
+      fact('Run', el('code', {}, run.id), true), fact('Checkpoint', el('code', {}, run.checkpoint || '\u2013'), true),
+      fact('Folder', el('code', {}, run.directory), true),
+      fact('Fingerprint', run.fingerprint ? el('code', {}, run.fingerprint) : null, true),
+      fact('Submitted', time(run.created)), fact('Started', run.started ? time(run.started) : null),
+      fact('Ended', run.ended ? time(run.ended) : null), fact('User', run.user), fact('Priority', String(run.priority))];
+    return [el('h2', { id: 'facts' }, 'About this run'), el('dl', { class: 'facts panel' }, facts)];
+  }
+
+  // Quarters of the way and the end are said aloud.
+  #tell(run) {
+    const quarter = Math.floor(shareOf(run) / kAnnounceEvery);
+    if (this.#state && this.#state !== run.state) announce(`The run is ${run.state}`);
+    else if (!isOver(run) && this.#said >= 0 && quarter > this.#said) announce(`${percentOf(run)} done`);
+    this.#said = quarter;
+    this.#state = run.state;
+  }
+
+  async #loadFiles() {
+    this.#filesLoaded = true;
+    const part = async (section, name, build) => {
+      try {
+        const json = await find(runPath(this.#id, name));
+        if (this.#ended) return;
+        const nodes = json ? build(json) : null;
+        section.hidden = !nodes;
+        if (nodes) show(section, 'loaded', () => [section.querySelector('h2') ?? [], nodes]);
+      } catch (error) {
+        section.hidden = false;
+        show(section, String(error), () => [section.querySelector('h2') ?? [], problem(error)]);
+      }
+    };
+    await Promise.all([
+      part(this.#timeline, 'timeline', (json) => {
+        this.#drawn = timelineOf(json);
+        return this.#drawn?.node;
+      }),
+      verdictOf(this.#run) ? part(this.#gates, 'verdict', gatesOf) : null,
+    ]);
+  }
+
+  #actionsOf(run) {
+    const button = (label, action, danger) => el('button', { type: 'button', class: danger ? 'danger' : null, onclick: action }, label);
+    const compare = el('a', { href: linkTo('checkpoints', [], { run: run.id }) }, 'Compare checkpoints');
+    if (isOver(run)) {
+      // A report is opened by the browser, which sends no token.
+      return [compare, run.state === 'done' && token() === ''
+        ? el('a', { href: runPath(run.id, 'report'), target: '_blank', rel: 'noopener' }, 'Report') : null];
+    }
+    return [
+      compare,
+      run.state === 'cancelling' ? null : run.state === 'paused' ? button('Resume', () => this.#act('resume')) : button('Pause', () => this.#act('pause')),
+      button(`Priority ${run.priority}`, () => this.#changePriority(run)),
+      run.state === 'cancelling' ? null : button('Cancel', () => this.#cancel(run), true),
+    ];
+  }
+
+  async #act(action) {
+    await this.#try(() => post(runPath(this.#id, action)));
+  }
+
+  async #try(work) {
+    try {
+      keep(await work());
+      show(this.#failure, '', () => []);
+    } catch (error) {
+      show(this.#failure, String(error) + Date.now(), () => problem(error));
+    }
+    this.render();
+  }
+
+  async #cancel(run) {
+    if (await confirmed(`Cancel ${run.name}?`, 'What it has computed so far stays in its folder.', 'Cancel the run')) await this.#act('cancel');
+  }
+
+  async #changePriority(run) {
+    const priority = await openDialog('Priority', (close) => {
+      const input = el('input', { type: 'number', min: -100, max: 100, step: 1, required: true, value: run.priority, autofocus: true });
+      return el('form', { onsubmit: (event) => { event.preventDefault(); close(input.valueAsNumber); } },
+        el('label', {}, 'From \u2212100 to 100; higher goes first', input),
+        el('div', { class: 'buttons' }, el('button', { type: 'button', onclick: () => close(null) }, 'Leave it'),
+          el('button', { type: 'submit', class: 'primary' }, 'Change it')));
+    });
+    if (priority !== null) await this.#try(() => patch(runPath(this.#id), { priority }));
+  }
+}
+
+export function openRun(main, parts) {
+  const view = new RunView(main, parts[0] ?? '');
+  view.load();
+  const off = onChange((ids) => ids.has(parts[0]) && view.render());
+  const timer = setInterval(() => view.render(), kTickMs);
+  return () => {
+    off();
+    clearInterval(timer);
+    view.end();
+  };
+}

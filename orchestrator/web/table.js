@@ -1,0 +1,105 @@
+// Tables: with a caption, row headers, columns that sort, and cells that change in place.
+
+import { announce, el, show } from './dom.js';
+
+/** Compares for sorting: numbers by size, all else as text; what is not there comes last. */
+function compare(a, b, descending) {
+  const absent = (value) => value === null || value === undefined || Number.isNaN(value);
+  if (absent(a) || absent(b)) return Number(absent(a)) - Number(absent(b));
+  const order = typeof a === 'number' && typeof b === 'number' ? a - b
+    : String(a).localeCompare(String(b), undefined, { numeric: true });
+  return descending ? -order : order;
+}
+
+/** A column is {label, cell(row), value(row)?, key(row)?, class?, header?}: `cell` gives the content,
+ * `value` what it is sorted by (without it the column does not sort), `key` what the content is made
+ * of (`value` where absent), and the `header` column names the row. */
+export class Table {
+  #columns;
+  #rows = [];
+  #lines = new Map();  // row's id -> {tr, cells}
+  #idOf;
+  #sorted = null;      // {column, descending}
+  #body = el('tbody');
+  #heads;
+  node;
+
+  /** `quiet`: the caption is for screen readers only, where a heading says the same. */
+  constructor({ caption, columns, idOf, quiet }) {
+    this.#columns = columns;
+    this.#idOf = idOf;
+    this.#heads = columns.map((column, index) => el('th', { scope: 'col', class: column.class },
+      column.value ? el('button', { type: 'button', class: 'sort', onclick: () => this.#sortBy(index) }, column.label)
+        : column.label));
+    this.node = el('div', { class: 'scroller', role: 'region', tabindex: '0', 'aria-label': caption },
+      el('table', {}, el('caption', { class: quiet ? 'unseen' : null }, caption), el('thead', {}, el('tr', {}, this.#heads)), this.#body));
+  }
+
+  get rows() {
+    return this.#rows;
+  }
+
+  /** Shows `rows`, in their order until a person sorts. */
+  setRows(rows) {
+    this.#rows = rows;
+    this.#place();
+  }
+
+  /** Brings the cells up to date, where what they are made of changed. */
+  refresh() {
+    for (const row of this.#rows) this.#fillLine(row);
+  }
+
+  #sortBy(column) {
+    const same = this.#sorted?.column === column;
+    if (same && this.#sorted.second) this.#sorted = null;  // third press: as they came
+    else {
+      const first = typeof this.#columns[column].value(this.#rows[0] ?? {}) === 'number';  // numbers: largest first
+      this.#sorted = { column, descending: same ? !this.#sorted.descending : first, second: same };
+    }
+    this.#heads.forEach((head, index) => {
+      if (this.#sorted?.column !== index) head.removeAttribute('aria-sort');
+      else head.setAttribute('aria-sort', this.#sorted.descending ? 'descending' : 'ascending');
+    });
+    this.#place();
+    const label = this.#columns[column].label;
+    announce(this.#sorted ? `Sorted by ${label}, ${this.#sorted.descending ? 'descending' : 'ascending'}` : 'In the order they came');
+  }
+
+  #place() {
+    let rows = this.#rows;
+    if (this.#sorted) {
+      const value = this.#columns[this.#sorted.column].value;
+      rows = [...rows].sort((a, b) => compare(value(a), value(b), this.#sorted.descending));
+    }
+    const old = this.#lines;
+    this.#lines = new Map();
+    const lines = rows.map((row) => {
+      const id = this.#idOf(row);
+      this.#lines.set(id, old.get(id) ?? this.#line());
+      this.#fillLine(row);
+      return this.#lines.get(id).tr;
+    });
+    const place = [...this.#body.children];
+    if (place.length !== lines.length || lines.some((line, index) => line !== place[index])) {
+      const focused = document.activeElement;
+      this.#body.replaceChildren(...lines);
+      if (focused !== document.activeElement && this.#body.contains(focused)) focused.focus();
+    }
+  }
+
+  #line() {
+    const cells = this.#columns.map((column) => column.header
+      ? el('th', { scope: 'row', class: column.class })
+      : el('td', { class: column.class }));
+    return { cells, tr: el('tr', {}, cells) };
+  }
+
+  #fillLine(row) {
+    const { cells } = this.#lines.get(this.#idOf(row));
+    this.#columns.forEach((column, index) => {
+      const key = column.key ?? column.value;
+      show(cells[index], key ? [this.#idOf(row), key(row)] : [this.#idOf(row)], () => column.cell(row));
+    });
+  }
+}

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "orchestrator/api/api_server.h"
+
+namespace evald {
+
+/// The web page's files, built into this program: "/" and "/assets/...".
+std::vector<WebAsset> WebAssets();
+
+}  // namespace evald

@@ -1,0 +1,24 @@
+// Serves the REST interface over a service in memory, for testers that come from outside: prints its
+// URL and serves until standard input ends.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "memory_service.h"
+#include "orchestrator/api/api_server.h"
+
+int main() {
+  const evald::test::TemporaryFolder folder;
+  evald::test::MemoryService service(folder.path());
+  for (int i = 0; i < 3; ++i) service.Submit({"tasks: [sums]", "", {}, "demo", 0, ""}, [](auto) {});
+  service.Finish("run-1");
+  evald::ApiOptions options;
+  options.http.requests_per_second = 1e6;
+  options.http.requests_burst = 1e6;
+  evald::ApiServer server(&service, options);
+  fmt::print("{}\n", server.url());
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  return 0;
+}

@@ -1,0 +1,262 @@
+#include "memory_service.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <fstream>
+
+#include "base/jsonl.h"
+
+namespace evald::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kTime = "2026-01-02T10:15:00.000Z";
+
+Json TaskEntry(const std::string& task, int documents, bool done) {
+  return {{"task", task},
+          {"documents", documents},
+          {"generated", done ? documents : 0},
+          {"scored", done ? documents : 0},
+          {"headline", done ? Json("exact_match 0.5000") : Json()}};
+}
+
+void WriteSampleFile(const fs::path& path, int count) {
+  std::ofstream out(path);
+  for (int i = 0; i < count; ++i) {
+    const Json sample = {{"doc_id", i},
+                         {"doc", {{"question", "What is <b>" + std::to_string(i) + "</b>?"}}},
+                         {"target", std::to_string(i)},
+                         {"arguments", {{"gen_args_0", {{"arg_0", "Q: " + std::to_string(i)}, {"arg_1", {{"until", {"\n"}}}}}}}},
+                         {"resps", {{"answer " + std::to_string(i)}}},
+                         {"filtered_resps", {std::to_string(i)}},
+                         {"filter", i % 4 < 2 ? "strict" : "flexible"},
+                         {"metrics", {"exact_match"}},
+                         {"exact_match", i % 2 == 0 ? 1.0 : 0.0}};
+    out << ToLine(sample) << "\n";
+  }
+}
+
+}  // namespace
+
+MemoryService::MemoryService(fs::path folder) : folder_(std::move(folder)) {}
+
+Json MemoryService::MakeRun(const Submission& submission) {
+  const std::string id = fmt::format("run-{}", runs_.size() + 1);
+  fs::create_directories(folder_ / id);
+  return {{"id", id},
+          {"name", "model"},
+          {"user", submission.user},
+          {"priority", submission.priority},
+          {"state", "queued"},
+          {"checkpoint", "/models/one"},
+          {"fingerprint", nullptr},
+          {"created", kTime},
+          {"started", nullptr},
+          {"ended", nullptr},
+          {"directory", (folder_ / id).string()},
+          {"progress",
+           {{"documents", 20}, {"generated", 0}, {"scored", 0}, {"documents_per_second", nullptr},
+            {"remaining_seconds", nullptr}, {"phases", Json::array()},
+            {"tasks", {TaskEntry("sums", 10, false), TaskEntry("choice", 10, false)}}}},
+          {"exit_status", nullptr},
+          {"problems", Json::array()},
+          {"scores", Json::object()},
+          {"verdict", nullptr}};
+}
+
+void MemoryService::Submit(Submission submission, Done<Submitted> done) {
+  bool understood = false;
+  try {
+    understood = YAML::Load(submission.yaml).IsMap();
+  } catch (const YAML::Exception&) {
+  }
+  if (!understood) return done(Error(ErrorKind::kUsage, "expected a mapping"));
+  if (submission.yaml.find("refuse") != std::string::npos) {
+    return done(Error(ErrorKind::kUsage, "key 'refuse': not understood", "leave it out"));
+  }
+  Submitted submitted;
+  {
+    const std::lock_guard lock(mutex_);
+    last_submission_ = submission;
+    const std::string key = submission.user + "\n" + submission.idempotency_key;
+    const auto known = submission.idempotency_key.empty() ? keys_.end() : keys_.find(key);
+    if (known != keys_.end()) {
+      for (const Json& run : runs_) {
+        if (run.at("id") == known->second) submitted = {run, false};
+      }
+    } else {
+      submitted.run = MakeRun(submission);
+      runs_.push_back(submitted.run);
+      keys_[key] = submitted.run.at("id");
+    }
+  }
+  if (submitted.created) Emit(submitted.run.at("id"), "run.state", {{"state", "queued"}});
+  done(submitted);
+}
+
+void MemoryService::Act(const std::string& run, RunAction action, Done<Json> done) {
+  Json changed;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Json& entry : runs_) {
+      if (entry.at("id") != run) continue;
+      if (entry.at("state") == "done" || entry.at("state") == "cancelled") {
+        return done(Error(ErrorKind::kUsage, "the run is over: " + entry.at("state").get<std::string>()));
+      }
+      entry["state"] = action == RunAction::kCancel ? "cancelled" : action == RunAction::kPause ? "paused" : "queued";
+      changed = entry;
+    }
+  }
+  if (changed.is_null()) return done(Error(ErrorKind::kUsage, "no such run"));
+  Emit(run, "run.state", {{"state", changed.at("state")}});
+  done(changed);
+}
+
+void MemoryService::SetPriority(const std::string& run, int priority, Done<Json> done) {
+  const std::lock_guard lock(mutex_);
+  for (Json& entry : runs_) {
+    if (entry.at("id") != run) continue;
+    entry["priority"] = priority;
+    return done(entry);
+  }
+  done(Error(ErrorKind::kUsage, "no such run"));
+}
+
+void MemoryService::Announce(const fs::path& checkpoint, Done<Json> done) {
+  done(Json{{"checkpoint", checkpoint.string()}, {"runs", Json::array()}, {"known", false}});
+}
+
+std::shared_ptr<ServiceView> MemoryService::MakeView() const {
+  auto view = std::make_shared<ServiceView>();
+  view->sequence = static_cast<int64_t>(events_.size());
+  for (const Json& run : runs_) {
+    const std::string state = run.at("state");
+    if (state == "done" || state == "cancelled") continue;
+    view->active_runs[run.at("id")] = run;
+    if (state == "queued") view->queue.push_back(run.at("id"));
+  }
+  view->workers = {{{"id", "w0"}, {"host", "local"}, {"device", "cpu:0"}, {"state", "idle"}, {"run", nullptr},
+                    {"fingerprint", nullptr}, {"trials", 3}, {"pid", 4711}, {"engine", "native"}, {"restarts", 0}}};
+  view->hosts = {{{"id", "local"}, {"state", "connected"}, {"devices", {{{"id", "cpu:0"}, {"worker", "w0"}}}},
+                  {"shared_memory", {{"total", 1000}, {"free", 500}}}}};
+  view->staged = {{{"fingerprint", "ab"}, {"host", "local"}, {"directory", "/dev/shm/x/ab"}, {"bytes", 10},
+                   {"leases", 0}, {"last_used", kTime}}};
+  view->counters = {{"documents_generated_total", 7}};
+  view->ready = ready_;
+  return view;
+}
+
+std::shared_ptr<const ServiceView> MemoryService::View() const {
+  const std::lock_guard lock(mutex_);
+  return MakeView();
+}
+
+RunPage MemoryService::Runs(const RunFilter& filter) const {
+  const std::lock_guard lock(mutex_);
+  RunPage page;
+  for (size_t number = runs_.size(); number > 0; --number) {
+    const Json& run = runs_[number - 1];
+    if (filter.before != 0 && static_cast<int64_t>(number) >= filter.before) continue;
+    if (!filter.state.empty() && run.at("state") != filter.state) continue;
+    if (!filter.user.empty() && run.at("user") != filter.user) continue;
+    if (!filter.name.empty() && run.at("name") != filter.name) continue;
+    if (!filter.checkpoint.empty() && run.at("checkpoint") != filter.checkpoint) continue;
+    if (static_cast<int>(page.runs.size()) == filter.limit) {
+      page.next = static_cast<int64_t>(number) + 1;
+      break;
+    }
+    page.runs.push_back(run);
+  }
+  return page;
+}
+
+std::optional<Json> MemoryService::Run(const std::string& run) const {
+  const std::lock_guard lock(mutex_);
+  for (const Json& entry : runs_) {
+    if (entry.at("id") == run) return entry;
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> MemoryService::Directory(const std::string& run) const {
+  if (!Run(run)) return std::nullopt;
+  return folder_ / run;
+}
+
+std::vector<Event> MemoryService::EventsAfter(const std::string& run, int64_t sequence, int limit) const {
+  ++asked_events_;
+  const std::lock_guard lock(mutex_);
+  std::vector<Event> found;
+  for (const Event& event : events_) {
+    if (event.sequence <= sequence || (!run.empty() && event.run != run)) continue;
+    if (static_cast<int>(found.size()) == limit) break;
+    found.push_back(event);
+  }
+  return found;
+}
+
+std::shared_ptr<void> MemoryService::OnEvents(std::function<void()> listener) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(listener));
+  const std::lock_guard lock(mutex_);
+  listeners_.push_back(shared);
+  return shared;
+}
+
+void MemoryService::Emit(const std::string& run, const std::string& type, const Json& data) {
+  std::vector<std::shared_ptr<std::function<void()>>> listeners;
+  {
+    const std::lock_guard lock(mutex_);
+    events_.push_back({static_cast<int64_t>(events_.size()) + 1, run, type, ToLine(data)});
+    for (const auto& weak : listeners_) {
+      if (auto listener = weak.lock()) listeners.push_back(std::move(listener));
+    }
+  }
+  for (const auto& listener : listeners) (*listener)();
+}
+
+void MemoryService::Finish(const std::string& run, int samples) {
+  const fs::path folder = folder_ / run;
+  WriteSampleFile(folder / "samples_sums.jsonl", samples);
+  WriteSampleFile(folder / "samples_choice.jsonl", samples);
+  std::ofstream(folder / "results.json") << "{\"results\":{\"sums\":{\"exact_match,none\":0.5}}}\n";
+  std::ofstream(folder / "timeline.json") << "{\"traceEvents\":[]}\n";
+  std::ofstream(folder / "report.html") << "<!doctype html><title>report</title>\n";
+  {
+    const std::lock_guard lock(mutex_);
+    for (Json& entry : runs_) {
+      if (entry.at("id") != run) continue;
+      entry["state"] = "done";
+      entry["started"] = entry["ended"] = kTime;
+      entry["exit_status"] = 0;
+      entry["scores"] = {{"sums", {{"metric", "exact_match"}, {"value", 0.5}, {"stderr", nullptr}}}};
+      entry["progress"]["tasks"] = {TaskEntry("sums", samples, true), TaskEntry("choice", samples, true)};
+    }
+  }
+  Emit(run, "run.state", {{"state", "done"}, {"exit_status", 0}});
+}
+
+void MemoryService::SetReady(bool ready) {
+  const std::lock_guard lock(mutex_);
+  ready_ = ready;
+}
+
+Submission MemoryService::last_submission() const {
+  const std::lock_guard lock(mutex_);
+  return last_submission_;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (fs::temp_directory_path() / "evald-api-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace evald::test

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "orchestrator/service/run_service.h"
+
+namespace evald::test {
+
+/// A RunService that keeps runs in memory and evaluates nothing. `done` callbacks come on the
+/// caller's thread. What is no mapping, or holds "refuse", is refused.
+class MemoryService : public RunService {
+ public:
+  /// Runs' folders are made below `folder`.
+  explicit MemoryService(std::filesystem::path folder);
+
+  void Submit(Submission submission, Done<Submitted> done) override;
+  void Act(const std::string& run, RunAction action, Done<Json> done) override;
+  void SetPriority(const std::string& run, int priority, Done<Json> done) override;
+  void Announce(const std::filesystem::path& checkpoint, Done<Json> done) override;
+  std::shared_ptr<const ServiceView> View() const override;
+  RunPage Runs(const RunFilter& filter) const override;
+  std::optional<Json> Run(const std::string& run) const override;
+  std::optional<std::filesystem::path> Directory(const std::string& run) const override;
+  std::vector<Event> EventsAfter(const std::string& run, int64_t sequence, int limit) const override;
+  std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
+
+  void Emit(const std::string& run, const std::string& type, const Json& data);
+  /// Sets the run's state and writes a finished run's files: two tasks, `samples` lines each.
+  void Finish(const std::string& run, int samples = 10);
+  void SetReady(bool ready);
+  Submission last_submission() const;
+  int asked_events() const { return asked_events_; }
+
+ private:
+  Json MakeRun(const Submission& submission);
+  std::shared_ptr<ServiceView> MakeView() const;
+
+  std::filesystem::path folder_;
+  mutable std::mutex mutex_;
+  std::vector<Json> runs_;  // oldest first
+  std::map<std::string, std::string> keys_;
+  std::vector<Event> events_;
+  std::vector<std::weak_ptr<std::function<void()>>> listeners_;
+  Submission last_submission_;
+  bool ready_ = true;
+  mutable std::atomic<int> asked_events_{0};
+};
+
+/// A folder that goes with this.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace evald::test

@@ -1,0 +1,46 @@
+// The document and the routes name the same things.
+#include <fstream>
+#include <set>
+
+#include "api_case.h"
+#include "base/file.h"
+#include "orchestrator/api/routes.h"
+
+namespace evald::test {
+namespace {
+
+using OpenApiTest = ApiCase;
+
+TEST_F(OpenApiTest, IsServedAsItIsInTheRepository) {
+  const Answer answer = Get("/v1/openapi.json");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(answer.body == ReadFile(std::filesystem::path(EVALD_SOURCE_DIR) / "docs/openapi.json"));
+}
+
+TEST_F(OpenApiTest, NamesEachRouteAndNoOther) {
+  const Json document = Parse(Get("/v1/openapi.json"));
+  EXPECT_EQ(document["openapi"], "3.1.0");
+  std::set<std::string> documented, served;
+  for (const auto& [path, item] : document["paths"].items()) {
+    for (const auto& [method, operation] : item.items()) {
+      if (method == "parameters") continue;
+      std::string name = method;
+      for (char& c : name) c = static_cast<char>(std::toupper(c));
+      documented.insert(name + " " + path);
+      EXPECT_TRUE(operation.contains("operationId")) << path;
+    }
+  }
+  const ApiOptions options;
+  api::Context context;
+  context.options = &options;
+  http::Router router;
+  for (const auto add : {api::AddRunRoutes, api::AddEventRoutes, api::AddResultRoutes, api::AddSampleRoutes,
+                         api::AddFleetRoutes, api::AddLogRoutes, api::AddHealthRoutes, api::AddMetricsRoutes, api::AddPageRoutes}) {
+    add(&router, &context);
+  }
+  for (const http::Route& route : router.routes()) served.insert(route.method + " " + route.path);
+  EXPECT_EQ(documented, served);
+}
+
+}  // namespace
+}  // namespace evald::test

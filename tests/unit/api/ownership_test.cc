@@ -1,0 +1,52 @@
+// Tokens: whose runs are whose.
+#include "api_case.h"
+
+namespace evald::test {
+namespace {
+
+class OwnershipTest : public ApiCase {
+ protected:
+  void SetUp() override {
+    ApiOptions options;
+    options.http.tokens.Add("ada", http::Role::kSubmit, "the-token-of-ada");
+    options.http.tokens.Add("bob", http::Role::kSubmit, "the-token-of-bob");
+    options.http.tokens.Add("eve", http::Role::kRead, "the-token-of-eve");
+    options.http.tokens.Add("root", http::Role::kAdmin, "the-token-of-root");
+    options.http.tokens.Add("host", http::Role::kWorker, "the-token-of-host");
+    Start(std::move(options));
+  }
+  static std::string By(const std::string& name) {
+    return "Authorization: Bearer the-token-of-" + name + "\r\nContent-Type: application/json\r\n";
+  }
+};
+
+TEST_F(OwnershipTest, RunsBelongToTheTokenThatSubmittedThem) {
+  const Answer answer = Post("/v1/runs", R"({"yaml": "a: 1"})", By("ada"));
+  ASSERT_EQ(answer.status, 201);
+  EXPECT_EQ(Parse(answer)["user"], "ada");
+  EXPECT_EQ(Post("/v1/runs", R"({"yaml": "a: 1", "user": "bob"})", By("ada")).status, 403);
+  EXPECT_EQ(Parse(Post("/v1/runs", R"({"yaml": "a: 1", "user": "bob"})", By("root")))["user"], "bob");
+  const std::string run = "/v1/runs/" + Parse(answer)["id"].get<std::string>();
+  EXPECT_EQ(Post(run + "/pause", "", By("bob")).status, 403);
+  const auto patch = [&](const std::string& who) {
+    return http::test::Fetch(server_->port(), http::test::Ask("PATCH", run, By(who), R"({"priority": 100})")).status;
+  };
+  EXPECT_EQ(patch("bob"), 403);
+  EXPECT_EQ(patch("ada"), 200);
+  EXPECT_EQ(Post(run + "/pause", "", By("ada")).status, 200);
+  EXPECT_EQ(Post(run + "/cancel", "", By("root")).status, 200);
+}
+
+TEST_F(OwnershipTest, RolesLimitWhatATokenMayDo) {
+  EXPECT_EQ(Get("/v1/runs", By("eve")).status, 200);
+  EXPECT_EQ(Post("/v1/runs", R"({"yaml": "a: 1"})", By("eve")).status, 403);
+  EXPECT_EQ(Post("/v1/checkpoints", R"({"path": "/a"})", By("eve")).status, 403);
+  EXPECT_EQ(Get("/v1/runs", By("host")).status, 403);
+  EXPECT_EQ(Get("/v1/runs").status, 401);
+  EXPECT_EQ(Get("/metrics").status, 401);
+  EXPECT_EQ(Get("/healthz").status, 200);
+  EXPECT_EQ(Get("/v1/openapi.json").status, 200);
+}
+
+}  // namespace
+}  // namespace evald::test

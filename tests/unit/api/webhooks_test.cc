@@ -1,0 +1,154 @@
+// Webhooks: the queue without a clock, and deliveries to a receiver on loopback.
+#include "orchestrator/api/webhooks.h"
+
+#include <openssl/hmac.h>
+
+#include <condition_variable>
+#include <thread>
+
+#include "api_case.h"
+#include "orchestrator/api/webhook_queue.h"
+#include "orchestrator/http/server.h"
+
+namespace evald::test {
+namespace {
+
+using api::WebhookQueue;
+using Outcome = WebhookQueue::Outcome;
+
+WebhookQueue::Call Call(const std::string& id) { return {id, "t", "{}"}; }
+
+TEST(WebhookQueue, DelaysGrowToALimitAndThenItGivesUp) {
+  WebhookQueue queue({10, 6, 1000, 5000});
+  queue.Add(Call("a"));
+  queue.Add(Call("b"));
+  int64_t now_us = 0;
+  const int64_t longest[] = {1000, 2000, 4000, 5000, 5000};
+  for (const int64_t delay_us : longest) {
+    ASSERT_EQ(queue.Next(now_us)->id, "a");
+    EXPECT_FALSE(queue.Next(now_us));  // one at a time
+    EXPECT_EQ(queue.DueAt(), -1);
+    queue.Ended(Outcome::kTryAgain, now_us, 0.5);
+    EXPECT_EQ(queue.DueAt(), now_us + delay_us * 3 / 4);
+    EXPECT_FALSE(queue.Next(queue.DueAt() - 1));
+    now_us = queue.DueAt();
+  }
+  EXPECT_EQ(queue.Next(now_us)->attempt, 6);
+  queue.Ended(Outcome::kTryAgain, now_us, 0);
+  EXPECT_EQ(queue.failed(), 1u);
+  EXPECT_EQ(queue.Next(now_us)->id, "b");
+  queue.Ended(Outcome::kDelivered, now_us, 0);
+  EXPECT_EQ(queue.delivered(), 1u);
+  EXPECT_EQ(queue.DueAt(), -1);
+}
+
+TEST(WebhookQueue, DropsTheOldestThatIsNotUnderWay) {
+  WebhookQueue queue({3, 5, 1, 1});
+  queue.Add(Call("a"));
+  ASSERT_EQ(queue.Next(0)->id, "a");
+  for (const char* id : {"b", "c", "d"}) queue.Add(Call(id));
+  EXPECT_EQ(queue.dropped(), 1u);
+  queue.Ended(Outcome::kDelivered, 0, 0);
+  EXPECT_EQ(queue.Next(0)->id, "c");
+}
+
+TEST(WebhookQueue, ReadsStatuses) {
+  for (const long status : {200, 202, 204}) EXPECT_EQ(api::OutcomeOf(status), Outcome::kDelivered);
+  for (const long status : {0, 408, 429, 500, 503}) EXPECT_EQ(api::OutcomeOf(status), Outcome::kTryAgain);
+  for (const long status : {301, 400, 401, 404, 410}) EXPECT_EQ(api::OutcomeOf(status), Outcome::kGiveUp);
+}
+
+TEST(Webhooks, SignatureIsHmacOfTimeAndBody) {
+  // RFC 4231, test case 2, cannot hold the time; an independent computation of the same text does.
+  const std::string text = "1700000000.{\"a\":1}";
+  unsigned char digest[32];
+  unsigned int bytes = 0;
+  ::HMAC(::EVP_sha256(), "key", 3, reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &bytes);
+  std::string hex;
+  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  EXPECT_EQ(WebhookSignature("key", 1700000000, "{\"a\":1}"), "t=1700000000,v1=" + hex);
+}
+
+TEST(Webhooks, ChoosesEvents) {
+  EXPECT_TRUE(Wants({}, "run.state"));
+  EXPECT_FALSE(Wants({}, "run.progress"));
+  EXPECT_TRUE(Wants({"u", "", {"run."}}, "run.progress"));
+  EXPECT_FALSE(Wants({"u", "", {"run.state"}}, "run.states"));
+}
+
+// A receiver that fails as often as it is told.
+class Receiver {
+ public:
+  explicit Receiver(int failures) : failures_(failures) {
+    http::Router router;
+    router.Add({"POST", "/hook", http::Role::kNone,
+                [this](const std::shared_ptr<const http::Request>& request, const http::Responder& answer) {
+                  const std::lock_guard lock(mutex_);
+                  calls_.push_back(*request);
+                  http::Response response;
+                  response.status = failures_-- > 0 ? 503 : 204;
+                  answer(std::move(response));
+                  came_.notify_all();
+                }, 1 << 20});
+    server_ = std::make_unique<http::Server>(http::ServerOptions{}, std::move(router));
+  }
+  std::vector<http::Request> WaitFor(size_t count) {
+    std::unique_lock lock(mutex_);
+    came_.wait_for(lock, std::chrono::seconds(10), [&] { return calls_.size() >= count; });
+    return calls_;
+  }
+  std::string url() const { return server_->url() + "/hook"; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  int failures_;
+  std::vector<http::Request> calls_;
+  std::unique_ptr<http::Server> server_;
+};
+
+TEST(Webhooks, AreDeliveredInOrderSignedAndRetried) {
+  const TemporaryFolder folder;
+  MemoryService service(folder.path());
+  Receiver receiver(2);
+  service.Emit("", "before", {});
+  WebhookTarget target{receiver.url(), "secret"};
+  target.first_delay = std::chrono::milliseconds(10);
+  Webhooks webhooks(&service, {target});
+  service.Emit("run-1", "run.progress", {{"generated", 1}});
+  service.Emit("run-1", "run.state", {{"state", "done"}});
+  service.Emit("run-2", "run.state", {{"state", "failed"}});
+  const std::vector<http::Request> calls = receiver.WaitFor(4);
+  ASSERT_EQ(calls.size(), 4u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(calls[static_cast<size_t>(i)].headers.Get("Evald-Delivery"), "3");
+  EXPECT_EQ(calls[3].headers.Get("Evald-Delivery"), "4");
+  EXPECT_EQ(calls[3].headers.Get("Evald-Event"), "run.state");
+  EXPECT_EQ(ParseJson(calls[3].body, "call")["data"]["state"], "failed");
+  const std::string signature = calls[3].headers.Get("Evald-Signature");
+  const int64_t seconds = std::stoll(signature.substr(2));
+  EXPECT_EQ(signature, WebhookSignature("secret", seconds, calls[3].body));
+  for (int i = 0; i < 500 && webhooks.statistics().delivered < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(webhooks.statistics().delivered, 2u);
+  EXPECT_EQ(webhooks.statistics().waiting, 0u);
+}
+
+TEST(Webhooks, AReceiverThatIsAwayHoldsNothingUp) {
+  const TemporaryFolder folder;
+  MemoryService service(folder.path());
+  WebhookTarget target{"http://127.0.0.1:1/hook", ""};
+  target.first_delay = std::chrono::milliseconds(1);
+  target.attempts_max = 2;
+  Webhooks webhooks(&service, {target});
+  for (int i = 0; i < 5; ++i) service.Emit("", "worker", {});
+  for (int i = 0; i < 500 && webhooks.statistics().failed < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(webhooks.statistics().failed, 5u);
+}
+
+TEST(Webhooks, RefuseOtherSchemes) {
+  const TemporaryFolder folder;
+  MemoryService service(folder.path());
+  EXPECT_THROW(Webhooks(&service, {{"file:///etc/passwd"}}), Error);
+}
+
+}  // namespace
+}  // namespace evald::test

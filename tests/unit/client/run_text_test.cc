@@ -1,0 +1,57 @@
+// What `evald status` shows.
+#include "orchestrator/cli/run_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace evald::cli {
+namespace {
+
+Json Run(const std::string& id, const std::string& state) {
+  return {{"id", id},
+          {"user", "ada"},
+          {"priority", 3},
+          {"state", state},
+          {"checkpoint", "/models/a"},
+          {"created", "2026-01-02T10:15:00.000Z"},
+          {"progress",
+           {{"documents", 200}, {"generated", 100}, {"scored", 50}, {"remaining_seconds", 65.0}, {"phases", Json::array()},
+            {"tasks", {{{"task", "sums"}, {"documents", 200}, {"generated", 100}, {"scored", 50}, {"headline", nullptr}}}}}},
+          {"exit_status", nullptr},
+          {"problems", {"disk full"}},
+          {"scores", {{"sums", {{"metric", "acc"}, {"value", 0.25}, {"stderr", nullptr}}}}},
+          {"verdict", nullptr}};
+}
+
+TEST(RunTable, AlignsAndCuts) {
+  const Json runs = {Run("a", "running"), Run("a-long-one", "queued")};
+  const std::vector<std::string> lines = RunTable(runs, 200);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0], "RUN         STATE    SCORED  LEFT        PRIO  USER  SCORES");
+  EXPECT_EQ(lines[1], "a           running  25 %    1 min 05 s  3     ada   sums 0.2500");
+  for (const std::string& line : RunTable(runs, 20)) EXPECT_LE(line.size(), 20u + 2);
+}
+
+TEST(RunDetails, SayWhatWentWrong) {
+  const std::vector<std::string> lines = RunDetails(Run("a", "failed"));
+  EXPECT_THAT(lines, ::testing::Contains(::testing::HasSubstr("disk full")));
+  EXPECT_THAT(lines[0], ::testing::HasSubstr("failed"));
+}
+
+TEST(StatusOfRun, IsIncompleteUnlessTheRunSaysOtherwise) {
+  Json run = Run("a", "cancelled");
+  EXPECT_EQ(StatusOfRun(run), ExitStatus::kIncomplete);
+  run["exit_status"] = 1;
+  EXPECT_EQ(StatusOfRun(run), ExitStatus::kGateFailed);
+  run["exit_status"] = 77;
+  EXPECT_EQ(StatusOfRun(run), ExitStatus::kIncomplete);
+}
+
+TEST(SnapshotOf, TakesWhatTheDisplayShows) {
+  const ProgressSnapshot snapshot = SnapshotOf(Run("a", "running")["progress"]);
+  EXPECT_EQ(snapshot.remaining_s, 65);
+  EXPECT_EQ(snapshot.tasks.at(0).generated, 100);
+}
+
+}  // namespace
+}  // namespace evald::cli

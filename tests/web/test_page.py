@@ -1,0 +1,500 @@
+"""The web page in a real Chromium, against the real service and the example checkpoints."""
+import decimal
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+
+import browser as chromium  # noqa: E402
+import checks  # noqa: E402
+from evald_case import BINARIES, CHOICE_TASK, QUICKSTART, SOURCE, SUMS_TASK  # noqa: E402
+
+STEPS = ["step-00100", "step-00350", "step-00600", "step-01200"]
+TASKS = ["quickstart_choice", "quickstart_code", "quickstart_math"]
+SHOTS = os.environ.get("EVALD_SCREENSHOTS", "")   # a folder for pictures of every view
+AXE = os.environ.get("EVALD_AXE", "")             # axe.min.js, to be asked as well where there is one
+MARKUP = "<script>window.owned = 1</script><img src=x onerror=\"window.owned = 2\"><b>{doc_id}</b>\u202e"
+TOKEN = "a-token-for-the-test-of-the-page"
+
+
+class Service:
+    """evald serve over a scratch folder."""
+
+    def __init__(self, folder, tokens=False):
+        self.folder = folder
+        self.port = chromium.free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.tokens = folder / "tokens" if tokens else None
+        if tokens:
+            self.tokens.write_text(f"ann read sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()}\n")
+            self.tokens.chmod(0o600)
+        tasks = folder / "tasks"
+        tasks.mkdir()
+        (tasks / "sums.yaml").write_text(SUMS_TASK)
+        (tasks / "choice.yaml").write_text(CHOICE_TASK)
+        with open(tasks / "sums.jsonl", "w") as out:
+            for i in range(120):
+                out.write(json.dumps({"question": f"What is {i} plus <i>1</i>?", "answer": str(i + 1)}) + "\n")
+        with open(tasks / "choice.jsonl", "w") as out:
+            for i in range(60):
+                out.write(json.dumps({"question": f"Which letter is number {i}?", "answer": i % 4}) + "\n")
+        self.start()
+
+    def start(self):
+        config = {"listen": f"127.0.0.1:{self.port}", "state_dir": "state", "cache_dir": "cache",
+                  "workers": {"count": 2, "threads": 1}, "metrics": {"processes": 2},
+                  "staging": {"root": str(self.folder / "staging")}}
+        if self.tokens:
+            config["tokens"] = str(self.tokens)
+        (self.folder / "serve.yaml").write_text(json.dumps(config))
+        with open(self.folder / "serve.log", "a") as log:
+            self.process = subprocess.Popen([BINARIES / "evald", "serve", self.folder / "serve.yaml", "--json"],
+                                            stdout=subprocess.PIPE, stderr=log, text=True,
+                                            preexec_fn=chromium.die_with_parent)
+        assert json.loads(self.process.stdout.readline())["url"] == self.url
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        try:
+            self.process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
+            return json.load(answer)
+
+    def submit(self, config, base, user=""):
+        body = json.dumps({"config": config, "base": str(base), "user": user}).encode()
+        request = urllib.request.Request(self.url + "/v1/runs", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)["id"]
+
+    def made_up(self, name, **engine):
+        """A run of the emulated engine: 180 documents."""
+        rules = [{"task": "sums", "metric": "exact_match", "min": 0.5},
+                 {"task": "choice", "metric": "acc", "min": 0.05, "tier": "supporting"}]
+        return self.submit({"name": name, "tasks": ["sums", "choice"], "task_dirs": ["tasks"],
+                            "engine": {"name": "emulated", "concurrency": 4, **engine}, "gates": {"rules": rules}},
+                           self.folder, "<b>ben</b>")
+
+    def quickstart(self, step):
+        return self.submit({"checkpoint": f"checkpoints/{step}", "tasks": TASKS, "task_dirs": ["tasks"],
+                            "engine": {"name": "native"}}, QUICKSTART, "ann")
+
+    def finished(self, run, seconds=300):
+        over = ("done", "incomplete", "failed", "cancelled")
+        return chromium.wait(lambda: (now := self.get(f"/v1/runs/{run}"))["state"] in over and now, "the run's end", seconds)
+
+    def samples(self, run, task, filter):
+        found, cursor = [], ""
+        while cursor is not None:
+            page = self.get(f"/v1/runs/{run}/samples/{task}?filter={filter}&limit=200&cursor={cursor or 0}")
+            found += page["samples"]
+            cursor = page["next"]
+        return found
+
+
+def three(value):
+    # As a browser rounds: halves away from zero.
+    return str(decimal.Decimal(value).quantize(decimal.Decimal("0.001"), decimal.ROUND_HALF_UP))
+
+
+def score(entry):
+    return f"{three(entry['value'])} \u00b1 {three(entry['stderr'])}"
+
+
+@unittest.skipIf(chromium.missing(), chromium.missing())
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-web-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.service = Service(cls.folder)
+        cls.addClassCleanup(lambda: cls.service.stop())
+        cls.browser = chromium.Browser(cls.folder / "chromedriver.log")
+        cls.addClassCleanup(cls.browser.close)
+        cls.ids = {step: cls.service.quickstart(step) for step in STEPS}
+        cls.ids["markup"] = cls.service.made_up("markup", text=MARKUP)
+        cls.runs = {name: cls.service.finished(run) for name, run in cls.ids.items()}
+        for name, run in cls.runs.items():
+            assert run["state"] == "done", (name, run)
+
+    def setUp(self):
+        self.page = self.browser
+        self.page.size(1280, 900)
+        self.page.prefer("light")
+        self.page.complaints()
+
+    def tearDown(self):
+        # Whatever was done: the policy refused nothing, no script failed, nothing a model wrote ran.
+        noise = [line for line in self.page.complaints() if not self.expected(line)]
+        self.assertEqual(noise, [])
+        self.assertIsNone(self.page.run("return window.owned ?? null;"))
+
+    @staticmethod
+    def expected(line):
+        return "ERR_CONNECTION_REFUSED" in line or "ERR_INCOMPLETE_CHUNKED" in line or "401 (Unauthorized)" in line \
+            or "ERR_EMPTY_RESPONSE" in line or "ERR_CONNECTION_RESET" in line
+
+    def go(self, place, ready="main h1"):
+        self.page.open("about:blank")
+        self.page.open(f"{self.service.url}/#/{place}")
+        self.page.wait(f"{ready} at {place}", lambda: self.page.count(ready))
+
+    def compare(self, task, show="differ"):
+        self.go(f"samples?a={self.ids['step-00600']}&b={self.ids['step-01200']}&task={task}&show={show}", "article.pair")
+
+    VIEWS = {"runs": ("", "tbody tr"), "run": ("run/{step-01200}", "svg.timeline rect"),
+             "gates": ("run/{markup}", "section .badge.bad"), "checkpoints": ("checkpoints?run={step-01200}", "svg.chart"),
+             "samples": ("samples?a={step-00600}&b={step-01200}&task=quickstart_math", "article.pair"),
+             "choices": ("samples?a={step-00100}&b={step-01200}&task=quickstart_choice", "table.choices"),
+             "fleet": ("fleet", "svg.strip"), "missing": ("nothing", ".empty")}
+
+    def each_view(self):
+        for name, (place, ready) in self.VIEWS.items():
+            with self.subTest(view=name):
+                self.go(place.format(**self.ids), ready)
+                yield name
+
+    # ---- what is shown
+
+    def test_runs_are_listed_newest_first(self):
+        self.go("", "tbody tr")
+        names = self.page.texts("tbody th a")
+        self.assertEqual([name for name in names if name in self.ids], ["markup", *reversed(STEPS)])
+        self.assertIn("0.775", self.page.texts("tbody tr")[names.index("step-01200")])
+        self.page.run("document.querySelector('input[type=search]').value = '01200';"
+                      "document.querySelector('input[type=search]').dispatchEvent(new Event('input'));")
+        self.page.wait("the filter", lambda: self.page.texts("tbody th a") == ["step-01200"])
+        self.page.choose(".fields select", "failed")
+        self.page.wait("nothing failed", lambda: "No run is failed" in self.page.text(".empty"))
+
+    def test_table_and_curves_have_the_services_numbers(self):
+        self.go(f"checkpoints?run={self.ids['step-00100']}", "svg.chart")
+        self.assertEqual([t.split()[0] for t in self.page.texts("thead th")], ["Task", *STEPS])
+        for row, task in enumerate(TASKS, 1):
+            cells = self.page.texts(f"tbody tr:nth-child({row}) td")
+            self.assertEqual(cells, [score(self.runs[step]["scores"][task]) for step in STEPS])
+            labels = self.page.run("return [...document.querySelectorAll('figure')][arguments[0]].querySelectorAll('a').values()"
+                                   ".map((a) => a.getAttribute('aria-label')).toArray();", row - 1)
+            self.assertEqual(labels, [f"step {int(step[5:]):,}: {score(self.runs[step]['scores'][task])}" for step in STEPS])
+            heights = self.page.run("return [...document.querySelectorAll('figure')][arguments[0]].querySelectorAll('circle.point')"
+                                    ".values().map((c) => Number(c.getAttribute('cy'))).toArray();", row - 1)
+            places = self.page.run("return [...document.querySelectorAll('figure')][arguments[0]].querySelectorAll('circle.point')"
+                                   ".values().map((c) => Number(c.getAttribute('cx'))).toArray();", row - 1)
+            values = [self.runs[step]["scores"][task]["value"] for step in STEPS]
+            # Both axes are straight: a point is where its step and value put it.
+            for points, numbers in ((heights, values), (places, [int(step[5:]) for step in STEPS])):
+                slopes = [(b - a) / (y - x) for a, b, x, y in zip(points, points[1:], numbers, numbers[1:]) if x != y]
+                for slope in slopes:
+                    self.assertAlmostEqual(slope / slopes[0], 1, 3)
+
+    def test_a_run_shows_scores_timeline_and_facts(self):
+        self.go(f"run/{self.ids['step-01200']}", "svg.timeline rect")
+        text = self.page.text("main")
+        for task in TASKS:
+            self.assertIn(score(self.runs["step-01200"]["scores"][task]), text)
+        self.assertIn(self.runs["step-01200"]["checkpoint"], text)
+        rows = self.page.run("return [...document.querySelectorAll('svg.timeline text.row-name')].map((node) => node.textContent);")
+        trace = self.service.get(f"/v1/runs/{self.ids['step-01200']}/timeline")["traceEvents"]
+        self.assertEqual(rows, [event["args"]["name"] for event in trace if event["name"] == "thread_name"])
+        for kind in ("generate", "score", "stage"):
+            self.assertGreater(self.page.count(f"svg.timeline rect.span-{kind}"), 0)
+        # The table beside the picture says the same as the trace.
+        thread = next(event["tid"] for event in trace if event["name"] == "thread_name" and event["args"]["name"].startswith("worker w0"))
+        busy = sum(event["dur"] for event in trace if event["ph"] == "X" and event["tid"] == thread and event["name"] == "generate") / 1e6
+        shown = self.page.run("""const table = document.querySelector('details table');
+            const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === 'generate');
+            return [...table.tBodies[0].rows].find((row) => row.cells[0].textContent.startsWith('worker w0')).cells[column].textContent;""")
+        self.assertAlmostEqual(float(shown.split(" s")[0]), busy, delta=0.5 if busy >= 10 else 0.06)
+        # Nearer and back by keys.
+        whole = self.page.text(".readout")
+        self.page.run("document.querySelector('svg.timeline').focus();")
+        self.page.press("+", "ArrowRight")
+        self.assertNotEqual(self.page.text(".readout"), whole)
+        self.assertEqual(self.page.run("return document.activeElement.getAttribute('class');"), "timeline", "the focus stays")
+        self.page.press("0")
+        self.assertEqual(self.page.text(".readout"), whole)
+
+    def test_gates(self):
+        self.go(f"run/{self.ids['markup']}", "section .badge.bad")
+        rows = self.page.texts("section[aria-labelledby=gates] tbody tr")
+        self.assertEqual(len(rows), 2)
+        self.assertIn("fail", rows[0])
+        self.assertIn("pass", rows[1])
+        self.assertIn("exit status 1", self.page.text("section[aria-labelledby=gates]"))
+        report = self.page.run("return [...document.querySelectorAll('a')].find((a) => a.textContent === 'Report')?.href;")
+        with urllib.request.urlopen(report) as answer:
+            self.assertIn("text/html", answer.headers["Content-Type"])
+
+    def test_samples_side_by_side(self):
+        left = {s["doc_id"]: s for s in self.service.samples(self.ids["step-00600"], "quickstart_math", "strict-match")}
+        right = {s["doc_id"]: s for s in self.service.samples(self.ids["step-01200"], "quickstart_math", "strict-match")}
+        expected = {"differ": lambda a, b: a != b, "lost": lambda a, b: a and not b, "gained": lambda a, b: b and not a,
+                    "both-wrong": lambda a, b: not a and not b, "both-right": lambda a, b: a and b, "all": lambda a, b: True}
+        for show, rule in expected.items():
+            with self.subTest(show=show):
+                wanted = [f"Document {doc}" for doc in sorted(left) if rule(left[doc]["correct"], right[doc]["correct"])]
+                self.go(f"samples?a={self.ids['step-00600']}&b={self.ids['step-01200']}&task=quickstart_math&show={show}",
+                        "article.pair, .empty")
+                found = self.page.texts("article.pair h2")
+                while self.page.count("[data-key=next]:not(:disabled)"):
+                    first = self.page.texts("article.pair h2")[0]
+                    self.page.press("n")
+                    self.page.wait("the next page", lambda: self.page.texts("article.pair h2")[0] != first)
+                    found += self.page.texts("article.pair h2")
+                self.assertEqual(found, wanted)
+        self.compare("quickstart_math")
+        number = int(self.page.text("article.pair h2").split()[1])
+        answers = self.page.run("return [...document.querySelector('article.pair').querySelectorAll('.side .said')].map((n) => n.textContent);")
+        self.assertEqual(answers, [left[number]["answers"][0][0], right[number]["answers"][0][0]])
+        self.assertGreater(self.page.count(".side mark"), 0)
+        # Another filter is another set of scores.
+        self.assertEqual(self.page.run("return [...document.querySelectorAll('select')].map((s) => [...s.options].map((o) => o.value))"
+                                       "[3];"), ["strict-match", "flexible-extract"])
+
+    def test_what_models_write_is_text(self):
+        self.go(f"samples?a={self.ids['markup']}&task=sums", "article.pair")
+        said = self.page.run("return document.querySelector('.side .said').textContent;")
+        self.assertEqual(said, MARKUP.replace("{doc_id}", "0"))
+        self.assertEqual(self.page.count("main script, main img, main .said b, main .question i"), 0)
+        self.assertIn("<i>1</i>", self.page.text(".question"))
+        self.go(f"run/{self.ids['markup']}", "dl")
+        self.assertIn("<b>ben</b>", self.page.text("dl"))
+
+    # ---- live
+
+    def test_progress_is_live(self):
+        self.go("", "tbody tr")
+        before = self.page.count("tbody tr")
+        self.page.run("window.stays = true;")
+        run = self.service.made_up("slow", delay_ms=350)
+        self.page.wait("the run's card", lambda: "slow" in self.page.text(".card"))
+        self.page.wait("its row", lambda: self.page.count("tbody tr") == before + 1)
+        bar = "return document.querySelector('.card progress')?.value ?? -1;"
+        first = self.page.wait("progress", lambda: self.page.run(bar) > 0 and self.page.run(bar))
+        self.page.wait("more progress", lambda: self.page.run(bar) > first)
+        self.go(f"run/{run}", "progress")
+        self.page.wait("documents", lambda: re.search(r"generate\s+[1-9]\d* of 180 documents", self.page.text("main")))
+        self.page.run("window.stays = true;")
+        self.page.wait("the end", lambda: self.page.text("main .badge").endswith("done"), 60)
+        self.page.wait("the timeline", lambda: self.page.count("svg.timeline rect"))
+        self.page.wait("that it is said", lambda: "The run is done" in self.page.text("#announcer"))
+        self.assertTrue(self.page.run("return window.stays;"), "all without loading the page anew")
+
+    def test_pause_priority_cancel(self):
+        run = self.service.made_up("held", delay_ms=2000)
+        self.go(f"run/{run}", ".page-head button")
+        button = lambda label: self.page.run("""const button = [...document.querySelectorAll('button')].find((b) => b.textContent.startsWith(arguments[0])
+            && !b.disabled); if (button) button.click(); return Boolean(button);""", label)
+        self.page.wait("Pause", lambda: button("Pause"))
+        self.page.wait("paused", lambda: self.service.get(f"/v1/runs/{run}")["state"] == "paused")
+        self.page.wait("Priority", lambda: button("Priority"))
+        self.page.wait("the dialog", lambda: self.page.count("dialog[open]"))
+        self.page.run("document.querySelector('dialog input').value = '7';")
+        self.page.press("Enter")
+        self.page.wait("priority 7", lambda: self.service.get(f"/v1/runs/{run}")["priority"] == 7)
+        self.page.wait("Cancel", lambda: button("Cancel"))
+        self.page.wait("the question", lambda: self.page.count("dialog[open]"))
+        self.assertEqual(self.page.focused()[1], "Leave it", "Enter by mistake cancels nothing")
+        button("Cancel the run")
+        self.page.wait("cancelled", lambda: "cancelled" in self.page.text("main .badge"), 60)
+
+    def test_a_lost_connection_comes_back(self):
+        self.go("", "tbody tr")
+        self.page.wait("live", lambda: self.page.text("#link-state") == "Live")
+        self.service.stop(signal.SIGKILL)
+        self.page.wait("lost", lambda: "No connection" in self.page.text("#link-state"))
+        self.service.start()
+        self.page.wait("live again", lambda: self.page.text("#link-state") == "Live")
+        rows = self.page.count("tbody tr")
+        run = self.service.made_up("after", delay_ms=0)
+        self.page.wait("a new run", lambda: self.page.count("tbody tr") == rows + 1)
+        self.service.finished(run)
+
+    def test_a_token_is_asked_for(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-web-", dir=self.folder))
+        service = Service(folder, tokens=True)
+        self.addCleanup(service.stop)
+        self.page.open(service.url + "/")
+        self.page.wait("the dialog", lambda: self.page.count("dialog[open] input[type=password]") == 1)
+        self.page.type("not-the-token-of-this-server")
+        self.page.press("Enter")
+        self.page.wait("refused", lambda: "not known" in self.page.text("dialog[open]"))
+        self.page.type(TOKEN)
+        self.page.press("Enter")
+        self.page.wait("the empty list", lambda: "No runs yet" in self.page.text("main"))
+        self.assertIn("evald submit", self.page.text(".empty"))
+        self.page.wait("live", lambda: self.page.text("#link-state") == "Live")
+        self.assertEqual(self.page.run("return [localStorage.length, sessionStorage.length, document.cookie];"), [0, 1, ""])
+        self.page.open(service.url + "/")
+        self.page.wait("no question again", lambda: "No runs yet" in self.page.text("main"))
+
+    # ---- for everyone
+
+    def test_keyboard(self):
+        self.go("", "tbody tr")
+        self.page.press("Tab")
+        self.assertEqual(self.page.focused(), ["a", "Skip to the content"])
+        self.page.press("Enter")
+        self.assertEqual(self.page.focused()[0], "main")
+        self.page.press("2")
+        self.page.wait("checkpoints", lambda: self.page.text("main h1") == "Checkpoints")
+        self.page.wait("the heading's focus", lambda: self.page.focused() == ["h1", "Checkpoints"])
+        self.page.press("3")
+        self.page.wait("the fleet", lambda: self.page.text("main h1") == "Fleet")
+        self.page.press("1")
+        self.page.wait("the rows", lambda: self.page.count("tbody tr"))
+        names = self.page.texts("tbody th a")
+        self.page.press("j", "j", "j", "k")
+        self.assertEqual(self.page.focused(), ["a", names[1]])
+        self.page.press("Enter")
+        self.page.wait("the run", lambda: self.page.text("main h1") == names[1])
+        self.page.press("?")
+        self.page.wait("help", lambda: self.page.count("dialog[open]"))
+        self.page.press("2")  # does nothing while a dialog is open
+        self.page.press("Escape")
+        self.page.wait("no help", lambda: not self.page.count("dialog[open]"))
+        self.assertEqual(self.page.text("main h1"), names[1])
+        self.page.press("t")
+        self.assertEqual(self.page.run("return document.documentElement.dataset.theme;"), "light")
+        self.page.press("t", "t")
+        self.assertIsNone(self.page.run("return document.documentElement.dataset.theme ?? null;"))
+
+    def test_sorting_by_keyboard(self):
+        self.go(f"checkpoints?run={self.ids['step-00100']}", "svg.chart")
+        self.page.run("document.querySelectorAll('th button.sort')[4].focus();")
+        self.page.press("Enter")
+        values = self.page.texts("tbody td:nth-child(5)")
+        self.assertEqual(values, sorted(values, reverse=True))
+        self.assertEqual(self.page.run("return document.querySelectorAll('thead th')[4].getAttribute('aria-sort');"), "descending")
+        self.page.press("Enter")
+        self.assertEqual(self.page.texts("tbody td:nth-child(5)"), sorted(values))
+        self.page.press("Enter")
+        self.assertEqual(self.page.texts("tbody th"), TASKS)
+
+    def test_points_of_a_chart_by_keyboard(self):
+        self.go(f"checkpoints?run={self.ids['step-00100']}", "svg.chart")
+        self.page.run("document.querySelector('svg.chart a[tabindex=\"0\"]').focus();")
+        self.assertIn("step 1,200", self.page.focused()[1])
+        self.page.press("ArrowLeft", "ArrowLeft")
+        self.assertEqual(self.page.focused()[1], f"step 350: {score(self.runs['step-00350']['scores'][TASKS[0]])}")
+        self.assertEqual(self.page.text("figure .readout"), self.page.focused()[1])
+        self.page.press("Home")
+        self.page.press("Enter")
+        self.page.wait("the run", lambda: self.page.text("main h1") == "step-00100")
+
+    def test_every_stop_of_tab_can_be_seen(self):
+        for name in self.each_view():
+            stops = self.page.run("return document.querySelectorAll('a[href], button:not(:disabled), select, input, [tabindex=\"0\"]').length;")
+            seen = 0
+            for _ in range(min(stops, 40)):
+                self.page.press("Tab")
+                shown = self.page.run("""const node = document.activeElement;
+                    if (node === document.body) return 'body';
+                    const box = node.getBoundingClientRect();
+                    const ring = getComputedStyle(node).outlineStyle !== 'none' || node.querySelector('.halo') !== null
+                        && getComputedStyle(node.querySelector('.halo')).stroke !== 'none';
+                    return ring && box.width > 0 && box.bottom > 0 && box.top < innerHeight ? 'seen' : node.outerHTML.slice(0, 120);""")
+                if shown == "body":
+                    break
+                self.assertEqual(shown, "seen", name)
+                seen += 1
+            self.assertGreater(seen, 5, name)
+
+    def test_names_roles_and_structure(self):
+        axe = pathlib.Path(AXE).read_text() if AXE else None
+        for name in self.each_view():
+            self.assertEqual(self.page.run(checks.STRUCTURE), [], name)
+            self.assertEqual(checks.unnamed(self.page), [], name)
+            if axe:
+                self.page.run(axe + "; window.axe = axe;")
+                found = self.page.run_async("""const result = await window.axe.run();
+                    return result.violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160))]);""")
+                self.assertEqual(found, [], name)
+
+    def test_contrast_in_light_and_dark(self):
+        for scheme in ("light", "dark"):
+            self.page.prefer(scheme)
+            for name in self.each_view():
+                self.page.run("document.querySelectorAll('details').forEach((node) => { node.open = true; });")
+                result = self.page.run(checks.CONTRAST)
+                self.assertEqual(result["found"], [], f"{name} {scheme}")
+                self.assertGreater(result["texts"], 8)
+                if SHOTS:
+                    self.page.run("document.querySelectorAll('details').forEach((node) => { node.open = false; });")
+                    self.page.screenshot(f"{SHOTS}/{name}-{scheme}.png")
+
+    def test_the_switch_of_colours(self):
+        self.page.prefer("dark")
+        ground = "return getComputedStyle(document.body).backgroundColor;"
+        self.go("", "tbody tr")
+        dark = self.page.run(ground)
+        self.page.click("#theme")
+        light = self.page.run(ground)
+        self.assertNotEqual(light, dark)
+        self.go("", "tbody tr")
+        self.assertEqual(self.page.run(ground), light, "it is remembered")
+        self.page.click("#theme")
+        self.assertEqual(self.page.run(ground), dark)
+        self.page.click("#theme")
+        self.page.run("localStorage.clear();")
+
+    def test_phone_width(self):
+        for width in (360, 320):
+            self.page.size(width, 740, mobile=True)
+            for name in self.each_view():
+                self.page.run("document.querySelectorAll('details').forEach((node) => { node.open = true; });")
+                self.assertIsNone(checks.overflow(self.page), f"{name} at {width}")
+                if SHOTS and width == 360:
+                    self.page.run("document.querySelectorAll('details').forEach((node) => { node.open = false; });")
+                    self.page.screenshot(f"{SHOTS}/{name}-phone.png")
+
+    # ---- on its own
+
+    def test_nothing_comes_from_elsewhere(self):
+        for name in self.each_view():
+            origins = set(self.page.run("return performance.getEntriesByType('resource').map((entry) => new URL(entry.name).origin);"))
+            self.assertEqual(origins, {self.service.url}, name)
+        for file in sorted((SOURCE / "orchestrator" / "web").iterdir()):
+            if file.suffix in (".js", ".html", ".css", ".svg"):
+                text = file.read_text()
+                self.assertIsNone(re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc|javascript:", text), file)
+                self.assertIsNone(re.search(r"(src|href|url|import)[^\n]{0,20}https?://", text), file)
+
+    def test_ten_thousand_runs_and_a_hundred_thousand_samples(self):
+        script = self.page.devtools("Page.addScriptToEvaluateOnNewDocument", source=(HERE / "fake_service.js").read_text())
+        self.addCleanup(lambda: self.page.devtools("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"]))
+        self.go("", "tbody tr")
+        self.assertEqual(self.page.count("tbody tr"), 50)
+        for page in (2, 3):
+            self.page.press("n")
+            self.page.wait("the next page", lambda: f"Page {page}" in self.page.text(".pages"))
+        self.page.wait("its rows", lambda: self.page.text("tbody th a") == "step-9900")
+        self.go("checkpoints", "svg.chart")
+        self.assertLess(self.page.run("return document.querySelectorAll('*').length;"), 15000)
+        self.assertEqual(len(self.page.run("return window.asked.filter((path) => path.startsWith('/v1/runs'));")), 1)
+        self.go("samples?a=r1&b=r2&task=task_0&show=gained", ".empty")
+        self.go("samples?a=r1&b=r2&task=task_0&show=lost", "article.pair")
+        self.assertEqual(self.page.texts("article.pair h2")[:2], ["Document 999", "Document 1999"])
+        self.assertLess(self.page.run("return window.asked.length;"), 450)
+        self.go("samples?a=r1&b=r2&task=task_0&show=all", "article.pair")
+        self.assertEqual(self.page.count("article.pair"), 10)
+        self.assertLess(self.page.run("return window.asked.length;"), 12)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
