@@ -7,7 +7,7 @@
 namespace evald::cli {
 namespace {
 
-Json Run(const std::string& id, const std::string& state) {
+Json RunOf(const std::string& id, const std::string& state) {
   return {{"id", id},
           {"user", "ada"},
           {"priority", 3},
@@ -24,7 +24,7 @@ Json Run(const std::string& id, const std::string& state) {
 }
 
 TEST(RunTable, AlignsAndCuts) {
-  const Json runs = {Run("a", "running"), Run("a-long-one", "queued")};
+  const Json runs = {RunOf("a", "running"), RunOf("a-long-one", "queued")};
   const std::vector<std::string> lines = RunTable(runs, 200);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "RUN         STATE    SCORED  LEFT        PRIO  USER  SCORES");
@@ -33,13 +33,13 @@ TEST(RunTable, AlignsAndCuts) {
 }
 
 TEST(RunDetails, SayWhatWentWrong) {
-  const std::vector<std::string> lines = RunDetails(Run("a", "failed"));
+  const std::vector<std::string> lines = RunDetails(RunOf("a", "failed"));
   EXPECT_THAT(lines, ::testing::Contains(::testing::HasSubstr("disk full")));
   EXPECT_THAT(lines[0], ::testing::HasSubstr("failed"));
 }
 
 TEST(StatusOfRun, IsIncompleteUnlessTheRunSaysOtherwise) {
-  Json run = Run("a", "cancelled");
+  Json run = RunOf("a", "cancelled");
   EXPECT_EQ(StatusOfRun(run), ExitStatus::kIncomplete);
   run["exit_status"] = 1;
   EXPECT_EQ(StatusOfRun(run), ExitStatus::kGateFailed);
@@ -48,7 +48,7 @@ TEST(StatusOfRun, IsIncompleteUnlessTheRunSaysOtherwise) {
 }
 
 TEST(SnapshotOf, TakesWhatTheDisplayShows) {
-  const ProgressSnapshot snapshot = SnapshotOf(Run("a", "running")["progress"]);
+  const ProgressSnapshot snapshot = SnapshotOf(RunOf("a", "running")["progress"]);
   EXPECT_EQ(snapshot.remaining_s, 65);
   EXPECT_EQ(snapshot.tasks.at(0).generated, 100);
 }
