@@ -22,7 +22,7 @@ constexpr int kWorkers = 4;
 constexpr std::chrono::milliseconds kEvery{100};
 
 struct Shape {
-  int hidden = 1024, intermediate = 2816, layers = 12, heads = 16, kv_heads = 4, head = 64;
+  int hidden = 2048, intermediate = 5632, layers = 4, heads = 32, kv_heads = 1, head = 64;
 };
 
 // bf16 numbers of about 0.01, with random signs and fractions.
@@ -136,7 +136,7 @@ Memory Run(const Options& options, const fs::path& checkpoint, const fs::path& e
   const Json config = {{"checkpoint", checkpoint.string()},
                        {"tasks", {{{"task", "quickstart_choice"}, {"limit", 16}}}},
                        {"task_dirs", {(example / "../../tasks").lexically_normal().string()}},
-                       {"engine", {{"name", "native"}, {"kv_cache", "64MiB"}}},
+                       {"engine", {{"name", "native"}, {"kv_cache", "64MiB"}, {"concurrency", 1}, {"chunk", 16}}},
                        {"workers", {{"count", kWorkers}, {"threads", 1}}},
                        {"staging", {{"root", root.string()}}},
                        {"cache_dir", (folder / "cache").string()},

@@ -3,12 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
 
 namespace evald {
+namespace {
+
+// The document of a line as evald writes it, without parsing the rest: {"doc_id":17,...}. Nothing
+// for any other line, a cut one among them.
+std::optional<int64_t> LeadingDocument(std::string_view line) {
+  constexpr std::string_view kBegin = R"({"doc_id":)";
+  if (!line.starts_with(kBegin) || line.back() != '}') return std::nullopt;
+  int64_t document = 0;
+  const char* const end = line.data() + line.size();
+  const auto [after, error] = std::from_chars(line.data() + kBegin.size(), end, document);
+  if (error != std::errc() || after == end || *after != ',') return std::nullopt;
+  return document;
+}
+
+}  // namespace
 
 LineIndex::LineIndex(const std::filesystem::path& path, int64_t first, int64_t end)
     : path_(path), file_(path) {
@@ -25,7 +42,8 @@ LineIndex::LineIndex(const std::filesystem::path& path, int64_t first, int64_t e
     if (!content.empty()) {
       const Line line{static_cast<uint64_t>(content.data() - text.data()),
                       static_cast<uint32_t>(content.size()), number};
-      const auto doc_id = Field<int64_t>(Parse(line), "doc_id", Where(line));
+      const auto leading = LeadingDocument(content);
+      const int64_t doc_id = leading ? *leading : Field<int64_t>(Parse(line), "doc_id", Where(line));
       if (doc_id >= first && doc_id < end) lines_[doc_id].push_back(line);
     }
     offset = stop + 1;

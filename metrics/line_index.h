@@ -26,7 +26,7 @@ class LineIndex {
   };
 
   /// Indexes the lines whose document is in [first, end). Throws Error(kInput) naming file and line
-  /// for one that is not JSON or has no doc_id.
+  /// for one whose document cannot be told.
   LineIndex(const std::filesystem::path& path, int64_t first, int64_t end);
 
   /// In the order of the file; empty when there is none.

@@ -41,7 +41,7 @@ Json BuildResults(const ResultsInput& input);
 std::string ResultsText(const Json& results);
 
 /// Where WriteSamples finds what a document was answered and scored. Each is called once per
-/// (filter, document), in order of doc_id.
+/// (filter, document), from several threads; a filter's calls are over before the next one's begin.
 struct SampleSource {
   std::function<std::vector<Generation>(int64_t doc_id)> generations;
   /// Nothing for a document that is to be left out (an incomplete run).
@@ -49,11 +49,12 @@ struct SampleSource {
 };
 
 /// Writes samples_<task>.jsonl as the harness does: one line per (filter, document), all documents
-/// of the first filter first. Holds one document at a time. Returns the task's hash (task_hashes).
+/// of the first filter first. Renders with `threads` threads and holds some documents for each at a
+/// time. Returns the task's hash (task_hashes).
 /// Differs from the harness in one thing: the probabilities of brier_score are a list, not numpy's
 /// text.
 std::string WriteSamples(const std::filesystem::path& path, const TaskDefinition& task,
-                         const PreparedTask& prepared, const SampleSource& source);
+                         const PreparedTask& prepared, const SampleSource& source, int threads);
 
 /// The results as a table for people: Tasks, Version, Filter, n-shot, Metric, direction, Value,
 /// Stderr; groups above their members, members indented. Columns are aligned by display width.

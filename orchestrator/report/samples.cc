@@ -2,8 +2,11 @@
 // EvaluationTracker.save_results_samples (how it is written).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "evald/error.h"
 #include "jinja/python_value.h"
 #include "metrics/aggregations.h"
@@ -12,6 +15,8 @@
 
 namespace evald {
 namespace {
+
+constexpr int64_t kDocumentsPerThread = 32;  // rendered before they are written
 
 // sanitize_list: every value inside as str() gives it.
 Json Sanitized(const Json& value) {
@@ -54,72 +59,71 @@ Json Responses(const std::vector<Generation>& generations) {
   return responses;
 }
 
-class SamplesWriter {
- public:
-  SamplesWriter(const std::filesystem::path& path, const TaskDefinition& task,
-                const PreparedTask& prepared)
-      : task_(task), prepared_(prepared), file_(path) {}
-
-  void Write(const std::string& filter, int64_t doc_id, const SampleSource& source) {
-    const std::optional<ScoredDocument> score = source.score(doc_id);
-    if (!score) return;
-    const FilterScore* filtered = nullptr;
-    for (const FilterScore& entry : score->filters) {
-      if (entry.filter == filter) filtered = &entry;
-    }
-    if (filtered == nullptr) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("task '{}': the scores of document {} lack the filter '{}'",
-                              task_.name, doc_id, filter));
-    }
-    const PreparedDocument document = prepared_.Document(doc_id);
-    const std::vector<Request> requests = prepared_.Requests(doc_id, doc_id + 1);
-    const std::string target = jinja::PythonStr(document.target);
-    Json sample = Json::object();
-    sample["doc_id"] = doc_id;
-    sample["doc"] = document.doc;
-    sample["target"] = target;
-    sample["arguments"] = Arguments(task_, requests);
-    sample["resps"] = Sanitized(Responses(source.generations(doc_id)));
-    sample["filtered_resps"] = Sanitized(filtered->filtered);
-    sample["filter"] = filter;
-    Json names = Json::array();
-    for (const auto& [name, value] : filtered->metrics.items()) names.push_back(name);
-    sample["metrics"] = std::move(names);
-    const std::string doc_hash = Sha256Hex(PythonJsonIndented(document.doc));
-    const std::string prompt_hash = Sha256Hex(requests.empty() ? "" : requests[0].context);
-    const std::string target_hash = Sha256Hex(target);
-    sample["doc_hash"] = doc_hash;
-    sample["prompt_hash"] = prompt_hash;
-    sample["target_hash"] = target_hash;
-    for (const auto& [name, value] : filtered->metrics.items()) sample[name] = value;
-    file_.Append(PythonJson(sample) + "\n");
-    hashes_ += doc_hash + prompt_hash + target_hash;
-  }
-
-  std::string Commit() {
-    file_.Commit();
-    return Sha256Hex(hashes_);
-  }
-
- private:
-  const TaskDefinition& task_;
-  const PreparedTask& prepared_;
-  PendingFile file_;
-  std::string hashes_;
+// One line of the file, and what it adds to the task's hash; empty for a document that is left out.
+struct Sample {
+  std::string line;
+  std::string hashes;
 };
+
+const FilterScore& ScoreOf(const TaskDefinition& task, const ScoredDocument& score, const std::string& filter) {
+  for (const FilterScore& entry : score.filters) {
+    if (entry.filter == filter) return entry;
+  }
+  throw Error(ErrorKind::kInput, fmt::format("task '{}': the scores of document {} lack the filter '{}'",
+                                             task.name, score.doc_id, filter));
+}
+
+Sample Render(const TaskDefinition& task, const PreparedTask& prepared, const SampleSource& source,
+              const std::string& filter, int64_t doc_id) {
+  const std::optional<ScoredDocument> score = source.score(doc_id);
+  if (!score) return {};
+  const FilterScore& filtered = ScoreOf(task, *score, filter);
+  const PreparedDocument document = prepared.Document(doc_id);
+  const std::vector<Request> requests = prepared.Requests(doc_id, doc_id + 1);
+  const std::string target = jinja::PythonStr(document.target);
+  const std::string doc_hash = Sha256Hex(PythonJsonIndented(document.doc));
+  const std::string prompt_hash = Sha256Hex(requests.empty() ? "" : requests[0].context);
+  const std::string target_hash = Sha256Hex(target);
+  Json sample = Json::object();
+  sample["doc_id"] = doc_id;
+  sample["doc"] = document.doc;
+  sample["target"] = target;
+  sample["arguments"] = Arguments(task, requests);
+  sample["resps"] = Sanitized(Responses(source.generations(doc_id)));
+  sample["filtered_resps"] = Sanitized(filtered.filtered);
+  sample["filter"] = filter;
+  Json names = Json::array();
+  for (const auto& [name, value] : filtered.metrics.items()) names.push_back(name);
+  sample["metrics"] = std::move(names);
+  sample["doc_hash"] = doc_hash;
+  sample["prompt_hash"] = prompt_hash;
+  sample["target_hash"] = target_hash;
+  for (const auto& [name, value] : filtered.metrics.items()) sample[name] = value;
+  return {PythonJson(sample) + "\n", doc_hash + prompt_hash + target_hash};
+}
 
 }  // namespace
 
 std::string WriteSamples(const std::filesystem::path& path, const TaskDefinition& task,
-                         const PreparedTask& prepared, const SampleSource& source) {
-  SamplesWriter writer(path, task, prepared);
+                         const PreparedTask& prepared, const SampleSource& source, int threads) {
+  PendingFile file(path);
+  std::string hashes;
+  const int64_t documents = prepared.document_count();
+  const int64_t block = kDocumentsPerThread * std::max(threads, 1);
   for (const FilterPipeline& pipeline : task.filters) {
-    for (int64_t doc_id = 0; doc_id < prepared.document_count(); ++doc_id) {
-      writer.Write(pipeline.name, doc_id, source);
+    for (int64_t first = 0; first < documents; first += block) {
+      std::vector<Sample> samples(static_cast<size_t>(std::min(block, documents - first)));
+      ParallelFor(static_cast<int64_t>(samples.size()), threads, [&](int64_t i) {
+        samples[static_cast<size_t>(i)] = Render(task, prepared, source, pipeline.name, first + i);
+      });
+      for (const Sample& sample : samples) {
+        file.Append(sample.line);
+        hashes += sample.hashes;
+      }
     }
   }
-  return writer.Commit();
+  file.Commit();
+  return Sha256Hex(hashes);
 }
 
 }  // namespace evald

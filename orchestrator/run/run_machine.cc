@@ -7,6 +7,8 @@
 namespace evald {
 namespace {
 
+constexpr int64_t kSlowJobDocuments = 4;
+
 // Stretches of neighbouring documents in a sorted list.
 std::vector<DocumentRange> Ranges(const std::vector<int64_t>& documents) {
   std::vector<DocumentRange> ranges;
@@ -129,18 +131,18 @@ void RunMachine::GenerationsCommitted(size_t task, const std::vector<int64_t>& d
   for (const DocumentRange range : Ranges(documents)) AddJob(task, range, file, trial, attempt);
 }
 
+// Programs take long to run: they go before everything else, in small pieces, so that all metric
+// processes have some from the first ones on and end together.
 void RunMachine::AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial,
                         int attempt) {
-  MetricJob job{next_job_++, task, documents, file, "", trial, attempt};
-  job.file = fmt::format("scores/{}/{}.{}.jsonl", specs_[task].name, trial, attempt);
-  const bool taken = std::any_of(jobs_.begin(), jobs_.end(),
-                                 [&](const auto& other) { return other.second.file == job.file; });
-  if (taken) {
-    job.file = fmt::format("scores/{}/{}.{}-{}.jsonl", specs_[task].name, trial, attempt, documents.first);
+  const bool slow = specs_[task].slow_scoring;
+  const int64_t piece = slow ? kSlowJobDocuments : documents.size();
+  for (int64_t first = documents.first; first < documents.end; first += piece) {
+    MetricJob job{next_job_++, task, {first, std::min(first + piece, documents.end)}, file, "", trial, attempt};
+    job.file = fmt::format("scores/{}/{}.{}-{}.jsonl", specs_[task].name, trial, attempt, first);
+    jobs_table_.Add(job.job, slow ? 0 : 1);
+    jobs_.emplace(job.job, std::move(job));
   }
-  // Programs take long to run: they go before everything else.
-  jobs_table_.Add(job.job, specs_[task].slow_scoring ? 0 : 1);
-  jobs_.emplace(job.job, std::move(job));
 }
 
 std::optional<MetricJob> RunMachine::LeaseJob(const std::string& scorer, int64_t now) {

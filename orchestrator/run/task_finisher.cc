@@ -13,50 +13,53 @@
 namespace evald {
 namespace {
 
-// Opens each of a task's files once, when a document of it is first asked for.
+// The readers of those of a run's files that a task's documents lie in.
 template <typename Reader>
 class Readers {
  public:
-  explicit Readers(const std::vector<std::filesystem::path>& files) : files_(files) {}
-  const Reader& operator[](size_t file) {
-    std::unique_ptr<Reader>& reader = open_[file];
-    if (!reader) reader = std::make_unique<Reader>(files_.at(file));
-    return *reader;
+  Readers(const std::vector<std::filesystem::path>& files, const std::vector<size_t>& used) {
+    for (const size_t file : used) {
+      if (open_.count(file) == 0) open_.try_emplace(file, files.at(file));
+    }
   }
+  const Reader& operator[](size_t file) const { return open_.at(file); }
 
  private:
-  const std::vector<std::filesystem::path>& files_;
-  std::map<size_t, std::unique_ptr<Reader>> open_;
+  std::map<size_t, Reader> open_;
 };
+
+// What is aggregated of a score: not the texts.
+ScoredDocument Numbers(const ScoredDocument& score) {
+  ScoredDocument numbers{score.doc_id, {}, nullptr};
+  for (const FilterScore& filter : score.filters) numbers.filters.push_back({filter.filter, nullptr, filter.metrics});
+  return numbers;
+}
 
 }  // namespace
 
 TaskResult AggregateFinished(const FinishedTask& task) {
   const PreparedTask prepared(task.prepared);
   const Scorer scorer(task.definition, nullptr);
-  Readers<ScoreReader> scores(task.score_files);
-  Readers<GenerationReader> generations(task.generation_files);
-
-  std::vector<ScoredDocument> all;
-  for (size_t document = 0; document < task.score_of.size(); ++document) {
-    ScoredDocument score = scores[task.score_of[document]].Read(static_cast<int64_t>(document));
-    for (FilterScore& filter : score.filters) filter.filtered = nullptr;  // texts are not aggregated
-    score.detail = nullptr;
-    all.push_back(std::move(score));
-  }
-  TaskResult result;
-  result.entry = AggregateTask(task.definition, all, task.bootstrap_iters);
+  const Readers<ScoreReader> scores(task.score_files, task.score_of);
+  const Readers<GenerationReader> generations(task.generation_files, task.generation_of);
+  std::vector<ScoredDocument> numbers(task.score_of.size());
 
   SampleSource source;
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
-    return scores[task.score_of.at(static_cast<size_t>(document))].Read(document);
+    const auto at = static_cast<size_t>(document);
+    ScoredDocument score = scores[task.score_of.at(at)].Read(document);
+    numbers[at] = Numbers(score);
+    return score;
   };
   source.generations = [&](int64_t document) {
     const int requests = scorer.Requests(prepared.Document(document));
     return generations[task.generation_of.at(static_cast<size_t>(document))].Read(document, requests,
                                                                                  task.definition.repeats);
   };
-  result.hash = WriteSamples(task.samples, task.definition, prepared, source);
+  TaskResult result;
+  result.hash = WriteSamples(task.samples, task.definition, prepared, source,
+                             static_cast<int>(std::thread::hardware_concurrency()));
+  result.entry = AggregateTask(task.definition, numbers, task.bootstrap_iters);
   return result;
 }
 

@@ -23,12 +23,20 @@ std::vector<size_t> OrderOf(const std::vector<PlanTask>& tasks) {
   return order;
 }
 
+// The share of a whole trial that the next one takes. What takes long to score is begun with small
+// trials that double, so that the metric processes need not wait for a whole one.
+double RampShare(size_t trials, int workers) {
+  constexpr int kDoublings = 3;
+  const size_t step = trials / static_cast<size_t>(std::max(1, workers));
+  return std::exp2(std::min(0, static_cast<int>(std::min<size_t>(step, kDoublings)) - kDoublings));
+}
+
 }  // namespace
 
 std::vector<PlanTrial> PlanTrials(const std::vector<PlanTask>& tasks, const PlanOptions& options) {
   double total = 0;
   for (const PlanTask& task : tasks) total += OpenCost(task);
-  const double target = total / std::max(1, options.workers * options.trials_per_worker);
+  const double whole = total / std::max(1, options.workers * options.trials_per_worker);
 
   std::vector<PlanTrial> trials;
   PlanTrial open;
@@ -46,6 +54,7 @@ std::vector<PlanTrial> PlanTrials(const std::vector<PlanTask>& tasks, const Plan
     for (DocumentRange rest : task.open) {
       while (rest.size() > 0) {
         if (holds(index)) close();
+        const double target = whole * (task.slow_scoring ? RampShare(trials.size(), options.workers) : 1);
         const auto fitting = static_cast<int64_t>(std::floor((target - open.cost) / each));
         const int64_t count = std::clamp<int64_t>(
             fitting, 1, std::min(rest.size(), options.documents_per_slice_max));

@@ -40,8 +40,8 @@ struct PlanOptions {
 };
 
 /// Cuts tasks into trials: large tasks are split into slices of about equal cost, small ones share a
-/// trial. Tasks whose scoring is slow come first, then the larger cost. A pure function: equal
-/// arguments, equal plan. Every open document is in exactly one slice.
+/// trial. Tasks whose scoring is slow come first, in trials that begin small, then the larger cost. A
+/// pure function: equal arguments, equal plan. Every open document is in exactly one slice.
 std::vector<PlanTrial> PlanTrials(const std::vector<PlanTask>& tasks, const PlanOptions& options);
 
 }  // namespace evald

@@ -93,7 +93,7 @@ Json ScoreSuite(const Json& suite, const fs::path& out,
                               },
                               [&](int64_t doc_id) { return scores.Read(doc_id); }};
     input.task_hashes[name] =
-        WriteSamples(out / ("samples_" + name + ".jsonl"), task, prepared, source);
+        WriteSamples(out / ("samples_" + name + ".jsonl"), task, prepared, source, 2);
     input.tasks.push_back(task);
   }
   for (const Json& group : suite["groups"]) input.groups.push_back(GroupFromJson(group, "suite"));

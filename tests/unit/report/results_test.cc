@@ -124,7 +124,7 @@ TEST(Samples, OneLinePerFilterAndDocument) {
         return score;
       }};
   const std::filesystem::path path = scratch.path() / "samples.jsonl";
-  const std::string hash = WriteSamples(path, task, prepared, source);
+  const std::string hash = WriteSamples(path, task, prepared, source, 2);
   EXPECT_EQ(hash.size(), 64U);
   const std::vector<std::string> lines = Split(ReadFile(path), '\n');
   ASSERT_EQ(lines.size(), 5U);

@@ -36,13 +36,28 @@ TEST(RunMachine, OneSliceFromLeaseToScore) {
   EXPECT_TRUE(machine.TrialDone(7, 1));
   machine.GenerationsCommitted(0, List({0, 5}), lease.slices[0].file, 7, 1);
   const MetricJob job = *machine.LeaseJob("m", 0);
-  EXPECT_EQ(job.file, "scores/t/7.1.jsonl");
+  EXPECT_EQ(job.file, "scores/t/7.1-0.jsonl");
   EXPECT_FALSE(machine.JobDone("another", job.job));
   ASSERT_TRUE(machine.JobDone("m", job.job));
   EXPECT_FALSE(machine.complete()) << "scores count once they are durable";
   machine.ScoresCommitted(0, List({0, 5}));
   EXPECT_TRUE(machine.complete());
   EXPECT_TRUE(machine.missing().empty());
+}
+
+TEST(RunMachine, WhatIsSlowToScoreIsScoredInPieces) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 10, 1, true}});
+  machine.Plan({.workers = 1, .trials_per_worker = 1}, 0);
+  machine.GenerationsCommitted(0, {0, 1, 2, 3, 4, 5, 7, 8}, "generations/t/0.1.jsonl", 0, 1);
+  std::vector<std::string> files;
+  std::vector<int64_t> documents;
+  while (const auto job = machine.LeaseJob("m", 0)) {
+    files.push_back(job->file);
+    for (int64_t d = job->documents.first; d < job->documents.end; ++d) documents.push_back(d);
+  }
+  EXPECT_EQ(files, (std::vector<std::string>{"scores/t/0.1-0.jsonl", "scores/t/0.1-4.jsonl", "scores/t/0.1-7.jsonl"}));
+  EXPECT_EQ(documents, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 7, 8}));
 }
 
 TEST(RunMachine, TheNextAttemptResumesWhatTheLastOneLeft) {

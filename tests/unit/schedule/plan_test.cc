@@ -28,6 +28,15 @@ TEST(Plan, SmallTasksShareATrialAndLargeOnesAreSplit) {
   EXPECT_GT(trials.size(), 15u);
 }
 
+TEST(Plan, WhatIsSlowToScoreBeginsSmall) {
+  const auto trials = PlanTrials({{"code", {{0, 320}}, 1, true}}, {.workers = 2, .trials_per_worker = 8});
+  std::vector<int64_t> sizes;
+  for (const PlanTrial& trial : trials) sizes.push_back(trial.slices.front().documents.size());
+  ASSERT_GT(sizes.size(), 9u);
+  sizes.resize(9);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 5, 5, 10, 10, 20, 20, 20}));
+}
+
 TEST(Plan, EveryOpenDocumentIsInExactlyOneSlice) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
