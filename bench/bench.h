@@ -40,5 +40,6 @@ Result RunStage(const Options& options);
 Result RunOverlap(const Options& options);
 Result RunOrchestrate(const Options& options);
 Result RunSandbox(const Options& options);
+Result RunServe(const Options& options);
 
 }  // namespace evald::bench

