@@ -1,5 +1,7 @@
 #include "orchestrator/api/api_server.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <latch>
 #include <mutex>
@@ -23,6 +25,21 @@ Json FindRun(const Context& context, const http::Request& request) {
   std::optional<Json> run = context.service->Run(request.parameters.at("run"));
   if (!run) throw http::ProblemError({404, "not-found", "no run has this id"});
   return std::move(*run);
+}
+
+void SetUser(const http::Request& request, std::string* user) {
+  const std::string& holder = request.principal.name;
+  if (holder.empty()) return;
+  if (user->empty()) *user = holder;
+  if (*user != holder && request.principal.role != http::Role::kAdmin) {
+    throw http::ProblemError({403, "user", fmt::format("the token '{}' may not submit for the user '{}'", holder, *user)});
+  }
+}
+
+void RequireOwner(const http::Request& request, const std::string& what, const std::string& user) {
+  const http::Principal& who = request.principal;
+  if (who.name.empty() || who.role == http::Role::kAdmin || user == who.name) return;
+  throw http::ProblemError({403, "owner", fmt::format("the {} belongs to another user than '{}'", what, who.name)});
 }
 
 http::Response JsonAnswer(int status, const Json& value) { return http::JsonResponse(status, ToLine(value) + "\n"); }
@@ -52,7 +69,7 @@ namespace {
 http::Router MakeRouter(const Context* context) {
   http::Router router;
   for (const auto add : {AddRunRoutes, AddEventRoutes, AddResultRoutes, AddSampleRoutes, AddFleetRoutes,
-                         AddLogRoutes, AddHealthRoutes, AddMetricsRoutes, AddPageRoutes}) {
+                         AddWatchRoutes, AddLogRoutes, AddHealthRoutes, AddMetricsRoutes, AddPageRoutes}) {
     add(&router, context);
   }
   return router;

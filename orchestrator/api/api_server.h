@@ -10,6 +10,7 @@
 #include "orchestrator/api/webhooks.h"
 #include "orchestrator/http/server.h"
 #include "orchestrator/service/run_service.h"
+#include "orchestrator/service/watch_registry.h"
 
 namespace evald {
 
@@ -24,6 +25,7 @@ struct ApiOptions {
   http::ServerOptions http;
   std::vector<WebAsset> assets;
   std::vector<WebhookTarget> webhooks;
+  WatchRegistry* watches = nullptr;  ///< outlives the server; nullptr: there are none to ask for
   std::filesystem::path log_dir;  ///< of the worker and metric processes; "" serves no logs
   std::string version = "0.1.0";
 };

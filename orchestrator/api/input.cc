@@ -62,6 +62,22 @@ std::optional<int64_t> BodyReader::Integer(const std::string& name, int64_t leas
   return static_cast<int64_t>(number);
 }
 
+std::optional<double> BodyReader::Number(const std::string& name, double least, double most) {
+  const Json* value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  const double number = value->is_number() ? value->get<double>() : NAN;
+  if (!(number >= least && number <= most)) {
+    Refuse("/" + name, fmt::format("{}: expected a number from {} to {}", name, least, most));
+  }
+  return number;
+}
+
+std::optional<std::string> BodyReader::Choice(const std::string& name, const std::vector<std::string>& choices) {
+  std::optional<std::string> text = String(name, 200);
+  if (!text || std::find(choices.begin(), choices.end(), *text) != choices.end()) return text;
+  Refuse("/" + name, fmt::format("{}: found '{}', expected {}{}", name, *text, Join(choices, ", "), Suggestion(*text, choices)));
+}
+
 std::optional<std::vector<std::string>> BodyReader::Strings(const std::string& name, size_t count_max,
                                                             size_t length_max) {
   const Json* value = Find(name);

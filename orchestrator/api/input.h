@@ -22,6 +22,9 @@ class BodyReader {
   std::optional<std::string> String(const std::string& name, size_t length_max);
   /// `least` and `most` within 2^53 of 0.
   std::optional<int64_t> Integer(const std::string& name, int64_t least, int64_t most);
+  std::optional<double> Number(const std::string& name, double least, double most);
+  /// One of `choices`.
+  std::optional<std::string> Choice(const std::string& name, const std::vector<std::string>& choices);
   std::optional<std::vector<std::string>> Strings(const std::string& name, size_t count_max, size_t length_max);
   std::optional<Json> Object(const std::string& name);
   void Finish() const;

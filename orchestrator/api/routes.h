@@ -33,6 +33,7 @@ void AddEventRoutes(http::Router* router, const Context* context);
 void AddResultRoutes(http::Router* router, const Context* context);
 void AddSampleRoutes(http::Router* router, const Context* context);
 void AddFleetRoutes(http::Router* router, const Context* context);
+void AddWatchRoutes(http::Router* router, const Context* context);
 void AddLogRoutes(http::Router* router, const Context* context);
 void AddHealthRoutes(http::Router* router, const Context* context);
 void AddMetricsRoutes(http::Router* router, const Context* context);
@@ -44,6 +45,12 @@ Json FindRun(const Context& context, const http::Request& request);
 /// Runs `work` on a background thread and answers with what it gives or throws. Answers 503 when too
 /// much waits already.
 void InBackground(const Context& context, const http::Responder& answer, std::function<http::Response()> work);
+
+/// Sets *user to whom the request is for: with tokens in force the token's holder; only an admin may
+/// name another. Throws ProblemError(403).
+void SetUser(const http::Request& request, std::string* user);
+/// Throws ProblemError(403) unless the request may change `what` ("run", "watch") of `user`.
+void RequireOwner(const http::Request& request, const std::string& what, const std::string& user);
 
 /// `value` as a response.
 http::Response JsonAnswer(int status, const Json& value);

@@ -87,22 +87,6 @@ Submission ReadSubmission(const Request& request) {
   return submission;
 }
 
-// With tokens in force, runs belong to the token that submitted them; an admin may name another user.
-void SetUser(const Request& request, Submission* submission) {
-  const std::string& holder = request.principal.name;
-  if (holder.empty()) return;
-  if (submission->user.empty()) submission->user = holder;
-  if (submission->user != holder && request.principal.role != Role::kAdmin) {
-    throw ProblemError({403, "user", fmt::format("the token '{}' may not submit for the user '{}'", holder, submission->user)});
-  }
-}
-
-void RequireOwner(const Request& request, const Json& run) {
-  const http::Principal& who = request.principal;
-  if (who.name.empty() || who.role == Role::kAdmin || run.value("user", "") == who.name) return;
-  throw ProblemError({403, "owner", fmt::format("the run belongs to another user than '{}'", who.name)});
-}
-
 // A wrong state is a conflict; that the run is there was seen before.
 RunService::Done<Json> AnswerWithRun(const Responder& answer) {
   return [answer](std::variant<Json, Error> result) {
@@ -113,7 +97,7 @@ RunService::Done<Json> AnswerWithRun(const Responder& answer) {
 
 void Submit(const Context& context, const RequestPtr& request, const Responder& answer) {
   Submission submission = ReadSubmission(*request);
-  SetUser(*request, &submission);
+  SetUser(*request, &submission.user);
   RunService* service = context.service;
   const auto done = [answer](std::variant<Submitted, Error> result) {
     if (const Error* error = std::get_if<Error>(&result)) {
@@ -165,14 +149,14 @@ void SetPriority(const Context& context, const RequestPtr& request, const Respon
   body.Finish();
   if (!priority) BodyReader::Refuse("/priority", "priority: is absent, expected an integer from -100 to 100");
   const Json run = FindRun(context, *request);
-  RequireOwner(*request, run);
+  RequireOwner(*request, "run", run.value("user", ""));
   context.service->SetPriority(run.at("id").get<std::string>(), static_cast<int>(*priority), AnswerWithRun(answer));
 }
 
 void Act(const Context& context, const RequestPtr& request, RunAction action, const Responder& answer) {
   QueryReader(*request).Finish();
   const Json run = FindRun(context, *request);
-  RequireOwner(*request, run);
+  RequireOwner(*request, "run", run.value("user", ""));
   context.service->Act(run.at("id").get<std::string>(), action, AnswerWithRun(answer));
 }
 

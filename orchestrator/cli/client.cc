@@ -204,6 +204,12 @@ Json Client::Post(const std::string& path, const Json& body, const std::vector<s
   return ParseJson(reply.body, options_.server + path);
 }
 
+Json Client::Delete(const std::string& path) {
+  const Reply reply = Do("DELETE", path, nullptr, {});
+  if (reply.status != 200) Refuse(reply);
+  return ParseJson(reply.body, options_.server + path);
+}
+
 void Client::Follow(const std::string& path, const EventVisitor& visit, const std::atomic<bool>* stop, double patience_s) {
   CURL* curl = handle_->curl.get();
   Following following{curl, &visit, stop, {}, "", "", false, nullptr};

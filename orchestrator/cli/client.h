@@ -47,6 +47,7 @@ class Client {
   Json Get(const std::string& path);
   std::string GetText(const std::string& path);
   Json Post(const std::string& path, const Json& body = nullptr, const std::vector<std::string>& headers = {});
+  Json Delete(const std::string& path);
 
   /// Calls `visit` for each event of the stream at `path` until it returns false or *stop is set.
   /// When the connection ends it is made again and goes on after the last event seen (Last-Event-ID),

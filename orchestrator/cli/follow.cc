@@ -25,22 +25,16 @@ std::string RandomKey() {
 
 std::atomic<bool> interrupted{false};
 
-// Sets `interrupted` on Ctrl-C while it lives.
-class CatchInterrupt {
- public:
-  CatchInterrupt() {
-    interrupted = false;
-    old_ = std::signal(SIGINT, [](int) { interrupted = true; });
-  }
-  ~CatchInterrupt() { std::signal(SIGINT, old_); }
-
- private:
-  void (*old_)(int);
-};
-
 }  // namespace
 
-Json SubmitFile(Client* client, const FileSubmission& submission) {
+CatchInterrupt::CatchInterrupt() {
+  interrupted = false;
+  old_ = std::signal(SIGINT, [](int) { interrupted = true; });
+}
+CatchInterrupt::~CatchInterrupt() { std::signal(SIGINT, old_); }
+const std::atomic<bool>* CatchInterrupt::caught() const { return &interrupted; }
+
+Json SubmissionBody(const FileSubmission& submission) {
   const std::filesystem::path file = std::filesystem::absolute(submission.file);
   std::vector<std::string> set = submission.overrides.set;
   if (!submission.overrides.data_dir.empty()) {
@@ -49,6 +43,11 @@ Json SubmitFile(Client* client, const FileSubmission& submission) {
   Json body = {{"yaml", ReadFile(file)}, {"base", file.parent_path().string()}, {"set", set},
                {"priority", submission.priority}};
   if (!submission.user.empty()) body["user"] = submission.user;
+  return body;
+}
+
+Json SubmitFile(Client* client, const FileSubmission& submission) {
+  const Json body = SubmissionBody(submission);
   const std::string key = "Idempotency-Key: " + (submission.key.empty() ? RandomKey() : submission.key);
   for (int attempt = 1;; ++attempt) {
     try {
@@ -74,8 +73,8 @@ Json FollowRun(Client* client, const std::string& run, const Common& common, boo
     if (type == "run.progress") display.Show(SnapshotOf(data));
     return type != "run.state" || !IsOver(data.value("state", ""));
   };
-  client->Follow(path + "/events", visit, &interrupted);
-  if (interrupted) {
+  client->Follow(path + "/events", visit, catching.caught());
+  if (*catching.caught()) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("no longer watching {}, which goes on", run),
                 fmt::format("'evald watch {}' follows it, 'evald cancel {}' ends it", run, run));
   }

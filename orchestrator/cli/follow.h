@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "orchestrator/cli/cli.h"
@@ -14,6 +15,20 @@ struct FileSubmission {
   std::string user;
   int priority = 0;
   std::string key;  ///< idempotency key; "" makes one
+};
+
+/// What both POST /v1/runs and POST /v1/watches take of it. Paths are made absolute.
+Json SubmissionBody(const FileSubmission& submission);
+
+/// Catches Ctrl-C while it lives; one at a time.
+class CatchInterrupt {
+ public:
+  CatchInterrupt();
+  ~CatchInterrupt();
+  const std::atomic<bool>* caught() const;
+
+ private:
+  void (*old_)(int);
 };
 
 /// Submits; gives the Run resource. Tries again when the service does not answer, under one key, so

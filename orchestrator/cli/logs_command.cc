@@ -1,8 +1,10 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
+#include "orchestrator/cli/run_text.h"
 #include "orchestrator/http/target.h"
 
 namespace evald::cli {
@@ -28,7 +30,7 @@ ExitStatus Logs(const Common& common, const Flags& flags) {
   if (common.json) {
     PrintJson({{"log", flags.log}, {"text", text}});
   } else {
-    fmt::print("{}", text);
+    fmt::print("{}", ::isatty(STDOUT_FILENO) == 1 ? ForTerminal(text, true) : text);
   }
   return ExitStatus::kDone;
 }

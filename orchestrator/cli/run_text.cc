@@ -10,10 +10,7 @@
 namespace evald::cli {
 namespace {
 
-std::string TextOf(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
-}
+constexpr size_t kNameCells = 40;
 
 int64_t NumberOf(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -28,16 +25,8 @@ std::string Percent(const Json& run) {
 
 std::string Remaining(const Json& run) {
   const Json& seconds = run.at("progress").at("remaining_seconds");
+  if (IsOver(TextOf(run, "state"))) return "-";
   return seconds.is_number() ? HumanSeconds(seconds.get<double>()) : "-";
-}
-
-std::string ScoreText(const Json& run) {
-  std::vector<std::string> parts;
-  for (const auto& [task, score] : run.at("scores").items()) {
-    const Json& value = score.at("value");
-    if (value.is_number()) parts.push_back(fmt::format("{} {:.4f}", task, value.get<double>()));
-  }
-  return Join(parts, ", ");
 }
 
 // Text in terminal cells as far as code points tell.
@@ -56,6 +45,31 @@ std::string Pad(const std::string& text, size_t width) {
 
 }  // namespace
 
+std::string ForTerminal(std::string text, bool lines) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    char& c = text[i];
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    if (control && !(lines && (c == '\n' || c == '\t'))) c = '?';
+    // U+0080 to U+009F in UTF-8
+    if (c == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) c = text[i + 1] = '?';
+  }
+  return text;
+}
+
+std::string TextOf(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() || !found->is_string() ? "" : ForTerminal(found->get<std::string>());
+}
+
+std::string ScoreText(const Json& run) {
+  std::vector<std::string> parts;
+  for (const auto& [task, score] : run.at("scores").items()) {
+    const Json& value = score.at("value");
+    if (value.is_number()) parts.push_back(fmt::format("{} {:.4f}", ForTerminal(task), value.get<double>()));
+  }
+  return Join(parts, ", ");
+}
+
 bool IsOver(const std::string& state) {
   return state == "done" || state == "incomplete" || state == "failed" || state == "cancelled";
 }
@@ -71,6 +85,7 @@ ProgressSnapshot SnapshotOf(const Json& progress) {
   ProgressSnapshot snapshot;
   const Json& remaining = progress.at("remaining_seconds");
   if (remaining.is_number()) snapshot.remaining_s = remaining.get<double>();
+  snapshot.elapsed_s = progress.value("elapsed_seconds", 0.0);
   for (const Json& phase : progress.at("phases")) {
     snapshot.phases.push_back({TextOf(phase, "name"), NumberOf(phase, "done"), NumberOf(phase, "total"),
                                TextOf(phase, "unit") == "bytes", TextOf(phase, "note")});
@@ -83,9 +98,9 @@ ProgressSnapshot SnapshotOf(const Json& progress) {
 }
 
 std::vector<std::string> RunTable(const Json& runs, size_t columns) {
-  std::vector<std::vector<std::string>> rows = {{"RUN", "STATE", "SCORED", "LEFT", "PRIO", "USER", "SCORES"}};
+  std::vector<std::vector<std::string>> rows = {{"RUN", "NAME", "STATE", "SCORED", "LEFT", "PRIO", "USER", "SCORES"}};
   for (const Json& run : runs) {
-    rows.push_back({TextOf(run, "id"), TextOf(run, "state"), Percent(run), Remaining(run),
+    rows.push_back({TextOf(run, "id"), Cut(TextOf(run, "name"), kNameCells), TextOf(run, "state"), Percent(run), Remaining(run),
                     std::to_string(NumberOf(run, "priority")), TextOf(run, "user"), ScoreText(run)});
   }
   std::vector<size_t> widths(rows[0].size());
@@ -107,18 +122,20 @@ std::vector<std::string> RunDetails(const Json& run) {
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) lines.push_back(fmt::format("  {:<12} {}", name, value));
   };
+  add("name", TextOf(run, "name"));
   add("checkpoint", TextOf(run, "checkpoint"));
   add("fingerprint", TextOf(run, "fingerprint"));
   add("user", TextOf(run, "user"));
   add("created", TextOf(run, "created"));
   add("ended", TextOf(run, "ended"));
+  add("took", IsOver(TextOf(run, "state")) ? HumanSeconds(run.at("progress").value("elapsed_seconds", 0.0)) : "");
   add("scored", IsOver(TextOf(run, "state")) ? "" : Percent(run) + ", left " + Remaining(run));
   for (const Json& task : run.at("progress").at("tasks")) {
     lines.push_back(fmt::format("  {:<34} {:>7}/{:<7} {}", TextOf(task, "task"), NumberOf(task, "scored"),
                                 NumberOf(task, "documents"), TextOf(task, "headline")));
   }
   add("verdict", TextOf(run, "verdict"));
-  for (const Json& problem : run.at("problems")) add("problem", problem.get<std::string>());
+  for (const Json& problem : run.at("problems")) add("problem", ForTerminal(problem.get<std::string>()));
   return lines;
 }
 

@@ -10,6 +10,12 @@
 
 namespace evald::cli {
 
+/// A text member of what a service said, fit for a terminal: control characters, which could move a
+/// cursor or colour what follows, become '?'. "" when it is absent or no text.
+std::string TextOf(const Json& object, const char* name);
+/// The same for any text; with `lines`, line ends and tabs stay.
+std::string ForTerminal(std::string text, bool lines = false);
+
 /// Whether a run in this state will not change any more.
 bool IsOver(const std::string& state);
 
@@ -26,6 +32,9 @@ std::vector<std::string> RunTable(const Json& runs, size_t columns);
 std::vector<std::string> RunDetails(const Json& run);
 
 /// "/v1/runs/<id>", the id encoded.
+/// "gsm8k 0.4120, mmlu 0.2530", of a Run resource or a run.state event's data.
+std::string ScoreText(const Json& run);
+
 std::string RunPath(const std::string& run);
 
 }  // namespace evald::cli

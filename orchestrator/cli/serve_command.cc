@@ -33,6 +33,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.staging_keep = config.staging.keep_bytes;
   options.active_max = config.active_runs;
   options.roots = config.roots;
+  options.engine_urls = config.engine_urls;
   options.allow_commands = config.allow_commands;
   return options;
 }
@@ -60,8 +61,10 @@ ApiOptions ApiOptionsOf(const ServeConfig& config) {
 ExitStatus Serve(const Common& common, const Flags& flags) {
   const ServeConfig config = ReadServeConfig(flags.file, flags.set);
   Service service(ServiceOptionsOf(config, common));
-  ApiServer api(&service, ApiOptionsOf(config));
   Watches watches(&service, config);
+  ApiOptions api_options = ApiOptionsOf(config);
+  api_options.watches = &watches;
+  ApiServer api(&service, std::move(api_options));
   service.on_announce = [&](const std::filesystem::path& checkpoint) { return watches.Announce(checkpoint); };
   if (common.json) {
     PrintJson({{"url", api.url()}, {"port", api.port()}, {"state_dir", config.state_dir.string()}});

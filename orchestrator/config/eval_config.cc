@@ -16,6 +16,8 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr size_t kNameBytesMax = 255;  // of the model, as of a folder
+
 fs::path FromHome(const char* variable, const char* below_home) {
   const char* set = std::getenv(variable);
   if (set != nullptr && set[0] == '/') return fs::path(set) / "evald";
@@ -109,6 +111,12 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   }
   config->name = top.String("name").value_or(
       config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
+  const bool plain = std::none_of(config->name.begin(), config->name.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+  if (!plain || config->name.size() > kNameBytesMax) {
+    top.Refuse("name", fmt::format("must be at most {} bytes without control characters", kNameBytesMax));
+  }
   if (const auto dir = top.String("data_dir")) config->data_dir = ResolvePath(file, *dir);
   if (!overrides.data_dir.empty()) config->data_dir = fs::absolute(overrides.data_dir);
   for (const std::string& dir : top.Strings("task_dirs")) {

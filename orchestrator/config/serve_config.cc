@@ -79,6 +79,7 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   if (const auto tokens = top.String("tokens")) config->tokens = ResolvePath(file, *tokens);
   config->hosts = top.Strings("hosts");
   for (const std::string& root : top.Strings("roots")) config->roots.push_back(ResolvePath(file, root));
+  config->engine_urls = top.Strings("engine_urls");
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
 }
 

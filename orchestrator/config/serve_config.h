@@ -40,6 +40,7 @@ struct ServeConfig {
   StagingConfig staging;
   int active_runs = 2;
   std::vector<std::filesystem::path> roots;
+  std::vector<std::string> engine_urls;
   bool allow_commands = false;
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;

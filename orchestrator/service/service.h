@@ -37,6 +37,8 @@ struct ServiceOptions {
   int active_max = 2;  ///< runs at work at once, so that the next is staged while one computes
   /// Where checkpoints, data and task files of submitted runs may lie; empty: anywhere.
   std::vector<std::filesystem::path> roots;
+  /// URLs of servers that submitted runs may name as engines; empty: any, without the service's keys.
+  std::vector<std::string> engine_urls;
   bool allow_commands = false;  ///< submitted runs may start engines by commands of their own
 };
 
@@ -67,12 +69,23 @@ class Service : public RunService {
   std::vector<Event> EventsAfter(const std::string& run, int64_t sequence, int limit) const override;
   std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
 
+  // What the watches of this service need (watches.h). Any thread.
+  /// Throws Error when a watch of `folder` by this eval.yaml could submit nothing but refusals.
+  void CheckWatch(const Submission& submission, const std::filesystem::path& folder) const;
+  std::vector<WatchRow> SavedWatches() const;
+  /// `done` runs on the loop, when it is on disk.
+  void SaveWatch(WatchRow row, std::function<void()> done);
+  void DropWatch(const std::string& watch, std::function<void()> done);
+  /// Tells followers of something that concerns no run.
+  void Tell(const std::string& type, Json data);
+
   /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once.
   std::function<bool(const std::filesystem::path& checkpoint)> on_announce;
 
  private:
   // submitting (service_submit.cc)
   EvalConfig Configure(const Submission& submission) const;
+  EvalConfig ReadSubmission(const Submission& submission) const;
   void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
   void TakeUp(const RunRow& row);
 

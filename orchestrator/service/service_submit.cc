@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/jsonl.h"
 #include "checkpoint/layout.h"
+#include "datasets/task_set.h"
 #include "orchestrator/service/service.h"
 
 namespace evald {
@@ -39,10 +40,51 @@ bool LiesUnder(const fs::path& path, const std::vector<fs::path>& roots) {
   });
 }
 
+// What of a configuration is read from where it says.
+std::vector<fs::path> PathsOf(const EvalConfig& config) {
+  std::vector<fs::path> paths = config.task_dirs;
+  for (const fs::path& path : {config.checkpoint, config.data_dir, config.gates.baseline}) {
+    if (!path.empty()) paths.push_back(path);
+  }
+  const Json& settings = config.engine.settings;
+  if (const auto found = settings.find("generations"); found != settings.end() && found->is_string()) {
+    paths.push_back(found->get<std::string>());
+  }
+  return paths;
+}
+
+// Whether `url` is one of `allowed` or below it.
+bool IsBelow(const std::string& url, const std::vector<std::string>& allowed) {
+  return std::any_of(allowed.begin(), allowed.end(), [&](const std::string& base) {
+    return url == base || url.starts_with(base.ends_with('/') ? base : base + "/");
+  });
+}
+
+// A submitted run makes the service start programs and call servers only as its configuration allows;
+// a key of the service's environment goes to no other server than those.
+void CheckEngineIsAllowed(const Json& settings, const ServiceOptions& options) {
+  if (options.allow_commands) return;
+  if (settings.contains("command")) {
+    throw Error(ErrorKind::kUsage, "key 'engine.command': this service does not start commands of submitted runs",
+                "give it a server's base_url, or set allow_commands in the service's configuration");
+  }
+  const auto url = settings.find("base_url");
+  if (url == settings.end() || !url->is_string()) return;
+  const bool listed = IsBelow(url->get<std::string>(), options.engine_urls);
+  if (!listed && !options.engine_urls.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("key 'engine.base_url': this service does not call {}", url->get<std::string>()),
+                "the service's configuration lists the servers under 'engine_urls'");
+  }
+  if (!listed && settings.contains("api_key_env")) {
+    throw Error(ErrorKind::kUsage, "key 'engine.api_key_env': this service gives its keys only to servers that it knows",
+                "list the server's URL under 'engine_urls' in the service's configuration");
+  }
+}
+
 }  // namespace
 
-// The submitted eval.yaml with what belongs to the host set by the service.
-EvalConfig Service::Configure(const Submission& submission) const {
+// The submitted eval.yaml, as far as it may be asked for here.
+EvalConfig Service::ReadSubmission(const Submission& submission) const {
   if (submission.priority < -100 || submission.priority > 100) {
     throw Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", submission.priority));
   }
@@ -53,20 +95,19 @@ EvalConfig Service::Configure(const Submission& submission) const {
   EvalOverrides overrides;
   overrides.set = submission.set;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
-  if (!options_.allow_commands && config.engine.settings.contains("command")) {
-    throw Error(ErrorKind::kUsage, "key 'engine.command': this service does not start commands of submitted runs",
-                "give it a server's base_url, or set allow_commands in the service's configuration");
+  CheckEngineIsAllowed(config.engine.settings, options_);
+  for (const fs::path& path : options_.roots.empty() ? std::vector<fs::path>{} : PathsOf(config)) {
+    if (LiesUnder(path, options_.roots)) continue;
+    throw Error(ErrorKind::kUsage, fmt::format("{}: lies outside the folders that this service reads", path.string()),
+                "the service's configuration lists them under 'roots'");
   }
-  if (!options_.roots.empty()) {
-    std::vector<fs::path> paths = config.task_dirs;
-    if (!config.checkpoint.empty()) paths.push_back(config.checkpoint);
-    if (!config.data_dir.empty()) paths.push_back(config.data_dir);
-    for (const fs::path& path : paths) {
-      if (LiesUnder(path, options_.roots)) continue;
-      throw Error(ErrorKind::kUsage, fmt::format("{}: lies outside the folders that this service reads", path.string()),
-                  "the service's configuration lists them under 'roots'");
-    }
-  }
+  TaskRegistry(config.task_dirs).Resolve(config.tasks);  // says now what is wrong with a task
+  return config;
+}
+
+// With what belongs to the host set by the service.
+EvalConfig Service::Configure(const Submission& submission) const {
+  EvalConfig config = ReadSubmission(submission);
   if (NeedsStaging(config)) CheckShards(ReadCheckpointLayout(config.checkpoint));
   config.workers.count = options_.devices;
   config.workers.threads = options_.threads;
@@ -78,6 +119,13 @@ EvalConfig Service::Configure(const Submission& submission) const {
   config.state_dir = options_.state_dir;
   config.cache_dir = options_.cache_dir;
   return config;
+}
+
+// The folder stands for the checkpoints that will be in it.
+void Service::CheckWatch(const Submission& submission, const fs::path& folder) const {
+  Submission example = submission;
+  example.set.push_back("checkpoint=" + Json(folder.string()).dump());
+  ReadSubmission(example);
 }
 
 void Service::Submit(Submission submission, Done<Submitted> done) {

@@ -36,6 +36,7 @@ Json ProgressOf(const ProgressSnapshot& snapshot) {
   return {{"documents", documents},
           {"generated", generated},
           {"scored", scored},
+          {"elapsed_seconds", snapshot.elapsed_s},
           {"documents_per_second", OrNull(snapshot.documents_per_s, snapshot.documents_per_s > 0)},
           {"remaining_seconds", OrNull(snapshot.remaining_s, snapshot.remaining_s >= 0)},
           {"phases", std::move(phases)},
@@ -211,6 +212,27 @@ void Service::Publish() {
   view->ready = !draining_ && !stopping_;
   const std::lock_guard lock(view_mutex_);
   view_ = std::move(view);
+}
+
+std::vector<WatchRow> Service::SavedWatches() const {
+  const std::lock_guard lock(reader_mutex_);
+  return service_store::ListWatches(*reader_);
+}
+
+void Service::SaveWatch(WatchRow row, std::function<void()> done) {
+  loop_.Post([this, row = std::move(row), done = std::move(done)] {
+    database_->Post([row](RunStore& store) { service_store::AddWatch(store.database(), row); }, done);
+  });
+}
+
+void Service::DropWatch(const std::string& watch, std::function<void()> done) {
+  loop_.Post([this, watch, done = std::move(done)] {
+    database_->Post([watch](RunStore& store) { service_store::RemoveWatch(store.database(), watch); }, done);
+  });
+}
+
+void Service::Tell(const std::string& type, Json data) {
+  loop_.Post([this, type, data = std::move(data)] { Emit("", type, data); });
 }
 
 std::shared_ptr<const ServiceView> Service::View() const {

@@ -8,7 +8,7 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kSchemaVersion = 2;
+constexpr int64_t kSchemaVersion = 3;
 
 // Version n's statements bring a database from version n - 1. Never changed once released.
 constexpr const char* kVersion1 = R"sql(
@@ -85,7 +85,15 @@ CREATE TABLE events (
 CREATE INDEX events_by_run ON events (run, sequence);
 )sql";
 
-constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2};
+constexpr const char* kVersion3 = R"sql(
+CREATE TABLE watches (
+  watch TEXT PRIMARY KEY,            -- its id
+  created REAL NOT NULL,
+  definition TEXT NOT NULL           -- JSON, as it was registered
+) WITHOUT ROWID;
+)sql";
+
+constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3};
 
 }  // namespace
 

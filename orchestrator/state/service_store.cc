@@ -117,4 +117,23 @@ std::vector<EventRow> EventsAfter(Database& database, const std::string& run, in
   return events;
 }
 
+void AddWatch(Database& database, const WatchRow& row) {
+  database.Prepare("INSERT INTO watches (watch, created, definition) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+      .Bind(row.watch)
+      .Bind(row.created)
+      .Bind(row.definition)
+      .Run();
+}
+
+void RemoveWatch(Database& database, const std::string& watch) {
+  database.Prepare("DELETE FROM watches WHERE watch = ?").Bind(watch).Run();
+}
+
+std::vector<WatchRow> ListWatches(Database& database) {
+  Statement list = database.Prepare("SELECT watch, created, definition FROM watches ORDER BY created, watch");
+  std::vector<WatchRow> rows;
+  while (list.Step()) rows.push_back({list.Text(0), list.Real(1), list.Text(2)});
+  return rows;
+}
+
 }  // namespace evald::service_store

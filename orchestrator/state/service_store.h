@@ -42,7 +42,14 @@ struct EventRow {
   std::string data;
 };
 
-/// The queue of runs and the events of a service, in the tables that RunStore makes. Each function
+/// A watch that was registered with the service.
+struct WatchRow {
+  std::string watch;       ///< its id
+  double created = 0;      ///< seconds since 1970
+  std::string definition;  ///< JSON
+};
+
+/// The queue of runs, the events and the watches of a service, in the tables that RunStore makes. Each function
 /// works on the connection it is given; writing ones belong to the database thread.
 namespace service_store {
 
@@ -62,6 +69,12 @@ int64_t LastEvent(Database& database);
 void AddEvent(Database& database, const EventRow& event);
 /// Events after `sequence`, of one run or ("") of all, oldest first.
 std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence, int limit);
+
+/// Adds a watch; one that is there stays as it is.
+void AddWatch(Database& database, const WatchRow& row);
+void RemoveWatch(Database& database, const std::string& watch);
+/// All, oldest first.
+std::vector<WatchRow> ListWatches(Database& database);
 
 }  // namespace service_store
 }  // namespace evald

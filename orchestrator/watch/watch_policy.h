@@ -18,8 +18,9 @@ enum class WatchWhich {
 
 /// What a watch remembers: it decides about each checkpoint once.
 struct WatchMemory {
-  std::set<std::string> decided;  ///< "<name> <identity>" of those submitted or passed over
-  int64_t arrived = 0;            ///< how many
+  std::set<std::string> decided;     ///< "<name> <identity>" of those submitted or passed over
+  int64_t arrived = 0;               ///< how many
+  std::vector<std::string> waiting;  ///< runs submitted and not known to be over
 };
 std::string MemoryKey(const FoundCheckpoint& checkpoint);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -27,7 +26,7 @@ Watcher::Watcher(WatchOptions options, Actions actions)
     : options_(std::move(options)),
       actions_(std::move(actions)),
       scan_(options_.checkpoints, options_.marker, options_.settle_s) {
-  if (!fs::is_directory(options_.checkpoints)) {
+  if (!options_.may_be_missing && !fs::is_directory(options_.checkpoints)) {
     throw Error(ErrorKind::kUsage, fmt::format("{}: is not a folder", options_.checkpoints.string()),
                 "name the folder that a training run writes its checkpoints into");
   }
@@ -40,15 +39,19 @@ Watcher::Watcher(WatchOptions options, Actions actions)
 }
 
 Watcher::~Watcher() {
-  ending_ = true;
-  Wake();
-  if (thread_.joinable()) thread_.join();
+  Stop();
   if (wake_fd_ >= 0) ::close(wake_fd_);
   if (inotify_fd_ >= 0) ::close(inotify_fd_);
 }
 
 void Watcher::Start() {
   thread_ = std::thread([this] { Main(); });
+}
+
+void Watcher::Stop() {
+  ending_ = true;
+  Wake();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Watcher::Wake() {
@@ -60,11 +63,17 @@ void Watcher::Main() {
   while (!ending_) {
     try {
       Look();
+      Trouble("");
     } catch (const Error& e) {
-      spdlog::warn("{}", e.what());  // a file system that is away may come back
+      Trouble(e.what());  // a file system that is away may come back
     }
     Wait();
   }
+}
+
+void Watcher::Trouble(const std::string& why) {
+  if (why != trouble_) actions_.trouble(why);
+  trouble_ = why;
 }
 
 // Until something appears, or it is time to look anyway: sooner while something is still growing.
@@ -80,37 +89,46 @@ void Watcher::Wait() {
 }
 
 std::vector<std::string> Watcher::Look() {
-  std::erase_if(waiting_, [this](const std::string& run) { return actions_.is_over(run); });
+  ForgetRunsThatAreOver();
   const std::vector<FoundCheckpoint> found = scan_.Scan(Now());
-  const WatchDecision decision = DecideWatch(options_.which, options_.every, found, memory_, waiting_.size());
+  const WatchDecision decision = DecideWatch(options_.which, options_.every, found, memory_, memory_.waiting.size());
   undecided_ = false;
   std::vector<std::string> runs;
   for (const FoundCheckpoint& checkpoint : decision.pass_over) {
     Remember(checkpoint);
-    actions_.tell(fmt::format("{}: passed over", checkpoint.name));
+    actions_.tell({checkpoint.name, "passed-over", "", ""});
   }
   for (const FoundCheckpoint& checkpoint : decision.submit) {
-    try {
-      const std::string key = "watch-" + HashHex(checkpoint.path.string() + " " + MemoryKey(checkpoint));
-      runs.push_back(actions_.submit(checkpoint, key));
-      waiting_.push_back(runs.back());
-      actions_.tell(fmt::format("{}: submitted as run {}", checkpoint.name, runs.back()));
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage) {
-        undecided_ = true;
-        actions_.tell(fmt::format("{}: not submitted yet: {}", checkpoint.name, e.what()));
-        break;  // the order is kept
-      }
-      actions_.tell(fmt::format("{}: refused: {}", checkpoint.name, e.what()));
-    }
-    Remember(checkpoint);
+    Submit(checkpoint, &runs);
+    if (undecided_) break;  // the order is kept
   }
   return runs;
 }
 
+// The key makes a submission whose memory was lost the one of then.
+void Watcher::Submit(const FoundCheckpoint& checkpoint, std::vector<std::string>* runs) {
+  const std::string key =
+      "watch-" + HashHex(options_.scope + "\n" + checkpoint.path.string() + " " + MemoryKey(checkpoint));
+  try {
+    const std::string run = actions_.submit(checkpoint, key);
+    memory_.waiting.push_back(run);
+    Remember(checkpoint);
+    actions_.tell({checkpoint.name, "submitted", run, ""});
+    runs->push_back(run);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage) {
+      undecided_ = true;
+      actions_.tell({checkpoint.name, "postponed", "", e.what()});
+      return;
+    }
+    Remember(checkpoint);
+    actions_.tell({checkpoint.name, "refused", "", e.what()});
+  }
+}
+
 bool Watcher::settled() {
-  std::erase_if(waiting_, [this](const std::string& run) { return actions_.is_over(run); });
-  return waiting_.empty() && !undecided_ && !scan_.unsettled();
+  ForgetRunsThatAreOver();
+  return memory_.waiting.empty() && !undecided_ && !scan_.unsettled();
 }
 
 void Watcher::Remember(const FoundCheckpoint& checkpoint) {
@@ -119,17 +137,24 @@ void Watcher::Remember(const FoundCheckpoint& checkpoint) {
   SaveMemory();
 }
 
+// Written down with the next decision: to wait for a run that is over costs a look.
+void Watcher::ForgetRunsThatAreOver() {
+  std::erase_if(memory_.waiting, [this](const std::string& run) { return actions_.is_over(run); });
+}
+
 void Watcher::LoadMemory() {
   if (options_.memory.empty() || !fs::exists(options_.memory)) return;
   const Json json = ParseJson(ReadFile(options_.memory), options_.memory.string());
   memory_.arrived = Field<int64_t>(json, "arrived", options_.memory.string());
   for (const Json& key : json.at("decided")) memory_.decided.insert(key.get<std::string>());
+  memory_.waiting = FieldOr<std::vector<std::string>>(json, "waiting", {}, options_.memory.string());
 }
 
 void Watcher::SaveMemory() const {
   if (options_.memory.empty()) return;
   MakeDirectories(options_.memory.parent_path());
-  WriteFileAtomic(options_.memory, Json{{"arrived", memory_.arrived}, {"decided", memory_.decided}}.dump(1) + "\n");
+  const Json json = {{"arrived", memory_.arrived}, {"decided", memory_.decided}, {"waiting", memory_.waiting}};
+  WriteFileAtomic(options_.memory, json.dump(1) + "\n");
 }
 
 }  // namespace evald

@@ -21,6 +21,18 @@ struct WatchOptions {
   double poll_s = 5;    ///< the folder is looked at so often, also where inotify sees nothing
   /// Where the watch remembers what it has decided, over restarts.
   std::filesystem::path memory;
+  /// What it evaluates by, in a word: part of a submission's key, so that two watches of one folder do
+  /// not take each other's runs for their own.
+  std::string scope;
+  bool may_be_missing = false;  ///< the folder may appear later
+};
+
+/// What a watch did about a checkpoint.
+struct WatchNote {
+  std::string checkpoint;  ///< name of its folder
+  std::string decision;    ///< submitted, passed-over, refused, or postponed (is tried again)
+  std::string run;         ///< of a submitted one
+  std::string detail;      ///< why, for refused and postponed
 };
 
 /// Watches a folder and submits each new whole checkpoint once. Wakes by inotify where the file
@@ -32,16 +44,20 @@ class Watcher {
     /// Error: kInput and kUsage pass the checkpoint over, others are tried again later.
     std::function<std::string(const FoundCheckpoint& checkpoint, const std::string& key)> submit;
     std::function<bool(const std::string& run)> is_over;
-    /// For people: "step-00100: submitted as run 1f2e".
-    std::function<void(const std::string& line)> tell;
+    /// After each decision.
+    std::function<void(const WatchNote& note)> tell;
+    /// Why the folder cannot be looked at; "" when it can again. Called when that changes.
+    std::function<void(const std::string& why)> trouble;
   };
 
-  /// Reads the memory. Throws Error when the folder is missing.
+  /// Reads the memory. Throws Error(kUsage) when the folder is missing and may not be.
   Watcher(WatchOptions options, Actions actions);
-  /// Ends the thread.
+  /// As Stop().
   ~Watcher();
 
   void Start();
+  /// Ends the thread; waits for a look under way.
+  void Stop();
   /// Looks once, now. Not while started. Gives the ids of the runs submitted.
   std::vector<std::string> Look();
   /// Looks soon. Any thread.
@@ -53,7 +69,10 @@ class Watcher {
  private:
   void Main();
   void Wait();
+  void Submit(const FoundCheckpoint& checkpoint, std::vector<std::string>* runs);
   void Remember(const FoundCheckpoint& checkpoint);
+  void ForgetRunsThatAreOver();
+  void Trouble(const std::string& why);
   void LoadMemory();
   void SaveMemory() const;
 
@@ -61,7 +80,7 @@ class Watcher {
   Actions actions_;
   CheckpointScan scan_;
   WatchMemory memory_;
-  std::vector<std::string> waiting_;  // runs submitted and not known to be over
+  std::string trouble_;
   bool undecided_ = false;
   int wake_fd_ = -1;     // eventfd
   int inotify_fd_ = -1;  // -1 where there is none

@@ -1,7 +1,6 @@
-"""The REST interface of a real service: the schema-driven tester, hostile requests, and followers under load.
+"""The REST interface of a real service: hostile requests, followers under load, the commands that ask it.
 
-EVALD_SCHEMATHESIS names a virtual environment with schemathesis (pip install schemathesis); without it
-those tests are skipped. EVALD_FULL=1 runs the load for 60 s.
+EVALD_FULL=1 runs the load for 60 s.
 """
 import http.client
 import json
@@ -15,114 +14,9 @@ import threading
 import time
 import unittest
 
-from evald_case import BINARIES, SOURCE, EvaldCase
+from service_case import Service
 
-VENV = os.environ.get("EVALD_SCHEMATHESIS", "")
 FULL = os.environ.get("EVALD_FULL", "0") == "1"
-DEMO = BINARIES / "tests" / "api_demo"
-
-CHECKS = """
-[checks]
-positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "503"]
-negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "431", "503"]
-"""
-
-
-class Service(EvaldCase):
-    def serve(self, **changes):
-        config = {"listen": "127.0.0.1:0", "state_dir": str(self.folder / "state"),
-                  "output_dir": str(self.folder / "runs"), "cache_dir": str(self.folder / "cache"),
-                  "staging": {"root": str(self.folder / "staging")},
-                  "workers": {"count": 1, "threads": 1}, "metrics": {"processes": 1}}
-        config.update(changes)
-        path = self.folder / "serve.yaml"
-        path.write_text(json.dumps(config))
-        self.process = self.start("serve", path, "--json")
-        self.addCleanup(self.stop)
-        line = self.process.stdout.readline()
-        self.assertTrue(line, "the service does not start")
-        self.url = json.loads(line)["url"]
-        self.host, port = re.match(r"http://([^:]+):(\d+)", self.url).groups()
-        self.port = int(port)
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        self.process.stdout.close()
-        self.process.stderr.close()
-
-    def ask(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
-        try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-            response = connection.getresponse()
-            return response.status, dict(response.getheaders()), response.read()
-        finally:
-            connection.close()
-
-    def submit(self, **changes):
-        self.make_suite(changes.pop("sums", 40), changes.pop("choice", 20))
-        config = {"tasks": ["sums", "choice"], "task_dirs": [str(self.tasks)],
-                  "engine": {"name": "emulated", "delay_ms": 2, "concurrency": 4}}
-        config.update(changes)
-        status, _, body = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
-        self.assertEqual(status, 201, body)
-        return json.loads(body)["id"]
-
-    def state(self, run):
-        return json.loads(self.ask("GET", f"/v1/runs/{run}")[2])["state"]
-
-    def raw(self, data, seconds=10):
-        """What the service says to these bytes."""
-        with socket.create_connection((self.host, self.port), timeout=seconds) as client:
-            try:
-                client.sendall(data)
-                client.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-            answer = b""
-            try:
-                while piece := client.recv(65536):
-                    answer += piece
-            except OSError:
-                pass
-            return answer
-
-    def assert_lives(self):
-        self.assertIsNone(self.process.poll(), "the service ended")
-        self.assertEqual(self.ask("GET", "/healthz")[0], 200)
-
-
-def schemathesis(folder, url, examples):
-    (folder / "schemathesis.toml").write_text(CHECKS)
-    return subprocess.run(
-        [str(pathlib.Path(VENV) / "bin" / "schemathesis"), "--config-file", str(folder / "schemathesis.toml"), "run",
-         f"{url}/v1/openapi.json", "--exclude-path-regex", "events$", "--max-examples", str(examples), "--seed", "1"],
-        capture_output=True, text=True, timeout=800, cwd=folder)
-
-
-@unittest.skipUnless(VENV, "EVALD_SCHEMATHESIS names no virtual environment with schemathesis")
-class Schema(Service):
-    def test_the_service_does_what_its_document_says(self):
-        self.serve()
-        run = self.submit()
-        self.wait_for("the run", lambda: self.state(run) == "done", 120)
-        done = schemathesis(self.folder, self.url, 200 if FULL else 20)
-        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
-        self.assert_lives()
-
-    def test_so_does_the_interface_over_a_service_in_memory(self):
-        demo = subprocess.Popen([str(DEMO)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(demo.wait)
-        self.addCleanup(demo.stdin.close)
-        self.addCleanup(demo.stdout.close)
-        done = schemathesis(self.folder, demo.stdout.readline().strip(), 200 if FULL else 20)
-        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
 
 
 class Hostile(Service):
@@ -147,6 +41,17 @@ class Hostile(Service):
             "an unknown media type": post("<a/>", "text/xml"),
             "a path that is a device": post(json.dumps({"config": {"checkpoint": "/dev/zero", "tasks": ["sums"]}})),
             "a path with a NUL": post(json.dumps({"config": {"checkpoint": "/a\0b", "tasks": ["sums"]}})),
+            "deep lists in an override": post(json.dumps({"yaml": "tasks: [sums]", "set": ["engine.x=" + "[" * 4000]})),
+            "a bomb in an override": post(json.dumps({"yaml": "tasks: [sums]", "set": ["name=&a [*a, *a]"]})),
+            "a name that leaves the folder": post(json.dumps({"config": {"tasks": ["sums"], "output": {"name": "../x"}}})),
+            "a name that moves the cursor": post(json.dumps({"config": {"name": "\x1b[2J", "tasks": ["sums"], "task_dirs": [
+                str(self.tasks)], "engine": {"name": "emulated"}}})),
+            "an endless name": post(json.dumps({"config": {"name": "x" * 100_000, "tasks": ["sums"], "task_dirs": [
+                str(self.tasks)], "engine": {"name": "emulated"}}})),
+            "a task that is a path": post(json.dumps({"config": {"tasks": ["../../etc/passwd"], "engine": {"name": "emulated"}}})),
+            "a tag that runs a program": post("tasks: !!python/object/apply:os.system [id]", "application/yaml"),
+            "a compressed body": self.ask("POST", "/v1/runs", b"\x1f\x8b\x08\x00aaaa", Content_Type="application/json",
+                                          Content_Encoding="gzip")[0],
             "a command": post(json.dumps({"config": {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {
                 "name": "openai", "command": "touch /tmp/harm"}}})),
         }.items():
@@ -154,12 +59,53 @@ class Hostile(Service):
                 self.assertIn(status, (400, 413, 415, 422), what)
         for path in (f"/v1/runs/{run}/samples/..%2F..%2Fsecret", f"/v1/runs/{run}%2F../results", "/v1/runs/..%2fsecret.json/results",
                      f"/v1/runs/{run}/samples/%2e%2e", "/v1/logs/..%2Fstate.db", "/assets/../../etc/passwd", "/assets/%2e%2e/x",
-                     "//etc/passwd", "/v1/runs/%00", "/v1/runs/" + "a" * 10_000, "/v1/runs/%ff"):
+                     "//etc/passwd", "/v1/watches/..%2f..", "/v1/logs/..%2f..%2fserve.yaml", "/v1/runs/%00", "/v1/runs/" + "a" * 10_000, "/v1/runs/%ff"):
             with self.subTest(path):
                 status, _, body = self.ask("GET", path)
                 self.assertIn(status, (400, 404), path)
                 self.assertNotIn(b"secret", body)
         self.assert_lives()
+
+    def test_a_submission_reaches_only_what_the_configuration_allows(self):
+        inside, outside = self.tasks, self.folder / "outside"
+        outside.mkdir()
+        (inside / "link").symlink_to(outside)
+        self.make_suite(4, 4)
+        self.serve(roots=[str(inside)], engine_urls=["http://127.0.0.1:9"])
+        openai = lambda **changes: {"name": "openai", "concurrency": 1, **changes}
+        for what, config in {
+            "a checkpoint outside": {"checkpoint": str(outside)},
+            "a checkpoint behind a link": {"checkpoint": str(inside / "link")},
+            "a checkpoint behind dots": {"checkpoint": f"{inside}/../outside"},
+            "task files outside": {"task_dirs": [str(outside)]},
+            "data outside": {"data_dir": "/etc"},
+            "answers outside": {"engine": {"name": "replay", "generations": str(outside)}},
+            "a baseline outside": {"gates": {"baseline": str(outside), "rules": [
+                {"task": "sums", "metric": "exact_match", "max_drop": 0.1}]}},
+            "a server that is not listed": {"engine": openai(base_url="http://169.254.169.254/latest")},
+            "one that begins like a listed one": {"engine": openai(base_url="http://127.0.0.1:90")},
+            "one whose user looks like a listed one": {"engine": openai(base_url="http://127.0.0.1:9@evil.example")},
+            "a program": {"engine": openai(command=["/bin/sh"])},
+        }.items():
+            with self.subTest(what):
+                body = json.dumps({"config": {"tasks": ["sums"], "task_dirs": [str(inside)], "engine": {"name": "emulated"}, **config}})
+                status, _, answer = self.ask("POST", "/v1/runs", body, Content_Type="application/json")
+                self.assertEqual(status, 422, answer)
+                self.assertRegex(answer, b"outside the folders|does not call|does not start commands")
+        watch = {"checkpoints": str(outside), "config": {"tasks": ["sums"], "task_dirs": [str(inside)], "engine": {"name": "emulated"}}}
+        status, _, answer = self.ask("POST", "/v1/watches", json.dumps(watch), Content_Type="application/json")
+        self.assertEqual(status, 422)
+        self.assertIn(b"outside the folders", answer)
+        self.assertEqual(json.loads(self.ask("GET", "/v1/runs")[2])["runs"], [])
+
+    def test_the_services_keys_go_to_no_server_that_it_does_not_know(self):
+        self.make_suite(4, 4)
+        self.serve()
+        engine = {"name": "openai", "base_url": "http://127.0.0.1:9", "api_key_env": "HOME"}
+        body = json.dumps({"config": {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": engine}})
+        status, _, answer = self.ask("POST", "/v1/runs", body, Content_Type="application/json")
+        self.assertEqual(status, 422)
+        self.assertIn(b"engine_urls", answer)
 
     def test_broken_http_is_refused(self):
         self.serve()
@@ -180,11 +126,9 @@ class Hostile(Service):
             client.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
                            if i % 2 else b"GET / HTTP/1.1\r\nA: b\r\n")
             held.append(client)
-        begun = time.monotonic()
-        self.assert_lives()
-        self.assertLess(time.monotonic() - begun, 2)
+        self.assert_lives()  # though none of them has ended: unfinished bodies have a minute
         # Unfinished headers are closed after 10 seconds.
-        held[0].settimeout(20)
+        held[0].settimeout(60)
         self.assertEqual(held[0].recv(1), b"")
         for client in held:
             client.close()
@@ -197,32 +141,35 @@ class Hostile(Service):
 
 
 class Load(Service):
-    """200 followers and 1,000 requests a second while an emulated run goes on."""
+    """Followers and many requests while an emulated run goes on. How fast the answers come is for
+    `evald-bench serve` to say; here nothing may be lost, and memory may not grow."""
 
-    def follower(self, counts, place, stop):
-        with socket.create_connection((self.host, self.port), timeout=30) as client:
-            client.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            client.settimeout(1)
-            while not stop.is_set():
-                try:
-                    data = client.recv(65536)
-                except TimeoutError:
-                    continue
-                if not data:
-                    return
-                counts[place] += data.count(b"\nid: ") + data.startswith(b"id: ")
+    def follow(self, ids):
+        """Takes a follower's connection; the thread that reads the ids of its events until the run is done."""
+        client = socket.create_connection((self.host, self.port), timeout=120)
+        client.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        head = client.recv(65536)
+        self.assertIn(b" 200 ", head)
 
-    def requests(self, path, rate, seconds, times):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
+        def read():
+            text = head
+            with client:
+                while b'"state":"done"' not in text and (data := client.recv(65536)):
+                    text += data
+            ids.extend(int(found) for found in re.findall(rb"\nid: (\d+)\n", text))
+        thread = threading.Thread(target=read)
+        thread.start()
+        return thread
+
+    def requests(self, path, rate, seconds, statuses):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         begin = time.monotonic()
         for i in range(int(rate * seconds)):
-            due = begin + i / rate
-            time.sleep(max(0.0, due - time.monotonic()))
-            sent = time.monotonic()
+            time.sleep(max(0.0, begin + i / rate - time.monotonic()))
             connection.request("GET", path)
             response = connection.getresponse()
             response.read()
-            times.append((time.monotonic() - sent, response.status))
+            statuses.append(response.status)
         connection.close()
 
     def memory(self):
@@ -230,35 +177,28 @@ class Load(Service):
         return int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) * 1024
 
     def test_followers_and_requests(self):
-        seconds, rate, followers = (60, 1000, 200) if FULL else (5, 200, 50)
+        seconds, rate, followers = (60, 1000, 200) if FULL else (4, 200, 50)
         self.serve()
         run = self.submit(sums=500 * seconds, choice=10, engine={"name": "emulated", "delay_ms": 8, "concurrency": 4})
         self.wait_for("the run", lambda: self.state(run) == "running", 60)
-        stop, counts = threading.Event(), [0] * followers
-        threads = [threading.Thread(target=self.follower, args=(counts, i, stop)) for i in range(followers)]
-        for thread in threads:
-            thread.start()
-        before, times = self.memory(), []
+        seen = [[] for _ in range(followers)]
+        threads = [self.follow(ids) for ids in seen]
+        before, statuses = self.memory(), []
         paths = [f"/v1/runs/{run}", "/v1/runs?limit=10", "/v1/workers", "/healthz"]
-        clients = [threading.Thread(target=self.requests, args=(path, rate / len(paths), seconds, times)) for path in paths]
+        clients = [threading.Thread(target=self.requests, args=(path, rate / len(paths), seconds, statuses)) for path in paths]
         for client in clients:
             client.start()
         for client in clients:
             client.join()
         after = self.memory()
-        stop.set()
         for thread in threads:
             thread.join()
-        took = sorted(time_ for time_, _ in times)
-        p99 = took[int(len(took) * 0.99)]
-        print(f"{len(took)} requests in {seconds} s beside {followers} followers: p50 {took[len(took) // 2] * 1e3:.1f} ms, "
-              f"p99 {p99 * 1e3:.1f} ms; memory {before >> 20} to {after >> 20} MiB; {min(counts)} to {max(counts)} events each")
-        self.assertEqual({status for _, status in times}, {200})
-        self.assertGreater(min(counts), 0)
-        self.assertLess(max(counts) - min(counts), max(10, max(counts) // 10))
+        print(f"{len(statuses)} requests beside {followers} followers; memory {before >> 20} to {after >> 20} MiB; "
+              f"{len(seen[0])} events each", flush=True)
+        self.assertEqual(set(statuses), {200})
+        for ids in seen:
+            self.assertEqual(ids, list(range(ids[0], ids[-1] + 1)), "an event is missing, or came twice")
         self.assertLess(after - before, 64 << 20)
-        # Python's own threads share the machine with the service here.
-        self.assertLess(p99, 0.5)
         self.assert_lives()
 
 

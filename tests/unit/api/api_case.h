@@ -18,6 +18,7 @@ class ApiCase : public ::testing::Test {
   void SetUp() override { Start({}); }
   void Start(ApiOptions options) {
     server_.reset();
+    options.watches = &watches_;
     server_ = std::make_unique<ApiServer>(&service_, std::move(options));
   }
 
@@ -38,6 +39,7 @@ class ApiCase : public ::testing::Test {
 
   TemporaryFolder folder_;
   MemoryService service_{folder_.path()};
+  MemoryWatches watches_;
   std::unique_ptr<ApiServer> server_;
 };
 

@@ -12,7 +12,9 @@ int main() {
   evald::test::MemoryService service(folder.path());
   for (int i = 0; i < 3; ++i) service.Submit({"tasks: [sums]", "", {}, "demo", 0, ""}, [](auto) {});
   service.Finish("run-1");
+  evald::test::MemoryWatches watches;
   evald::ApiOptions options;
+  options.watches = &watches;
   options.http.requests_per_second = 1e6;
   options.http.requests_burst = 1e6;
   evald::ApiServer server(&service, options);

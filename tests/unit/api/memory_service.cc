@@ -58,7 +58,7 @@ Json MemoryService::MakeRun(const Submission& submission) {
           {"ended", nullptr},
           {"directory", (folder_ / id).string()},
           {"progress",
-           {{"documents", 20}, {"generated", 0}, {"scored", 0}, {"documents_per_second", nullptr},
+           {{"documents", 20}, {"generated", 0}, {"scored", 0}, {"elapsed_seconds", 0.5}, {"documents_per_second", nullptr},
             {"remaining_seconds", nullptr}, {"phases", Json::array()},
             {"tasks", {TaskEntry("sums", 10, false), TaskEntry("choice", 10, false)}}}},
           {"exit_status", nullptr},
@@ -246,6 +246,79 @@ void MemoryService::SetReady(bool ready) {
 Submission MemoryService::last_submission() const {
   const std::lock_guard lock(mutex_);
   return last_submission_;
+}
+
+namespace {
+
+Json WatchResource(const std::string& id, const WatchDefinition& watch, bool configured) {
+  return {{"id", id},
+          {"checkpoints", watch.checkpoints.string()},
+          {"which", watch.which},
+          {"every", watch.which == "every" ? Json(watch.every) : Json()},
+          {"marker", watch.marker.empty() ? Json() : Json(watch.marker)},
+          {"settle_s", watch.settle_s},
+          {"poll_s", watch.poll_s},
+          {"user", watch.user},
+          {"priority", watch.priority},
+          {"configured", configured},
+          {"created", configured ? Json() : Json(kTime)},
+          {"submitted", 1},
+          {"passed_over", 0},
+          {"refused", 0},
+          {"recent", {{{"checkpoint", "step-1"}, {"decision", "submitted"}, {"run", "run-1"}, {"detail", nullptr}, {"time", kTime}}}},
+          {"problem", nullptr}};
+}
+
+}  // namespace
+
+MemoryWatches::MemoryWatches() {
+  WatchDefinition watch;
+  watch.checkpoints = "/configured";
+  watches_.push_back(WatchResource("watch-0", watch, true));
+}
+
+void MemoryWatches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
+  if (definition.yaml.find("refuse") != std::string::npos) throw Error(ErrorKind::kUsage, "key 'refuse': not understood");
+  Json made;
+  {
+    const std::lock_guard lock(mutex_);
+    last_ = definition;
+    for (const Json& watch : watches_) {
+      if (watch.at("checkpoints") == definition.checkpoints.string() && watch.at("user") == definition.user) {
+        return done(RegisteredWatch{watch, false});
+      }
+    }
+    made = WatchResource("watch-" + std::to_string(++made_), definition, false);
+    watches_.push_back(made);
+  }
+  done(RegisteredWatch{made, true});
+}
+
+std::vector<Json> MemoryWatches::List() const {
+  const std::lock_guard lock(mutex_);
+  return watches_;
+}
+
+std::optional<Json> MemoryWatches::Find(const std::string& id) const {
+  for (const Json& watch : List()) {
+    if (watch.at("id") == id) return watch;
+  }
+  return std::nullopt;
+}
+
+void MemoryWatches::Remove(const std::string& id, Done<Json> done) {
+  const std::optional<Json> watch = Find(id);
+  if (!watch || watch->at("configured").get<bool>()) throw Error(ErrorKind::kUsage, "it stands in the configuration");
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(watches_, *watch);
+  }
+  done(*watch);
+}
+
+WatchDefinition MemoryWatches::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "orchestrator/service/run_service.h"
+#include "orchestrator/service/watch_registry.h"
 
 namespace evald::test {
 
@@ -47,6 +48,24 @@ class MemoryService : public RunService {
   Submission last_submission_;
   bool ready_ = true;
   mutable std::atomic<int> asked_events_{0};
+};
+
+/// A WatchRegistry that only remembers. What holds "refuse" is refused; the first watch stands in the
+/// configuration.
+class MemoryWatches : public WatchRegistry {
+ public:
+  MemoryWatches();
+  void Add(WatchDefinition definition, Done<RegisteredWatch> done) override;
+  std::vector<Json> List() const override;
+  std::optional<Json> Find(const std::string& id) const override;
+  void Remove(const std::string& id, Done<Json> done) override;
+  WatchDefinition last() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Json> watches_;
+  WatchDefinition last_;
+  int made_ = 0;
 };
 
 /// A folder that goes with this.

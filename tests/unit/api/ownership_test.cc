@@ -37,6 +37,22 @@ TEST_F(OwnershipTest, RunsBelongToTheTokenThatSubmittedThem) {
   EXPECT_EQ(Post(run + "/cancel", "", By("root")).status, 200);
 }
 
+TEST_F(OwnershipTest, SoDoWatches) {
+  const std::string body = R"({"checkpoints": "/train/a", "yaml": "a: 1")";
+  const Answer answer = Post("/v1/watches", body + "}", By("ada"));
+  ASSERT_EQ(answer.status, 201) << answer.body;
+  EXPECT_EQ(Parse(answer)["user"], "ada");
+  EXPECT_EQ(Post("/v1/watches", body + R"(, "user": "ada"})", By("bob")).status, 403);
+  EXPECT_EQ(Post("/v1/watches", body + "}", By("eve")).status, 403);
+  const auto remove = [&](const std::string& who) {
+    return http::test::Fetch(server_->port(), http::test::Ask("DELETE", answer.headers.at("location"), By(who))).status;
+  };
+  EXPECT_EQ(remove("bob"), 403);
+  EXPECT_EQ(remove("eve"), 403);
+  EXPECT_EQ(remove("ada"), 200);
+  EXPECT_EQ(remove("root"), 404);
+}
+
 TEST_F(OwnershipTest, RolesLimitWhatATokenMayDo) {
   EXPECT_EQ(Get("/v1/runs", By("eve")).status, 200);
   EXPECT_EQ(Post("/v1/runs", R"({"yaml": "a: 1"})", By("eve")).status, 403);

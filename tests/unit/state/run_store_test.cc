@@ -8,6 +8,7 @@
 
 #include "evald/error.h"
 #include "orchestrator/state/database_thread.h"
+#include "orchestrator/state/service_store.h"
 
 namespace evald {
 namespace {
@@ -69,6 +70,24 @@ TEST_F(RunStoreTest, AnOlderSchemaIsMigrated) {
   EXPECT_GT(store.OpenRun("new", "/out"), number);
   store.RecordLease("new", 0, 1, "w0");  // references still lead to the table of runs
   EXPECT_THROW(store.RecordLease("nobody", 0, 1, "w0"), Error);
+}
+
+TEST_F(RunStoreTest, WatchesAreKept) {
+  Database(folder_ / "state.db").Execute(kVersion1);
+  {
+    RunStore store(folder_);
+    service_store::AddWatch(store.database(), {"w2", 2.0, "{}"});
+    service_store::AddWatch(store.database(), {"w1", 1.0, "{\"a\":1}"});
+    service_store::AddWatch(store.database(), {"w1", 3.0, "another"});
+  }
+  RunStore store(folder_);
+  const std::vector<WatchRow> rows = service_store::ListWatches(store.database());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].watch, "w1");
+  EXPECT_EQ(rows[0].definition, "{\"a\":1}");
+  EXPECT_EQ(rows[1].created, 2.0);
+  service_store::RemoveWatch(store.database(), "w1");
+  EXPECT_EQ(service_store::ListWatches(store.database()).size(), 1u);
 }
 
 TEST_F(RunStoreTest, TheFirstRowOfADocumentWins) {

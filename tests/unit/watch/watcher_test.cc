@@ -42,7 +42,9 @@ class WatcherTest : public testing::Test {
               submitted_.push_back(checkpoint.name);
               return checkpoint.name;
             },
-            [](const std::string&) { return true; }, [](const std::string&) {}};
+            [this](const std::string& run) { return at_work_.count(run) == 0; },
+            [this](const WatchNote& note) { told_.push_back(note.checkpoint + " " + note.decision); },
+            [this](const std::string& why) { troubles_.push_back(why); }};
   }
 
   void Add(const std::string& name) { fs::copy(kExample, folder_ / "checkpoints" / name); }
@@ -51,6 +53,8 @@ class WatcherTest : public testing::Test {
   std::string failure_;
   std::vector<std::string> submitted_;
   std::set<std::string> keys_;
+  std::set<std::string> at_work_;
+  std::vector<std::string> told_, troubles_;
 };
 
 using List = std::vector<std::string>;
@@ -148,6 +152,58 @@ TEST_F(WatcherTest, AFolderThatIsNotThere) {
   WatchOptions options = Options();
   options.checkpoints = folder_ / "nowhere";
   EXPECT_THROW(Watcher(options, Actions()), Error);
+}
+
+TEST_F(WatcherTest, AFolderThatMayAppearLaterIsWaitedFor) {
+  WatchOptions options = Options();
+  options.checkpoints = folder_ / "later";
+  options.may_be_missing = true;
+  std::atomic<int> troubles{0}, count{0};
+  Watcher::Actions actions = Actions();
+  actions.trouble = [&](const std::string&) { ++troubles; };
+  actions.submit = [&](const FoundCheckpoint& checkpoint, const std::string&) {
+    ++count;
+    return checkpoint.name;
+  };
+  Watcher watcher(options, actions);
+  watcher.Start();
+  for (int i = 0; i < 6000 && troubles == 0; ++i) ::usleep(10'000);
+  EXPECT_EQ(troubles, 1);
+  fs::create_directories(folder_ / "making");
+  fs::copy(kExample, folder_ / "making" / "step-1");
+  fs::rename(folder_ / "making", folder_ / "later");
+  for (int i = 0; i < 6000 && (count == 0 || troubles == 1); ++i) ::usleep(10'000);
+  watcher.Stop();
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(troubles, 2);  // that it is there now
+}
+
+TEST_F(WatcherTest, TheNewestWaitsForARunOfAnEarlierLife) {
+  WatchOptions options = Options();
+  options.which = WatchWhich::kNewest;
+  at_work_ = {"step-1"};
+  Add("step-1");
+  Watcher(options, Actions()).Look();
+  Add("step-2");
+  Add("step-3");
+  Watcher watcher(options, Actions());
+  watcher.Look();
+  EXPECT_EQ(submitted_, (List{"step-1"}));
+  at_work_.clear();
+  watcher.Look();
+  EXPECT_EQ(submitted_, (List{"step-1", "step-3"}));
+  EXPECT_EQ(told_, (List{"step-1 submitted", "step-2 passed-over", "step-3 submitted"}));
+}
+
+TEST_F(WatcherTest, TwoWatchesOfOneFolderSubmitUnderKeysOfTheirOwn) {
+  Add("step-1");
+  WatchOptions options = Options();
+  options.scope = "one";
+  Watcher(options, Actions()).Look();
+  options.scope = "other";
+  options.memory = folder_ / "other.json";
+  Watcher(options, Actions()).Look();
+  EXPECT_EQ(keys_.size(), 2u);
 }
 
 }  // namespace

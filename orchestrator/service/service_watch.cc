@@ -1,0 +1,134 @@
+#include <spdlog/spdlog.h>
+
+#include <future>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "orchestrator/service/watches.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{50};
+constexpr size_t kRecentMax = 20;
+
+WatchWhich WhichFrom(const std::string& text) {
+  return text == "newest" ? WatchWhich::kNewest : text == "every" ? WatchWhich::kEvery : WatchWhich::kAll;
+}
+
+Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+}  // namespace
+
+ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin origin)
+    : service_(service), definition_(std::move(definition)), origin_(std::move(origin)) {
+  WatchOptions options;
+  options.checkpoints = definition_.checkpoints;
+  options.which = WhichFrom(definition_.which);
+  options.every = definition_.every;
+  options.marker = definition_.marker;
+  options.settle_s = definition_.settle_s;
+  options.poll_s = definition_.poll_s;
+  options.memory = origin_.memory;
+  options.scope = configured() ? origin_.eval.string()
+                               : HashHex(Json::array({definition_.yaml, definition_.base.string(), definition_.set}).dump());
+  options.may_be_missing = !configured();
+  Watcher::Actions actions;
+  actions.submit = [this](const FoundCheckpoint& checkpoint, const std::string& key) { return Submit(checkpoint, key); };
+  actions.is_over = [service](const std::string& run) { return service->View()->active_runs.count(run) == 0; };
+  actions.tell = [this](const WatchNote& note) { Note(note); };
+  actions.trouble = [this](const std::string& why) { Trouble(why); };
+  watcher_ = std::make_unique<Watcher>(std::move(options), std::move(actions));
+}
+
+ServiceWatch::~ServiceWatch() { Stop(); }
+
+void ServiceWatch::Stop() {
+  ending_ = true;
+  watcher_->Stop();
+}
+
+// Waits for the answer: a watch has a thread of its own.
+std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::string& key) const {
+  Submission submission;
+  submission.yaml = configured() ? ReadFile(origin_.eval) : definition_.yaml;
+  submission.base = definition_.base;
+  submission.set = definition_.set;
+  submission.set.push_back("checkpoint=" + Json(checkpoint.path.string()).dump());
+  submission.user = definition_.user;
+  submission.priority = definition_.priority;
+  submission.idempotency_key = key;
+  auto answer = std::make_shared<std::promise<std::variant<Submitted, Error>>>();
+  service_->Submit(std::move(submission), [answer](std::variant<Submitted, Error> result) {
+    answer->set_value(std::move(result));
+  });
+  std::future<std::variant<Submitted, Error>> future = answer->get_future();
+  while (future.wait_for(kPatience) != std::future_status::ready) {
+    if (ending_) throw Error(ErrorKind::kInfrastructure, "the service is ending");
+  }
+  const std::variant<Submitted, Error> result = future.get();
+  if (const auto* error = std::get_if<Error>(&result)) throw *error;
+  return std::get<Submitted>(result).run.at("id").get<std::string>();
+}
+
+void ServiceWatch::Note(const WatchNote& note) {
+  Json entry = {{"checkpoint", note.checkpoint}, {"decision", note.decision}, {"run", OrNull(note.run)},
+                {"detail", OrNull(note.detail)}};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!recent_.empty()) {  // what is tried again and again is said once
+      Json last = recent_.back();
+      last.erase("time");
+      if (last == entry) return;
+    }
+    submitted_ += note.decision == "submitted" ? 1 : 0;
+    passed_over_ += note.decision == "passed-over" ? 1 : 0;
+    refused_ += note.decision == "refused" ? 1 : 0;
+    Json timed = entry;
+    timed["time"] = Rfc3339(WallSeconds());
+    recent_.push_back(std::move(timed));
+    if (recent_.size() > kRecentMax) recent_.pop_front();
+  }
+  spdlog::info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision, note.run, note.detail);
+  entry["watch"] = id();
+  service_->Tell("watch.checkpoint", std::move(entry));
+}
+
+void ServiceWatch::Trouble(const std::string& why) {
+  if (why.empty()) {
+    spdlog::info("{}: can be looked at again", definition_.checkpoints.string());
+  } else {
+    spdlog::warn("watch {}: {}", id(), why);
+  }
+  const std::lock_guard lock(mutex_);
+  problem_ = why;
+}
+
+bool ServiceWatch::Covers(const fs::path& folder) const {
+  std::error_code error;
+  return fs::equivalent(definition_.checkpoints, folder, error);
+}
+
+Json ServiceWatch::Resource() const {
+  const std::lock_guard lock(mutex_);
+  return {{"id", id()},
+          {"checkpoints", definition_.checkpoints.string()},
+          {"which", definition_.which},
+          {"every", definition_.which == "every" ? Json(definition_.every) : Json()},
+          {"marker", OrNull(definition_.marker)},
+          {"settle_s", definition_.settle_s},
+          {"poll_s", definition_.poll_s},
+          {"user", definition_.user},
+          {"priority", definition_.priority},
+          {"configured", configured()},
+          {"created", Rfc3339(origin_.created)},
+          {"submitted", submitted_},
+          {"passed_over", passed_over_},
+          {"refused", refused_},
+          {"recent", recent_},
+          {"problem", OrNull(problem_)}};
+}
+
+}  // namespace evald
