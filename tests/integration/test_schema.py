@@ -1,0 +1,57 @@
+"""The REST interface does what docs/openapi.json says: schemathesis asks, and checks each answer.
+
+scripts/install-packages --with-schema-tester puts schemathesis into build/schemathesis; EVALD_SCHEMATHESIS
+names another virtual environment. EVALD_FULL=1 asks ten times as much.
+"""
+import os
+import pathlib
+import subprocess
+import unittest
+
+from evald_case import BINARIES, SOURCE
+from service_case import Service
+
+VENV = pathlib.Path(os.environ.get("EVALD_SCHEMATHESIS", SOURCE / "build" / "schemathesis"))
+TESTER = VENV / "bin" / "schemathesis"
+EXAMPLES = 200 if os.environ.get("EVALD_FULL", "0") == "1" else 20
+DEMO = BINARIES / "tests" / "api_demo"
+MISSING = "" if TESTER.exists() else f"no {TESTER}: scripts/install-packages --with-schema-tester installs it"
+
+# Which answers a request that the document allows, or does not allow, may get: what is wrong beside its shape
+# (no such run, a wrong state, a path that is not there) is no fault.
+CHECKS = """
+[checks]
+positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "503"]
+negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "431", "503"]
+"""
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Schema(Service):
+    def ask_everything(self, url, phases):
+        (self.folder / "schemathesis.toml").write_text(CHECKS)
+        done = subprocess.run(
+            [TESTER, "--config-file", self.folder / "schemathesis.toml", "run", f"{url}/v1/openapi.json",
+             "--exclude-path-regex", "events$", "--max-examples", str(EXAMPLES), "--phases", phases, "--seed", "1", "--workers", "2",
+             "--no-color"],
+            capture_output=True, text=True, timeout=800, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-2000:])
+        print(done.stdout[done.stdout.rfind("SUMMARY"):], flush=True)
+
+    def test_of_a_real_service(self):
+        self.serve()
+        run = self.submit()
+        self.wait_for("the run", lambda: self.state(run) == "done", 120)
+        self.ask_everything(self.url, "examples,fuzzing,stateful")
+        self.assert_lives()
+
+    def test_of_a_service_in_memory(self):
+        demo = subprocess.Popen([DEMO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(demo.wait)
+        self.addCleanup(demo.stdin.close)
+        self.addCleanup(demo.stdout.close)
+        self.ask_everything(demo.stdout.readline().strip(), "examples,coverage,fuzzing,stateful")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
