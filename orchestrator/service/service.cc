@@ -175,7 +175,8 @@ void Service::Conclude(int64_t number) {
 void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
   QueuedRun* run = queue_.Find(number);
   if (run == nullptr || stopping_) return;
-  if (verdict && !verdict->gates.empty()) {
+  // One that did not come to its end is not judged, and leaves no verdict.json.
+  if (verdict && !verdict->gates.empty() && run->outcome->status == ExitStatus::kDone) {
     run->outcome->status = verdict->status;
     run->verdict = StatusWord(verdict->status);
     Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", Summary(*verdict)}});

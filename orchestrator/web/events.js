@@ -41,15 +41,25 @@ export class EventParser {
   }
 }
 
+// A browser has six connections for all pages of a service together: one that is not looked at, or was left and
+// is kept for the Back button, must not hold one.
+const visible = () => document.visibilityState !== 'hidden';
+const shown = () => (visible() ? Promise.resolve() : new Promise((resolve) => {
+  document.addEventListener('visibilitychange', () => resolve(shown()), { once: true });
+}));
+
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Follows `path` until the page goes: `onEvent` gets each event's JSON, `onState` "connecting",
+/** Follows `path` while the page is looked at: `onEvent` gets each event's JSON, `onState` "connecting",
  * "live" or "lost", and whether events may be missing since the last time it was live. */
 export async function follow(path, onEvent, onState) {
   let last = '';
   let wait = kFirstWaitMs;
   for (;;) {
+    await shown();
     const stop = new AbortController();
+    const hide = () => visible() || stop.abort();
+    document.addEventListener('visibilitychange', hide);
     let watchdog = 0;
     const alive = () => {
       clearTimeout(watchdog);
@@ -74,6 +84,11 @@ export async function follow(path, onEvent, onState) {
       if (error.status === 401) return onState('lost');  // no token was given
     } finally {
       clearTimeout(watchdog);
+      document.removeEventListener('visibilitychange', hide);
+    }
+    if (!visible()) {
+      onState('connecting');
+      continue;
     }
     onState('lost');
     await sleep(wait * (0.75 + Math.random() / 2));

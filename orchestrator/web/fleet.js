@@ -1,4 +1,4 @@
-// Hosts, their devices and workers, what waits, what is staged.
+// Hosts, their devices and workers, what waits, what is watched, what is staged.
 
 import { get } from './api.js';
 import { el, empty, problem, show, svg } from './dom.js';
@@ -73,19 +73,39 @@ const kStagedColumns = [
   { label: 'Last used', value: (one) => Date.parse(one.last_used ?? 0), cell: (one) => time(one.last_used) },
 ];
 
+const kDecisions = { 'submitted': 'submitted', 'passed-over': 'passed over', 'refused': 'refused', 'postponed': 'not submitted yet' };
+
+function lastNote(watch) {
+  const note = watch.recent.at(-1);
+  if (!note) return '\u2013';
+  const words = [`${note.checkpoint} `, note.run ? el('a', { href: linkTo('run', [note.run]) }, kDecisions[note.decision]) : kDecisions[note.decision]];
+  return note.detail ? [...words, el('p', { class: 'small muted' }, note.detail)] : words;
+}
+
+const kWatchColumns = [
+  { label: 'Folder', header: true, class: 'breaks', value: (watch) => watch.checkpoints,
+    cell: (watch) => (watch.problem ? [watch.checkpoints, el('p', { class: 'small muted' }, watch.problem)] : watch.checkpoints) },
+  { label: 'Which', value: (watch) => watch.which, cell: (watch) => (watch.which === 'every' ? `every ${watch.every}` : watch.which) },
+  { label: 'Submitted', class: 'number wide', value: (watch) => watch.submitted, cell: (watch) => String(watch.submitted) },
+  { label: 'Last', class: 'breaks', value: (watch) => Date.parse(watch.recent.at(-1)?.time ?? 0), cell: lastNote },
+];
+
 class FleetView {
   #failure = el('div');
   #lead = el('p', { class: 'lead' });
   #hosts = el('div');
   #queue = el('div');
+  #watches = el('div');
   #staged = el('div');
   #queueTable = new Table({ caption: 'Runs that wait, in the order they will start', quiet: true, columns: kQueueColumns, idOf: (row) => row.run.id });
+  #watchTable = new Table({ caption: 'Folders whose checkpoints are evaluated as they appear', quiet: true, columns: kWatchColumns, idOf: (watch) => watch.id });
   #stagedTable = new Table({ caption: 'Checkpoints in shared memory', quiet: true, columns: kStagedColumns, idOf: (one) => `${one.host}/${one.fingerprint}` });
   #busy = false;
 
   constructor(main) {
     main.append(el('div', { class: 'page-head' }, el('div', {}, el('h1', { tabindex: '-1' }, 'Fleet'), this.#lead)), this.#failure, this.#hosts,
       el('section', { 'aria-labelledby': 'queue' }, el('h2', { id: 'queue' }, 'Queue'), this.#queue),
+      el('section', { 'aria-labelledby': 'watches' }, el('h2', { id: 'watches' }, 'Watched folders'), this.#watches),
       el('section', { 'aria-labelledby': 'staged' }, el('h2', { id: 'staged' }, 'Staged checkpoints'), this.#staged));
   }
 
@@ -93,9 +113,9 @@ class FleetView {
     if (this.#busy || document.visibilityState === 'hidden') return;
     this.#busy = true;
     try {
-      const [{ hosts }, { workers }, { queue }, { staged }] = await Promise.all(['/v1/hosts', '/v1/workers', '/v1/queue', '/v1/staged'].map((path) => get(path)));
+      const [{ hosts }, { workers }, { queue }, { watches }, { staged }] = await Promise.all(['/v1/hosts', '/v1/workers', '/v1/queue', '/v1/watches', '/v1/staged'].map((path) => get(path)));
       note(workers);
-      this.#render(hosts, workers, queue, staged);
+      this.#render(hosts, workers, queue, watches, staged);
       show(this.#failure, '', () => []);
     } catch (error) {
       show(this.#failure, String(error), () => problem(error));
@@ -103,12 +123,15 @@ class FleetView {
     this.#busy = false;
   }
 
-  #render(hosts, workers, queue, staged) {
+  #render(hosts, workers, queue, watches, staged) {
     const working = workers.filter((worker) => worker.state === 'working').length;
     show(this.#lead, [workers.length, working], () => `${plural(workers.length, 'worker')}, ${working} working`);
     this.#renderHosts(hosts, workers);
     this.#queueTable.setRows(queue.map((run, index) => ({ run, place: index + 1 })));
     show(this.#queue, queue.length > 0, () => (queue.length > 0 ? this.#queueTable.node : el('p', { class: 'muted' }, 'Nothing waits.')));
+    this.#watchTable.setRows(watches);
+    show(this.#watches, watches.length > 0, () => (watches.length > 0 ? this.#watchTable.node
+      : el('p', { class: 'muted' }, 'None. ', el('code', {}, 'evald watch --checkpoints DIR eval.yaml'), ' adds one.')));
     this.#stagedTable.setRows(staged);
     show(this.#staged, staged.length > 0, () => (staged.length > 0 ? this.#stagedTable.node
       : empty('No checkpoint is in shared memory.', 'The next run stages its own.')));

@@ -325,6 +325,37 @@ class Page(unittest.TestCase):
         self.page.wait("a new run", lambda: self.page.count("tbody tr") == rows + 1)
         self.service.finished(run)
 
+    def test_pages_that_were_left_hold_no_connection(self):
+        # A browser has six connections to a host; each page follows events over one of them.
+        for _ in range(3):
+            for place in ("", "checkpoints", "fleet", f"run/{self.ids['step-01200']}"):
+                self.page.open("about:blank")
+                self.page.open(f"{self.service.url}/#/{place}")
+                self.page.wait("live", lambda: self.page.text("#link-state") == "Live")
+        streams = lambda: int(re.search(r"^evald_http_event_streams (\d+)$", self.metrics(), re.M).group(1))
+        self.page.wait("only one follower", lambda: streams() == 1)
+
+    def metrics(self):
+        with urllib.request.urlopen(self.service.url + "/metrics", timeout=30) as answer:
+            return answer.read().decode()
+
+    def test_watched_folders_are_shown(self):
+        folder = self.folder / "watched"
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", folder / "step-00100")
+        body = json.dumps({"checkpoints": str(folder), "settle_s": 0.2, "base": str(self.folder), "config": {
+            "tasks": ["choice"], "task_dirs": ["tasks"], "engine": {"name": "emulated"}}}).encode()
+        request = urllib.request.Request(self.service.url + "/v1/watches", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            watch = json.load(answer)["id"]
+        self.go("fleet", "svg.strip")
+        self.page.wait("the watch", lambda: "step-00100 submitted" in self.page.text("main section[aria-labelledby=watches]"))
+        self.assertIn(str(folder), self.page.text("main section[aria-labelledby=watches]"))
+        for run in self.service.get("/v1/runs?state=running")["runs"]:
+            self.service.finished(run["id"])
+        request = urllib.request.Request(f"{self.service.url}/v1/watches/{watch}", method="DELETE")
+        urllib.request.urlopen(request, timeout=30).read()
+        self.page.wait("no watch", lambda: "None." in self.page.text("main section[aria-labelledby=watches]"))
+
     def test_a_token_is_asked_for(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-web-", dir=self.folder))
         service = Service(folder, tokens=True)
