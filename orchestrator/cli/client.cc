@@ -181,7 +181,7 @@ void Client::Refuse(const Reply& reply) const {
     remedy = FieldOr<std::string>(problem, "remedy", "", "the answer");
   } catch (const Error&) {
   }
-  if (reply.status == 401 && remedy.empty()) remedy = "set EVALD_TOKEN or --token-file";
+  if (reply.status == 401) remedy = "set EVALD_TOKEN or --token-file";  // rather than the header that it names
   const bool usage = reply.status >= 400 && reply.status < 500 && reply.status != 408 && reply.status != 429;
   throw Error(usage ? ErrorKind::kUsage : ErrorKind::kInfrastructure, fmt::format("{}: {}", options_.server, detail), remedy);
 }

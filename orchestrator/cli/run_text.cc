@@ -125,6 +125,7 @@ std::vector<std::string> RunDetails(const Json& run) {
   add("name", TextOf(run, "name"));
   add("checkpoint", TextOf(run, "checkpoint"));
   add("fingerprint", TextOf(run, "fingerprint"));
+  add("folder", TextOf(run, "directory"));
   add("user", TextOf(run, "user"));
   add("created", TextOf(run, "created"));
   add("ended", TextOf(run, "ended"));

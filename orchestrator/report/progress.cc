@@ -144,11 +144,12 @@ void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
                task.name, task.documents, task.headline);
   }
   if (!last && snapshot.elapsed_s < next_line_at_s_) return;
-  next_line_at_s_ = snapshot.elapsed_s + kLineEverySeconds;
   std::vector<std::string> parts;
   for (const PhaseProgress& phase : snapshot.phases) {
     if (phase.total > 0) parts.push_back(fmt::format("{} {}", phase.name, Count(phase)));
   }
+  if (parts.empty()) return;  // it has not begun
+  next_line_at_s_ = snapshot.elapsed_s + kLineEverySeconds;
   fmt::print(stderr, "evald: {:>8}  {}\n", HumanSeconds(snapshot.elapsed_s), Join(parts, ", "));
 }
 

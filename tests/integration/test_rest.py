@@ -2,7 +2,10 @@
 
 EVALD_FULL=1 runs the load for 60 s.
 """
+import hashlib
+import hmac
 import http.client
+import http.server
 import json
 import os
 import pathlib
@@ -200,6 +203,96 @@ class Load(Service):
             self.assertEqual(ids, list(range(ids[0], ids[-1] + 1)), "an event is missing, or came twice")
         self.assertLess(after - before, 64 << 20)
         self.assert_lives()
+
+
+class Webhooks(Service):
+    def test_are_signed_and_tried_again(self):
+        got, secret = [], "a secret of the hook"
+
+        class Hook(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                got.append((self.headers["Evald-Delivery"], self.headers["Evald-Signature"], self.headers["Evald-Event"], body))
+                self.send_response(503 if len(got) == 1 else 204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+        hook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+        threading.Thread(target=hook.serve_forever, daemon=True).start()
+        self.addCleanup(hook.server_close)
+        self.addCleanup(hook.shutdown)
+        os.environ["EVALD_TEST_HOOK_SECRET"] = secret
+        self.addCleanup(os.environ.pop, "EVALD_TEST_HOOK_SECRET")
+        self.serve(webhooks=[{"url": f"http://127.0.0.1:{hook.server_port}/hook", "secret_env": "EVALD_TEST_HOOK_SECRET",
+                              "events": ["run.state"]}])
+        run = self.submit()
+        self.wait_for("the last event", lambda: any(b'"state":"done"' in body for _, _, _, body in got), 120)
+        self.assertEqual(got[0][0], got[1][0], "the first was refused and comes again under its id")
+        for _, signature, event, body in got:
+            fields = dict(part.split("=", 1) for part in signature.split(","))
+            expected = hmac.new(secret.encode(), fields["t"].encode() + b"." + body, hashlib.sha256).hexdigest()
+            self.assertEqual(fields["v1"], expected)
+            self.assertEqual(event, "run.state")
+        states = [json.loads(body)["data"]["state"] for _, _, _, body in got[1:]]
+        self.assertEqual(states, ["queued", "preparing", "running", "done"])
+        self.assertEqual({json.loads(body)["run"] for _, _, _, body in got}, {run})
+        self.assertIn(b'evald_webhook_deliveries_total{result="delivered"} 4', self.ask("GET", "/metrics")[2])
+
+
+class Secure(Service):
+    """TLS and tokens, as beyond loopback."""
+
+    def serve_securely(self, **changes):
+        pem, key, tokens = self.folder / "cert.pem", self.folder / "key.pem", self.folder / "tokens"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                        key, "-out", pem, "-days", "2", "-subj", "/CN=evald", "-addext", "subjectAltName=IP:127.0.0.1"],
+                       check=True, capture_output=True)
+        self.token = {role: f"the-token-of-{role}-{os.urandom(8).hex()}" for role in ("read", "submit", "admin")}
+        tokens.write_text("".join(f"{role} {role} sha256:{hashlib.sha256(token.encode()).hexdigest()}\n"
+                                  for role, token in self.token.items()))
+        tokens.chmod(0o600)
+        self.serve(tls={"certificate": str(pem), "key": str(key)}, tokens=str(tokens), **changes)
+        self.ca = pem
+
+    def by(self, role, *arguments):
+        return self.evald(*arguments, "--server", self.url, "--ca-file", self.ca, env={**os.environ, "EVALD_TOKEN": self.token[role]})
+
+    def test_commands_over_tls_with_tokens(self):
+        self.serve_securely(listen="0.0.0.0:0")
+        self.url = self.url.replace("0.0.0.0", "127.0.0.1")
+        self.make_suite(10, 10)
+        eval_yaml = self.write_config(task_dirs=["tasks"], cache_dir=None, state_dir=None, output=None, workers=None, metrics=None)
+        done = self.by("read", "submit", eval_yaml)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("needs the role submit", done.stderr)
+        done = self.by("submit", "submit", eval_yaml, "--wait", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run = json.loads(done.stdout)
+        self.assertEqual(run["user"], "submit")
+        self.assertEqual(self.by("read", "status", run["id"]).returncode, 0)
+        self.assertIn("sums", self.by("read", "results", run["id"]).stdout)
+        self.assertIn("needs the role admin", self.by("submit", "logs").stderr)
+        self.assertEqual(self.by("admin", "logs").returncode, 0)
+        folder = self.folder / "checkpoints"
+        folder.mkdir()
+        done = self.by("submit", "watch", "--checkpoints", folder, eval_yaml, "--detach")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.by("read", "watch", "--remove", done.stdout.strip()).returncode, 2)
+        self.assertEqual(self.by("admin", "watch", "--remove", done.stdout.strip()).returncode, 0)
+        self.assertIn("EVALD_TOKEN", self.evald("status", "--server", self.url, "--ca-file", self.ca).stderr)
+        self.assertIn("certificate", self.evald("status", "--server", self.url).stderr)
+
+    def test_beyond_loopback_it_starts_only_with_both(self):
+        for changes in ({}, {"tokens": "tokens"}):
+            path = self.folder / "serve.yaml"
+            token = hashlib.sha256(b"a-token-of-some-length").hexdigest()
+            (self.folder / "tokens").write_text(f"a admin sha256:{token}\n")
+            (self.folder / "tokens").chmod(0o600)
+            path.write_text(json.dumps({"listen": "0.0.0.0:0", "state_dir": "state", **changes}))
+            done = self.evald("serve", path)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("needs TLS", done.stderr)
 
 
 class Commands(Service):
