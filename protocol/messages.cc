@@ -6,12 +6,9 @@
 
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "protocol/members.h"
 
 namespace evald::protocol {
-namespace {
-
-// Each message lists its members once, under their names on the wire; an encoder and a decoder walk
-// the list.
 
 template <typename V>
 void Members(V& v, Slice& m) {
@@ -121,6 +118,7 @@ void Members(V& v, Lease& m) {
   v("trial", m.trial);
   v("attempt", m.attempt);
   v("slices", m.slices);
+  v("run", m.run);
 }
 
 template <typename V>
@@ -131,11 +129,19 @@ void Members(V& v, Job& m) {
   v("first", m.first);
   v("end", m.end);
   v("generations", m.generations);
+  v("hash", m.hash);
   v("file", m.file);
+  v("run", m.run);
 }
 
 template <typename V>
 void Members(V& v, Revoke& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+}
+
+template <typename V>
+void Members(V& v, Revoked& m) {
   v("trial", m.trial);
   v("attempt", m.attempt);
 }
@@ -146,50 +152,15 @@ void Members(V&, Drain&) {}
 template <typename V>
 void Members(V&, Stop&) {}
 
+namespace {
+
 // The alternatives of Message, in its order.
 constexpr const char* kTypes[] = {"hello",      "loaded",     "want",         "progress",
                                   "slice_done", "trial_done", "trial_failed", "job_done",
                                   "job_failed", "span",       "load",         "lease",
-                                  "job",        "revoke",     "drain",        "stop"};
+                                  "job",        "revoke",     "drain",        "stop",
+                                  "revoked"};
 static_assert(std::size(kTypes) == std::variant_size_v<Message>);
-
-struct Encoder {
-  Json json;
-
-  template <typename T>
-  void operator()(const char* name, T& value) {
-    json[name] = value;
-  }
-  void operator()(const char* name, std::vector<Slice>& slices) {
-    Json list = Json::array();
-    for (Slice& slice : slices) {
-      Encoder inner{Json::object()};
-      Members(inner, slice);
-      list.push_back(std::move(inner.json));
-    }
-    json[name] = std::move(list);
-  }
-};
-
-struct Decoder {
-  const Json& json;
-  const std::string where;
-
-  template <typename T>
-  void operator()(const char* name, T& value) {
-    value = Field<T>(json, name, where);
-  }
-  void operator()(const char* name, std::vector<Slice>& slices) {
-    const auto found = json.find(name);
-    if (found == json.end() || !found->is_array()) ThrowField(json, name, "a list", where);
-    for (const Json& item : *found) {
-      Decoder inner{item, fmt::format("{}: {}[{}]", where, name, slices.size())};
-      Slice slice;
-      Members(inner, slice);
-      slices.push_back(std::move(slice));
-    }
-  }
-};
 
 template <size_t I = 0>
 Message DecodeAs(std::string_view type, const Json& json) {
@@ -199,7 +170,7 @@ Message DecodeAs(std::string_view type, const Json& json) {
   } else {
     if (type != kTypes[I]) return DecodeAs<I + 1>(type, json);
     std::variant_alternative_t<I, Message> message;
-    Decoder decoder{json, fmt::format("message '{}'", type)};
+    MemberDecoder decoder{json, fmt::format("message '{}'", type)};
     Members(decoder, message);
     return message;
   }
@@ -207,18 +178,21 @@ Message DecodeAs(std::string_view type, const Json& json) {
 
 }  // namespace
 
-std::string Encode(const Message& message) {
-  Encoder encoder{Json::object()};
+Json ToJson(const Message& message) {
+  MemberEncoder encoder;
   encoder.json["type"] = kTypes[message.index()];
   // Members() is shared with the decoder and so takes a mutable message.
   std::visit([&](auto copy) { Members(encoder, copy); }, message);
-  return ToLine(encoder.json) + '\n';
+  return std::move(encoder.json);
 }
 
-Message Decode(std::string_view line) {
-  const Json json = ParseJson(line, "message");
+Message MessageFromJson(const Json& json) {
   return DecodeAs(Field<std::string>(json, "type", "message"), json);
 }
+
+std::string Encode(const Message& message) { return ToLine(ToJson(message)) + '\n'; }
+
+Message Decode(std::string_view line) { return MessageFromJson(ParseJson(line, "message")); }
 
 bool LineSplitter::Next(std::string* line) {
   const size_t end = buffer_.find('\n', std::max(begin_, scanned_));

@@ -91,6 +91,10 @@ struct JobFailed {
   bool retry = true;
   std::string message;
 };
+struct Revoked {  ///< answers a Revoke: nothing more is written for the attempt, its files are at rest
+  int64_t trial = 0;
+  int attempt = 0;
+};
 struct Span {        ///< a stretch of the timeline
   std::string name;  ///< pull, generate, score, idle, ...
   int64_t begin = 0;
@@ -108,6 +112,7 @@ struct Lease {
   int64_t trial = 0;
   int attempt = 0;
   std::vector<Slice> slices;
+  std::string run;  ///< the run's id: what was written for one run is never taken for another's
 };
 struct Job {  ///< score documents [first, end) of a task
   int64_t job = 0;
@@ -116,7 +121,9 @@ struct Job {  ///< score documents [first, end) of a task
   int64_t first = 0;
   int64_t end = 0;
   std::string generations;  ///< a committed generations file that holds them
+  std::string hash;         ///< XXH3-128 of that file
   std::string file;         ///< the scores file to write
+  std::string run;          ///< as in Lease
 };
 struct Revoke {  ///< stop working on a trial; its lease is gone
   int64_t trial = 0;
@@ -126,7 +133,11 @@ struct Drain {};  ///< finish what is leased, take nothing new, then leave
 struct Stop {};   ///< leave now; committed and half-written files stay
 
 using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone, TrialFailed,
-                             JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop>;
+                             JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop, Revoked>;
+
+Json ToJson(const Message& message);
+/// Throws Error(kInput) as Decode does.
+Message MessageFromJson(const Json& json);
 
 /// One line, with its newline.
 std::string Encode(const Message& message);

@@ -64,4 +64,8 @@ void Committer::FinishTrial(std::shared_ptr<TrialState> trial, double device_sec
   });
 }
 
+void Committer::AnswerRevoke(const protocol::Revoke& revoke) {
+  Queue([this, revoke] { send_(protocol::Revoked{revoke.trial, revoke.attempt}); });
+}
+
 }  // namespace evald

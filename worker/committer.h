@@ -28,6 +28,8 @@ class Committer {
   void Commit(std::shared_ptr<TrialState> trial, protocol::Slice slice,
               std::unique_ptr<GenerationsFile> file);
   void FinishTrial(std::shared_ptr<TrialState> trial, double device_seconds);
+  /// Says Revoked once what was queued before has been done: no file of the trial changes after it.
+  void AnswerRevoke(const protocol::Revoke& revoke);
 
  private:
   void Queue(std::function<void()> work);

@@ -114,8 +114,15 @@ void TrialLoop::Handle(protocol::Revoke&& revoke) {
   });
   const Trials held = open_;
   for (const auto& trial : held) {
-    if (matches(trial->state()->trial, trial->state()->attempt)) Drop(trial);
+    if (!matches(trial->state()->trial, trial->state()->attempt)) continue;
+    try {
+      trial->Flush();  // what the last step finished is worth keeping
+    } catch (const std::exception& e) {
+      spdlog::warn("trial {}: {}", revoke.trial, e.what());
+    }
+    Drop(trial);
   }
+  committer_->AnswerRevoke(revoke);
 }
 
 bool TrialLoop::LeasesWait() const {

@@ -69,7 +69,8 @@ namespace {
 http::Router MakeRouter(const Context* context) {
   http::Router router;
   for (const auto add : {AddRunRoutes, AddEventRoutes, AddResultRoutes, AddSampleRoutes, AddFleetRoutes,
-                         AddWatchRoutes, AddLogRoutes, AddHealthRoutes, AddMetricsRoutes, AddPageRoutes}) {
+                         AddWatchRoutes, AddLogRoutes, AddHealthRoutes, AddMetricsRoutes,
+                         AddAgentRoutes, AddPageRoutes}) {
     add(&router, context);
   }
   return router;

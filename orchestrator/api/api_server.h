@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "orchestrator/service/watch_registry.h"
 
 namespace evald {
+
+class AgentFiles;
 
 /// A file of the web page, embedded in this program.
 struct WebAsset {
@@ -28,6 +31,9 @@ struct ApiOptions {
   WatchRegistry* watches = nullptr;  ///< outlives the server; nullptr: there are none to ask for
   std::filesystem::path log_dir;  ///< of the worker and metric processes; "" serves no logs
   std::string version = "0.1.0";
+  /// A connection of an agent; nothing: this service takes none. Called on the HTTP server's thread.
+  std::function<std::shared_ptr<http::Tunnel>()> connect_agent;
+  const AgentFiles* agent_files = nullptr;  ///< what agents may fetch and give; outlives the server
 };
 
 /// The REST interface of docs/openapi.json over a RunService, with its own threads: one for HTTP, two

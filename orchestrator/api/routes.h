@@ -37,6 +37,7 @@ void AddWatchRoutes(http::Router* router, const Context* context);
 void AddLogRoutes(http::Router* router, const Context* context);
 void AddHealthRoutes(http::Router* router, const Context* context);
 void AddMetricsRoutes(http::Router* router, const Context* context);
+void AddAgentRoutes(http::Router* router, const Context* context);
 void AddPageRoutes(http::Router* router, const Context* context);
 
 /// The Run resource that the path names. Throws ProblemError(404).

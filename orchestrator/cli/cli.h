@@ -28,6 +28,7 @@ void AddRun(CLI::App* app, const Common* common, Action* action);
 void AddValidate(CLI::App* app, const Common* common, Action* action);
 void AddCompare(CLI::App* app, const Common* common, Action* action);
 void AddScore(CLI::App* app, const Common* common, Action* action);
+void AddAgent(CLI::App* app, const Common* common, Action* action);
 void AddServe(CLI::App* app, const Common* common, Action* action);
 void AddSubmit(CLI::App* app, const Common* common, Action* action);
 void AddStatus(CLI::App* app, const Common* common, Action* action);

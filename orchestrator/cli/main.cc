@@ -91,7 +91,7 @@ int Main(int argc, char** argv) {
   app.add_option("--log-level", common.log_level, "trace, debug, info, warn, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   Action action;
-  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddSubmit, AddStatus, AddWatch, AddCancel,
+  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit, AddStatus, AddWatch, AddCancel,
                          AddResults, AddLogs, AddStage, AddTasks, AddDoctor, AddCompletion}) {
     add(&app, &common, &action);
   }

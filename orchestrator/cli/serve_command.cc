@@ -7,6 +7,7 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/serve_config.h"
 #include "orchestrator/service/service.h"
+#include "orchestrator/service/tunnel_wire.h"
 #include "orchestrator/service/watches.h"
 #include "orchestrator/web/web_assets.h"
 
@@ -31,6 +32,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.sandbox = config.metrics.sandbox;
   options.staging_root = config.staging.root;
   options.staging_keep = config.staging.keep_bytes;
+  options.linger_s = config.linger_s;
   options.active_max = config.active_runs;
   options.roots = config.roots;
   options.engine_urls = config.engine_urls;
@@ -38,8 +40,14 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   return options;
 }
 
-ApiOptions ApiOptionsOf(const ServeConfig& config) {
+ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   ApiOptions options;
+  options.agent_files = &service->agents()->files();
+  options.connect_agent = [service] {
+    TunnelEnds ends = MakeTunnel(service->loop());
+    service->loop()->Post([service, wire = ends.wire] { service->agents()->Take(wire, true); });
+    return ends.tunnel;
+  };
   options.assets = WebAssets();
   options.http.address = config.address;
   options.http.port = static_cast<uint16_t>(config.port);
@@ -62,7 +70,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
   const ServeConfig config = ReadServeConfig(flags.file, flags.set);
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
-  ApiOptions api_options = ApiOptionsOf(config);
+  ApiOptions api_options = ApiOptionsOf(config, &service);
   api_options.watches = &watches;
   ApiServer api(&service, std::move(api_options));
   service.on_announce = [&](const std::filesystem::path& checkpoint) { return watches.Announce(checkpoint); };

@@ -98,6 +98,10 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
   config.staging = ReadStaging(top, at);
+  if (auto agent = top.Section("agent")) {
+    config.linger_s = agent->Number("linger_s", 0, 1e9).value_or(config.linger_s);
+    agent->Finish();
+  }
   config.active_runs = static_cast<int>(top.Integer("active_runs", 1, 64).value_or(2));
   for (YamlSection& watch : top.Sections("watch")) config.watches.push_back(ReadWatch(watch, at));
   for (YamlSection& webhook : top.Sections("webhooks")) config.webhooks.push_back(ReadWebhook(webhook));

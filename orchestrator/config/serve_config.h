@@ -39,6 +39,7 @@ struct ServeConfig {
   MetricsConfig metrics;
   StagingConfig staging;
   int active_runs = 2;
+  double linger_s = 600;  ///< how long the agent of this host waits for another service
   std::vector<std::filesystem::path> roots;
   std::vector<std::string> engine_urls;
   bool allow_commands = false;

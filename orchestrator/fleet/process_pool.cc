@@ -15,9 +15,23 @@ constexpr std::chrono::milliseconds kStopGrace{5000};
 
 }  // namespace
 
-ProcessPool::ProcessPool(Loop* loop, Agent* agent, std::vector<std::string> slots, int restarts_max)
-    : loop_(loop), agent_(agent), restarts_max_(restarts_max), ids_(std::move(slots)) {
-  for (const std::string& id : ids_) members_[id];
+ProcessPool::ProcessPool(Loop* loop, Host* host, int restarts_max)
+    : loop_(loop), host_(host), restarts_max_(restarts_max) {}
+
+void ProcessPool::AddSlot(const std::string& id) {
+  if (members_.count(id) > 0) return;
+  ids_.push_back(id);
+  members_[id];
+}
+
+void ProcessPool::Adopt(ProcessSpec spec, bool connected) {
+  Member& member = members_.at(spec.id);
+  member.tag = spec.tag;
+  member.spec = std::move(spec);
+  member.running = true;
+  member.connected = connected;
+  ++member.starts;
+  member.started_us = MonotonicMicros();
 }
 
 void ProcessPool::Assign(ProcessSpec spec, const std::string& tag) {
@@ -37,15 +51,15 @@ void ProcessPool::Assign(ProcessSpec spec, const std::string& tag) {
   }
   member.next = Assignment{std::move(spec), tag};
   member.ready = false;
-  agent_->Send(id, protocol::Stop{});
+  host_->Send(id, protocol::Stop{});
   loop_->After(kStopGrace, [this, id, start = member.starts] {
-    if (members_.at(id).running && members_.at(id).starts == start) agent_->Kill(id);
+    if (members_.at(id).running && members_.at(id).starts == start) host_->Kill(id);
   });
 }
 
 void ProcessPool::Start(const std::string& id) {
   Member& member = members_.at(id);
-  agent_->Start(*member.spec);
+  host_->Start(*member.spec);
   member.running = true;
   ++member.starts;
   member.started_us = MonotonicMicros();
@@ -114,7 +128,7 @@ void ProcessPool::Exited(const std::string& id, const std::string& how) {
 }
 
 bool ProcessPool::exhausted() const {
-  return std::all_of(ids_.begin(), ids_.end(), [this](const std::string& id) { return given_up(id); });
+  return !ids_.empty() && std::all_of(ids_.begin(), ids_.end(), [this](const std::string& id) { return given_up(id); });
 }
 
 }  // namespace evald

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/fleet/agent.h"
+#include "orchestrator/fleet/host.h"
 #include "orchestrator/fleet/loop.h"
 
 namespace evald {
@@ -17,8 +17,13 @@ namespace evald {
 /// times without progress between. Loop thread only.
 class ProcessPool {
  public:
-  /// `loop` and `agent` outlive the pool.
-  ProcessPool(Loop* loop, Agent* agent, std::vector<std::string> slots, int restarts_max);
+  /// `loop` and `host` outlive the pool.
+  ProcessPool(Loop* loop, Host* host, int restarts_max);
+
+  /// One more slot, unless it is there.
+  void AddSlot(const std::string& id);
+  /// A process that runs in its slot already, started by somebody before us.
+  void Adopt(ProcessSpec spec, bool connected);
 
   /// Runs `spec` in its slot (spec.id). What runs there is stopped first, unless it bears the same
   /// `tag`: then nothing happens. Forgets earlier failures.
@@ -85,7 +90,7 @@ class ProcessPool {
   void StartOrFail(const std::string& id);
 
   Loop* loop_;
-  Agent* agent_;
+  Host* host_;
   int restarts_max_;
   bool closing_ = false;
   std::string last_exit_;

@@ -8,6 +8,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <ctime>
 
@@ -16,6 +17,7 @@
 #include "orchestrator/http/encode.h"
 #include "orchestrator/http/event_stream.h"
 #include "orchestrator/http/problem.h"
+#include "orchestrator/http/tunnel.h"
 
 namespace evald::http {
 namespace {
@@ -43,7 +45,7 @@ Response ProblemForException(const std::exception& error, const Request& request
   return ProblemResponse({500, "internal", "an internal error; the service's log says more"});
 }
 
-bool HasNoBody(int status) { return status == 204 || status == 304; }
+bool HasNoBody(int status) { return status == 101 || status == 204 || status == 304; }
 
 }  // namespace
 
@@ -114,9 +116,17 @@ asio::awaitable<bool> Connection::ServeOne() {
   if (gone_) co_return false;
   const int status = response.status;
   const std::shared_ptr<EventSource> events = response.events;
+  const std::shared_ptr<Tunnel> tunnel = response.tunnel;
   bool written = co_await WriteAnswer(*request, std::move(response), keep && !shared_->closing, chunked);
   shared_->statistics.Count({request->method, request->route, status},
                             static_cast<double>(MonotonicMicros() - begun_us) * 1e-6, events == nullptr);
+  if (tunnel) {
+    if (written && status == 101) asio::co_spawn(shared_->context, ReadTunnel(tunnel), asio::detached);
+    if (written && status == 101) co_await RunTunnel(tunnel.get());
+    tunnel->OnMore({});
+    tunnel->Ended();
+    co_return false;
+  }
   if (events && written && request->method != "HEAD") {
     co_await WriteEvents(events.get(), chunked);
     co_return false;
@@ -217,7 +227,9 @@ std::string Connection::Head(const Request& request, const Response& response, b
   } else if (!HasNoBody(response.status)) {
     head += fmt::format("Content-Length: {}\r\n", response.file ? response.file->bytes : response.body.size());
   }
-  if (!keep) {
+  if (response.tunnel) {
+    head += "Connection: Upgrade\r\n";
+  } else if (!keep) {
     head += "Connection: close\r\n";
   } else if (request.headers.Find("Connection") != nullptr) {
     head += "Connection: keep-alive\r\n";
@@ -250,7 +262,7 @@ asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
   std::string piece(kPieceBytes, '\0');
   for (uint64_t offset = 0; offset < file.bytes;) {
     const size_t want = std::min<uint64_t>(piece.size(), file.bytes - offset);
-    const ssize_t got = ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(offset));
+    const ssize_t got = ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(file.begin + offset));
     if (got <= 0) co_return false;  // shorter than it was: the length that was sent is not kept
     const bool written = co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
     if (!written) co_return false;
@@ -302,6 +314,47 @@ asio::awaitable<void> Connection::WatchForEnd() {
   char data[1024];
   size_t bytes = 1;
   while (bytes > 0 && !gone_) bytes = co_await stream_.ReadSome(data, sizeof data);
+  Close();
+}
+
+// Sends what the tunnel has until either side ends.
+asio::awaitable<void> Connection::RunTunnel(Tunnel* tunnel) {
+  streaming_ = true;
+  tunnel->OnMore([self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)] {
+    const std::shared_ptr<Shared> shared = weak.lock();
+    if (!shared) return;
+    asio::post(shared->context, [self] {
+      const std::shared_ptr<Connection> connection = self.lock();
+      if (!connection) return;
+      connection->more_ = true;
+      connection->signal_.cancel();
+    });
+  });
+  while (!gone_ && !shared_->closing) {
+    more_ = false;
+    const std::string bytes = tunnel->Next(kPieceBytes);
+    if (!bytes.empty()) {
+      const bool written = co_await Write(bytes);
+      if (!written) break;
+      continue;
+    }
+    if (tunnel->over()) break;
+    NoDeadline();
+    if (more_ || gone_) continue;
+    signal_.expires_at(Clock::time_point::max());
+    static_cast<void>(co_await signal_.async_wait(kAwait));
+  }
+  Close();
+}
+
+asio::awaitable<void> Connection::ReadTunnel(std::shared_ptr<Tunnel> tunnel) {
+  const std::shared_ptr<Connection> self = shared_from_this();  // its stream is read
+  char data[kReadBytes];
+  while (!gone_) {
+    const size_t bytes = co_await stream_.ReadSome(data, sizeof data);
+    if (bytes == 0 || gone_) break;
+    tunnel->Received({data, bytes});
+  }
   Close();
 }
 

@@ -59,6 +59,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   awaitable<bool> WriteEvents(EventSource* source, bool chunked);
   awaitable<void> WaitForMore(bool* silent);
   awaitable<void> WatchForEnd();
+  awaitable<void> RunTunnel(Tunnel* tunnel);
+  awaitable<void> ReadTunnel(std::shared_ptr<Tunnel> tunnel);
   awaitable<void> Linger();
   std::string Head(const Request& request, const Response& response, bool keep, bool chunked) const;
   void Deadline(std::chrono::milliseconds from_now) { deadline_ = Clock::now() + from_now; }

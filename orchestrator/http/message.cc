@@ -78,6 +78,7 @@ Response JsonResponse(int status, std::string json) {
 
 std::string_view ReasonPhrase(int status) {
   switch (status) {
+    case 101: return "Switching Protocols";
     case 200: return "OK";
     case 201: return "Created";
     case 202: return "Accepted";

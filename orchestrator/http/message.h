@@ -16,6 +16,7 @@
 namespace evald::http {
 
 class EventSource;
+class Tunnel;
 
 /// Header fields in the order they came; names compare without regard to case.
 class Headers {
@@ -51,15 +52,18 @@ struct Request {
 struct FileBody {
   UniqueFd fd;
   uint64_t bytes = 0;
+  uint64_t begin = 0;  ///< offset of the first byte
 };
 
-/// One response: `body`, or `file`, or `events` (an event stream that lasts until either side ends).
+/// One response: `body`, or `file`, or `events` (an event stream that lasts until either side ends), or,
+/// with status 101, `tunnel`.
 struct Response {
   int status = 200;
   Headers headers;
   std::string body;
   std::shared_ptr<FileBody> file;
   std::shared_ptr<EventSource> events;
+  std::shared_ptr<Tunnel> tunnel;
 };
 
 /// Answers one request, once, from any thread, then or later. When the last copy goes without having

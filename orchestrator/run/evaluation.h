@@ -81,7 +81,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// Trials that are leased.
   size_t leased() const { return machine_.trials().leased(); }
   std::optional<protocol::Lease> LeaseTrial(const std::string& worker);
-  std::optional<protocol::Job> LeaseJob(const std::string& scorer);
+  /// With `made_by`: only a job whose generations such a worker made.
+  std::optional<protocol::Job> LeaseJob(const std::string& scorer,
+                                        const std::function<bool(const std::string& worker)>& made_by = {});
   /// Leases that are still held, to be revoked when the run is over.
   std::vector<protocol::Revoke> HeldTrials(const std::string& worker) const;
 
@@ -185,6 +187,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   Json engine_info_;
   Json isolation_;
   int pending_commits_ = 0;
+  std::map<std::string, std::string> makers_;  // the worker that made a generations file, in this life
   std::map<size_t, TaskResult> finished_tasks_;
 
   // progress, updated from other threads through the loop

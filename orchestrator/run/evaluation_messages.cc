@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/clock.h"
@@ -54,7 +55,7 @@ std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker)
   if (!planned_ || !wants_workers()) return std::nullopt;
   const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
   if (!lease) return std::nullopt;
-  protocol::Lease message{WireId(number_, lease->trial), lease->attempt, {}};
+  protocol::Lease message{WireId(number_, lease->trial), lease->attempt, {}, id()};
   for (const LeasedSlice& slice : lease->slices) {
     const SuiteTask& task = suite_->tasks[slice.task];
     protocol::Slice sent{task.definition.name, task.prepared.string(), task.tokenizer_key,
@@ -67,14 +68,30 @@ std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker)
   return message;
 }
 
-std::optional<protocol::Job> Evaluation::LeaseJob(const std::string& scorer) {
+std::optional<protocol::Job> Evaluation::LeaseJob(const std::string& scorer,
+                                                  const std::function<bool(const std::string& worker)>& made_by) {
   if (!wants_scorers()) return std::nullopt;
-  const auto job = machine_.LeaseJob(scorer, MonotonicMicros());
+  std::function<bool(const std::string&)> fits;
+  if (made_by) {
+    fits = [&](const std::string& generations) {
+      const auto maker = makers_.find(generations);
+      return maker != makers_.end() && made_by(maker->second);
+    };
+  }
+  const auto job = machine_.LeaseJob(scorer, MonotonicMicros(), fits);
   if (!job) return std::nullopt;
   const SuiteTask& task = suite_->tasks[job->task];
-  return protocol::Job{WireId(number_, job->job), task.definition.name,  task.prepared.string(),
-                       job->documents.first,      job->documents.end,    Absolute(job->generations),
-                       Absolute(job->file)};
+  const auto source = std::find_if(record_.generations.begin(), record_.generations.end(),
+                                   [&](const CommittedFile& file) { return file.path == job->generations; });
+  return protocol::Job{WireId(number_, job->job),
+                       task.definition.name,
+                       task.prepared.string(),
+                       job->documents.first,
+                       job->documents.end,
+                       Absolute(job->generations),
+                       source == record_.generations.end() ? "" : source->hash,
+                       Absolute(job->file),
+                       id()};
 }
 
 std::vector<protocol::Revoke> Evaluation::HeldTrials(const std::string& worker) const {
@@ -94,10 +111,10 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
     spdlog::warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
     return;
   }
-  CommitGenerations({done.task, trial, done.attempt, done.first, done.end,
-                     std::filesystem::path(done.file).lexically_relative(directory_.path()).string(),
-                     done.hash, done.bytes, done.requests, done.truncated, done.tokens_in,
-                     done.tokens_out});
+  const std::string file = std::filesystem::path(done.file).lexically_relative(directory_.path()).string();
+  makers_[file] = worker;
+  CommitGenerations({done.task, trial, done.attempt, done.first, done.end, file, done.hash, done.bytes, done.requests,
+                     done.truncated, done.tokens_in, done.tokens_out});
 }
 
 void Evaluation::CommitGenerations(const CommittedFile& file) {

@@ -145,8 +145,11 @@ void RunMachine::AddJob(size_t task, DocumentRange documents, const std::string&
   }
 }
 
-std::optional<MetricJob> RunMachine::LeaseJob(const std::string& scorer, int64_t now) {
-  const auto grant = jobs_table_.Lease(scorer, now);
+std::optional<MetricJob> RunMachine::LeaseJob(const std::string& scorer, int64_t now,
+                                              const std::function<bool(const std::string& generations)>& fits) {
+  std::function<bool(int64_t)> of_job;
+  if (fits) of_job = [&](int64_t job) { return fits(jobs_.at(job).generations); };
+  const auto grant = jobs_table_.Lease(scorer, now, of_job);
   if (!grant) return std::nullopt;
   return jobs_.at(grant->item);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -85,7 +86,9 @@ class RunMachine {
                             const std::string& file, int64_t trial, int attempt);
 
   // ---- metric jobs
-  std::optional<MetricJob> LeaseJob(const std::string& scorer, int64_t now);
+  /// The first job, or the first whose generations file `fits`.
+  std::optional<MetricJob> LeaseJob(const std::string& scorer, int64_t now,
+                                    const std::function<bool(const std::string& generations)>& fits = {});
   /// The job's scores file is complete: the job when it counts.
   std::optional<MetricJob> JobDone(const std::string& scorer, int64_t job);
   void JobFailed(const std::string& scorer, int64_t job, const std::string& cause, bool retry);

@@ -12,17 +12,22 @@ void LeaseTable::Add(int64_t item, int64_t rank) {
   queue_[rank].push_back(item);
 }
 
-std::optional<Grant> LeaseTable::Lease(const std::string& holder, int64_t now) {
+std::optional<Grant> LeaseTable::Lease(const std::string& holder, int64_t now,
+                                       const std::function<bool(int64_t item)>& fits) {
   heard_[holder] = now;
-  if (queue_.empty()) return std::nullopt;
-  const auto first = queue_.begin();
-  const int64_t id = first->second.front();
-  first->second.pop_front();
-  if (first->second.empty()) queue_.erase(first);
-  Item& item = items_.at(id);
-  ++item.attempts;
-  leases_[id] = {holder, item.attempts, grants_++};
-  return Grant{id, item.attempts};
+  for (auto rank = queue_.begin(); rank != queue_.end(); ++rank) {
+    std::deque<int64_t>& items = rank->second;
+    const auto found = fits ? std::find_if(items.begin(), items.end(), fits) : items.begin();
+    if (found == items.end()) continue;
+    const int64_t id = *found;
+    items.erase(found);
+    if (items.empty()) queue_.erase(rank);
+    Item& item = items_.at(id);
+    ++item.attempts;
+    leases_[id] = {holder, item.attempts, grants_++};
+    return Grant{id, item.attempts};
+  }
+  return std::nullopt;
 }
 
 void LeaseTable::Heard(const std::string& holder, int64_t now) { heard_[holder] = now; }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,8 +41,8 @@ class LeaseTable {
   /// Queues an item behind those of equal rank; lower ranks go first.
   void Add(int64_t item, int64_t rank);
 
-  /// Leases the first queued item to `holder`; nothing when the queue is empty.
-  std::optional<Grant> Lease(const std::string& holder, int64_t now);
+  /// Leases the first queued item to `holder`, or the first that `fits`; nothing when there is none.
+  std::optional<Grant> Lease(const std::string& holder, int64_t now, const std::function<bool(int64_t item)>& fits = {});
 
   /// `holder` gave a sign of life.
   void Heard(const std::string& holder, int64_t now);

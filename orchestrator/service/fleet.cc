@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/clock.h"
-#include "metrics/sandbox_options.h"
 #include "orchestrator/run/wire_id.h"
+#include "orchestrator/service/process_id.h"
 
 namespace evald {
 namespace {
@@ -21,41 +21,24 @@ std::string TagOf(const WorkerProfile& profile) {
   return Json({profile.engine, profile.settings, profile.threads, profile.seed}).dump();
 }
 
-std::vector<std::string> Names(char letter, size_t count) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < count; ++i) names.push_back(fmt::format("{}{}", letter, i));
-  return names;
-}
-
 }  // namespace
 
 Fleet::Fleet(Loop* loop, FleetOptions options)
-    : loop_(loop), options_(std::move(options)), use_decayed_us_(MonotonicMicros()) {
-  agent_ = std::make_unique<Agent>(
-      loop_, socket_directory_.path(),
-      Agent::Events{[this](const std::string& id, const protocol::Message& m) { OnMessage(id, m); },
-                    [this](const std::string& id, const ProcessExit& exit) { OnExit(id, exit); }});
-  const std::vector<std::string> workers = Names('w', options_.devices.size());
-  for (size_t i = 0; i < workers.size(); ++i) slots_[workers[i]].device = options_.devices[i];
-  workers_ = std::make_unique<ProcessPool>(loop_, agent_.get(), workers, options_.worker_restarts_max);
-  scorers_ = std::make_unique<ProcessPool>(loop_, agent_.get(), Names('m', options_.metric_processes),
-                                           options_.metric_restarts_max);
-}
+    : loop_(loop),
+      options_(std::move(options)),
+      router_(this),
+      use_decayed_us_(MonotonicMicros()),
+      workers_(loop, &router_, options_.worker_restarts_max),
+      scorers_(loop, &router_, options_.metric_restarts_max) {}
 
-Fleet::~Fleet() { agent_.reset(); }
+Fleet::~Fleet() = default;
 
 void Fleet::Add(std::shared_ptr<Evaluation> run, int priority, const std::string& user) {
-  for (const std::string& id : workers_->ids()) {
-    run->RowAppeared(id, fmt::format("worker {} ({})", id, slots_.at(id).device), true);
-  }
-  for (const std::string& id : scorers_->ids()) run->RowAppeared(id, fmt::format("metrics {}", id), false);
-  const std::shared_ptr<Evaluation>& added = run;
-  for (const std::string& id : workers_->ids()) {
-    if (workers_->given_up(id)) StartWorker(id, *added);
-  }
-  StartScorers();
+  for (const std::string& id : workers_.ids()) ShowRow(run.get(), id);
+  for (const std::string& id : scorers_.ids()) ShowRow(run.get(), id);
   const int64_t number = run->number();
   runs_[number] = {std::move(run), priority, user};
+  for (const auto& [name, host] : hosts_) StartWhatIsMissing(name);
   Serve();
 }
 
@@ -67,10 +50,10 @@ void Fleet::SetPriority(int64_t run_number, int priority) {
 void Fleet::Remove(int64_t run_number) {
   Entry* entry = Find(run_number);
   if (entry == nullptr) return;
-  for (const std::string& id : workers_->ids()) {
+  for (const std::string& id : workers_.ids()) {
     for (const protocol::Revoke& revoke : entry->run->HeldTrials(id)) {
-      agent_->Send(id, revoke);
-      --slots_.at(id).held;
+      router_.Send(id, revoke);
+      slots_.at(id).held.erase({revoke.trial, revoke.attempt});
     }
   }
   if (auto staged = entry->run->TakeStaged()) {
@@ -106,25 +89,22 @@ void Fleet::StartWorker(const std::string& id, const Evaluation& run) {
   Slot& slot = slots_.at(id);
   const WorkerProfile profile = run.profile();
   slot.run = run.number();
-  workers_->Assign({id,
-                    options_.binaries / "evald-worker",
-                    {"--engine", profile.engine, "--settings", profile.settings.dump(), "--device",
-                     slot.device, "--threads", std::to_string(profile.threads), "--seed",
-                     std::to_string(profile.seed), "--log-level", options_.log_level},
-                    options_.log_dir / (id + ".log")},
-                   TagOf(profile));
+  const int threads = HostOf(id).info.threads > 0 ? HostOf(id).info.threads : profile.threads;
+  workers_.Assign({id,
+                   "evald-worker",
+                   {"--engine", profile.engine, "--settings", profile.settings.dump(), "--device", slot.device,
+                    "--threads", std::to_string(threads), "--seed", std::to_string(profile.seed), "--log-level",
+                    options_.log_level},
+                   TagOf(profile)},
+                  TagOf(profile));
   Changed(id);
 }
 
-void Fleet::StartScorers() {
-  const std::string sandbox = ToJson(options_.sandbox).dump();
-  for (const std::string& id : scorers_->ids()) {
-    if (!scorers_->given_up(id)) continue;
-    scorers_->Assign({id,
-                      options_.binaries / "evald-metric",
-                      {"--sandbox", sandbox, "--log-level", options_.log_level},
-                      options_.log_dir / (id + ".log")},
-                     sandbox);
+void Fleet::StartScorers(const std::string& host) {
+  const HostEntry& entry = hosts_.at(host);
+  for (int i = 0; i < entry.info.metric_processes; ++i) {
+    const std::string id = FullProcessId(host, fmt::format("m{}", i));
+    if (scorers_.given_up(id)) scorers_.Assign({id, "evald-metric", {"--log-level", options_.log_level}, ""}, "");
   }
 }
 
@@ -142,8 +122,11 @@ void Fleet::Serve() {
     // One each in turn, so that the first to ask does not take what another could do at once.
     for (bool gave = true; gave && !stopping_;) {
       gave = false;
-      for (const std::string& id : workers_->ids()) ServeWorker(id, &gave);
-      for (const std::string& id : scorers_->ids()) gave = ServeScorer(id) || gave;
+      for (const std::string& id : workers_.ids()) ServeWorker(id, &gave);
+      // Scores are made where the generations lie, unless that host is busy and another is not.
+      for (const bool own_only : {true, false}) {
+        for (const std::string& id : scorers_.ids()) gave = ServeScorer(id, own_only) || gave;
+      }
     }
   } while (serve_again_);
   serving_ = false;
@@ -160,12 +143,12 @@ Evaluation* Fleet::Choose(const Slot& slot) const {
 
 void Fleet::ServeWorker(const std::string& id, bool* gave) {
   Slot& slot = slots_.at(id);
-  const bool fresh = workers_->connected(id) && !slot.loading;
-  if (workers_->stopping(id) || (!fresh && !workers_->HasWant(id))) return;
+  const bool fresh = workers_.connected(id) && !slot.loading;
+  if (!Usable(id) || workers_.stopping(id) || (!fresh && !workers_.HasWant(id))) return;
   Evaluation* run = Choose(slot);
   if (run == nullptr) return;
-  if (workers_->tag(id) != TagOf(run->profile())) {
-    if (slot.held == 0) StartWorker(id, *run);
+  if (workers_.tag(id) != TagOf(run->profile())) {
+    if (slot.held.empty()) StartWorker(id, *run);
     return;
   }
   if (slot.loading != run->load().fingerprint) return SendLoad(id, *run);
@@ -174,11 +157,11 @@ void Fleet::ServeWorker(const std::string& id, bool* gave) {
     if (slot.loaded) run->WorkerLoaded(id, *slot.loaded);
     return;
   }
-  if (!workers_->TakeWant(id)) return;
+  if (!workers_.TakeWant(id)) return;
   const auto lease = run->LeaseTrial(id);
-  if (!lease) return workers_->ReturnWant(id);
-  ++slot.held;
-  agent_->Send(id, *lease);
+  if (!lease) return workers_.ReturnWant(id);
+  slot.held.insert({lease->trial, lease->attempt});
+  router_.Send(id, *lease);
   *gave = true;
 }
 
@@ -186,26 +169,28 @@ void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
   Slot& slot = slots_.at(id);
   slot.run = run.number();
   slot.loading = run.load().fingerprint;
-  workers_->SetReady(id, false);
-  workers_->ClearWants(id);  // a Load cancels them
-  agent_->Send(id, run.load());
+  workers_.SetReady(id, false);
+  workers_.ClearWants(id);  // a Load cancels them
+  router_.Send(id, run.load());
   Changed(id);
 }
 
 // Of the runs with something to score, the highest priority first, then the oldest.
-bool Fleet::ServeScorer(const std::string& id) {
-  if (!scorers_->HasWant(id)) return false;
+bool Fleet::ServeScorer(const std::string& id, bool own_only) {
+  if (!Usable(id) || !scorers_.HasWant(id)) return false;
   Entry* best = nullptr;
   for (auto& [number, entry] : runs_) {
     if (entry.run->wants_scorers() && (best == nullptr || entry.priority > best->priority)) best = &entry;
   }
-  if (best == nullptr || !scorers_->TakeWant(id)) return false;
-  const auto job = best->run->LeaseJob(id);
+  if (best == nullptr || !scorers_.TakeWant(id)) return false;
+  std::function<bool(const std::string&)> made_by;
+  if (own_only) made_by = [&](const std::string& worker) { return places_.at(worker).first == places_.at(id).first; };
+  const auto job = best->run->LeaseJob(id, made_by);
   if (!job) {
-    scorers_->ReturnWant(id);
+    scorers_.ReturnWant(id);
     return false;
   }
-  agent_->Send(id, *job);
+  router_.Send(id, *job);
   return true;
 }
 
@@ -213,14 +198,14 @@ bool Fleet::ServeScorer(const std::string& id) {
 
 void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
   try {
-    if (workers_->Owns(id)) {
+    if (workers_.Owns(id)) {
       OnWorkerMessage(id, message);
     } else {
       OnScorerMessage(id, message);
     }
   } catch (const Error& e) {  // a run's folder cannot be written, say: its run ends, others go on
     spdlog::error("{}: {}", id, e.what());
-    Entry* entry = workers_->Owns(id) ? Find(slots_.at(id).run) : runs_.empty() ? nullptr : &runs_.begin()->second;
+    Entry* entry = workers_.Owns(id) ? Find(slots_.at(id).run) : runs_.empty() ? nullptr : &runs_.begin()->second;
     if (entry != nullptr) entry->run->Fail(e.kind(), e.what());
   }
 }
@@ -229,24 +214,24 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
   const int64_t now = MonotonicMicros();
   for (const auto& [number, entry] : runs_) entry.run->WorkerHeard(id, now);
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
-    workers_->Connected(id);
+    workers_.Connected(id);
     slots_.at(id).pid = hello->pid;
     Changed(id);
     Serve();
   } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
     OnLoaded(id, *loaded);
   } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
-    workers_->AddWants(id, want->count);
+    workers_.AddWants(id, want->count);
     Serve();
   } else if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
     OnWorkerProgress(id, *progress);
   } else if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
-    workers_->Progressed(id);
+    workers_.Progressed(id);
     if (Evaluation* run = RunOf(slice->trial)) run->OnSliceDone(id, *slice);
   } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     Entry* entry = Find(RunOfWireId(done->trial));
     if (entry == nullptr) return;
-    --slots_.at(id).held;
+    slots_.at(id).held.erase({done->trial, done->attempt});
     use_[entry->user] += done->device_seconds;
     entry->run->OnTrialDone(id, *done);
     Serve();
@@ -262,13 +247,13 @@ void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& mess
   for (const auto& [number, entry] : runs_) entry.run->ScorerHeard(id, now);
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
     isolation_[id] = hello->engine;
-    scorers_->Connected(id);
-    scorers_->SetReady(id, true);
+    scorers_.Connected(id);
+    scorers_.SetReady(id, true);
   } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
-    scorers_->AddWants(id, want->count);
+    scorers_.AddWants(id, want->count);
     Serve();
   } else if (const auto* done = std::get_if<protocol::JobDone>(&message)) {
-    scorers_->Progressed(id);
+    scorers_.Progressed(id);
     if (Evaluation* run = RunOf(done->job)) run->OnJobDone(id, *done, isolation_[id]);
   } else if (const auto* failed = std::get_if<protocol::JobFailed>(&message)) {
     if (Evaluation* run = RunOf(failed->job)) run->OnJobFailed(id, *failed);
@@ -283,7 +268,7 @@ void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   Slot& slot = slots_.at(id);
   if (slot.loading != loaded.fingerprint) return;  // the answer to a Load before the last one
   slot.loaded = loaded;
-  workers_->SetReady(id, true);
+  workers_.SetReady(id, true);
   if (Entry* entry = Find(slot.run)) entry->run->WorkerLoaded(id, loaded);
   Changed(id);
   ReleaseStaged();
@@ -295,14 +280,14 @@ void Fleet::OnTrialFailed(const std::string& id, const protocol::TrialFailed& fa
   if (failed.trial >= 0) {
     Evaluation* run = RunOf(failed.trial);
     if (run == nullptr) return;
-    --slot.held;
+    slot.held.erase({failed.trial, failed.attempt});
     run->OnTrialFailed(id, failed);
     return Serve();
   }
   if (failed.retry) {
     spdlog::warn("worker {}: {}", id, failed.message);
-    workers_->NoteCause(id, failed.message);
-    agent_->Kill(id);
+    workers_.NoteCause(id, failed.message);
+    router_.Kill(id);
     return;
   }
   slot.loading.reset();
@@ -318,19 +303,20 @@ void Fleet::OnWorkerProgress(const std::string& id, const protocol::Progress& pr
 
 void Fleet::OnExit(const std::string& id, const ProcessExit& exit) {
   const std::string how = ToString(exit);
-  if (workers_->Owns(id)) {
+  if (workers_.Owns(id)) {
     Slot& slot = slots_.at(id);
     slot.loading.reset();
     slot.loaded.reset();
-    slot.pid = slot.held = 0;
+    slot.pid = 0;
+    slot.held.clear();
     for (const auto& [number, entry] : runs_) entry.run->WorkerLost(id, fmt::format("worker {}: {}", id, how));
-    workers_->Exited(id, how);
+    workers_.Exited(id, how);
     Changed(id);
   } else {
     for (const auto& [number, entry] : runs_) {
       entry.run->ScorerLost(id, fmt::format("metric process {}: {}", id, how));
     }
-    scorers_->Exited(id, how);
+    scorers_.Exited(id, how);
   }
   if (stopping_) return;
   Serve();
@@ -341,8 +327,8 @@ void Fleet::TellExhausted() {
   const std::string see = "; see " + options_.log_dir.string();
   const auto runs = runs_;  // they may leave while they are told
   for (const auto& [number, entry] : runs) {
-    if (workers_->exhausted()) entry.run->NoWorkers(workers_->last_exit() + see);
-    if (scorers_->exhausted()) entry.run->NoScorers(scorers_->last_exit() + see);
+    if (workers_.exhausted()) entry.run->NoWorkers(workers_.last_exit() + see);
+    if (scorers_.exhausted()) entry.run->NoScorers(scorers_.last_exit() + see);
   }
 }
 
@@ -350,8 +336,8 @@ void Fleet::TellExhausted() {
 
 void Fleet::KillHung(const std::string& id, const std::string& why) {
   spdlog::warn("{}: {}; it is killed", id, why);
-  (workers_->Owns(id) ? workers_ : scorers_)->NoteCause(id, why);
-  agent_->Kill(id);
+  (workers_.Owns(id) ? workers_ : scorers_).NoteCause(id, why);
+  router_.Kill(id);
 }
 
 void Fleet::Tick() {
@@ -365,19 +351,25 @@ void Fleet::Tick() {
     for (const std::string& id : entry.run->SilentWorkers(now)) silent.insert(id);
     for (const std::string& id : entry.run->SilentScorers(now)) silent.insert(id);
   }
-  for (const std::string& id : silent) KillHung(id, "it has been silent for too long");
-  for (ProcessPool* pool : {workers_.get(), scorers_.get()}) {
+  for (const std::string& id : silent) {
+    if (HostOf(id).here) {
+      KillHung(id, "it has been silent for too long");
+    } else {
+      Abandon(id);
+    }
+  }
+  for (ProcessPool* pool : {&workers_, &scorers_}) {
     for (const std::string& id : pool->NotConnectedFor(kHelloMicros, now)) {
-      KillHung(id, "it was started and has not said hello");
+      if (HostOf(id).here) KillHung(id, "it was started and has not said hello");
     }
   }
 }
 
 void Fleet::StopAll(std::function<void()> done) {
   stopping_ = true;
-  workers_->Close();
-  scorers_->Close();
-  agent_->StopAll(kStopGrace, std::move(done));
+  workers_.Close();
+  scorers_.Close();
+  router_.StopAll(kStopGrace, std::move(done));
 }
 
 // ---- looking
@@ -388,33 +380,36 @@ void Fleet::Changed(const std::string& id) {
 
 Json Fleet::Workers() const {
   Json workers = Json::array();
-  for (const std::string& id : workers_->ids()) {
+  for (const std::string& id : workers_.ids()) {
     const Slot& slot = slots_.at(id);
+    if (slot.device.empty()) continue;
     const auto run = runs_.find(slot.run);
-    const char* state = workers_->given_up(id)     ? (workers_->restarts(id) > 0 ? "failed" : "idle")
-                        : !workers_->running(id)   ? "restarting"
-                        : !workers_->connected(id) ? "starting"
+    const char* state = !HostOf(id).here         ? "away"
+                        : workers_.given_up(id)     ? (workers_.restarts(id) > 0 ? "failed" : "idle")
+                        : !workers_.running(id)   ? "restarting"
+                        : !workers_.connected(id) ? "starting"
                         : slot.loading && !slot.loaded ? "loading"
-                        : slot.held > 0            ? "working"
+                        : !slot.held.empty()       ? "working"
                                                    : "idle";
     workers.push_back({{"id", id},
-                       {"host", "local"},
+                       {"host", slot.host},
                        {"device", slot.device},
                        {"state", state},
-                       {"run", run == runs_.end() || slot.held == 0 ? Json() : Json(run->second.run->id())},
+                       {"run", run == runs_.end() || slot.held.empty() ? Json() : Json(run->second.run->id())},
                        {"fingerprint", slot.loaded ? Json(slot.loaded->fingerprint) : Json()},
-                       {"trials", slot.held},
+                       {"trials", slot.held.size()},
                        {"pid", slot.pid},
                        {"engine", slot.loaded ? slot.loaded->engine.value("name", "") : ""},
-                       {"restarts", workers_->restarts(id)}});
+                       {"restarts", workers_.restarts(id)}});
   }
   return workers;
 }
 
-Json Fleet::Devices() const {
+Json Fleet::Devices(const std::string& host) const {
   Json devices = Json::array();
   for (const auto& [id, slot] : slots_) {
-    devices.push_back({{"id", slot.device}, {"worker", workers_->running(id) ? Json(id) : Json()}});
+    if (slot.host != host || slot.device.empty()) continue;
+    devices.push_back({{"id", slot.device}, {"worker", workers_.running(id) ? Json(id) : Json()}});
   }
   return devices;
 }

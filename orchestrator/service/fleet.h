@@ -4,38 +4,63 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "metrics/sandbox/sandbox.h"
-#include "orchestrator/fleet/agent.h"
+#include "orchestrator/fleet/host.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/process_pool.h"
-#include "orchestrator/fleet/socket_directory.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/schedule/dispatch.h"
+#include "protocol/agent_messages.h"
 
 namespace evald {
 
 struct FleetOptions {
-  std::filesystem::path binaries;  ///< folder of evald-worker and evald-metric
-  std::filesystem::path log_dir;   ///< of the processes' output; exists
+  std::filesystem::path log_dir;  ///< of the local processes' output, for messages
   std::string log_level = "warn";
-  std::vector<std::string> devices = {"cpu:0"};  ///< a worker each
-  int metric_processes = 1;
-  SandboxOptions sandbox;
   int worker_restarts_max = 6;  ///< of one worker without progress between
   int metric_restarts_max = 6;
   double stall_timeout_s = 1800;  ///< an engine that does not come back for so long is killed
 };
 
-/// The processes of this host and the runs they work for: gives each worker that asks a trial of the
+/// A host as the fleet sees it.
+struct HostInfo {
+  std::string name;
+  std::vector<std::string> devices;  ///< a worker each
+  int threads = 0;                   ///< of each worker; 0: as the run says
+  int metric_processes = 1;
+};
+
+/// The hosts, their processes, and the runs they work for: gives each worker that asks a trial of the
 /// run that ChooseRun names, loading that run's checkpoint first, and each metric process a job;
-/// passes what they report to the run it belongs to. Workers outlive runs. Loop thread only.
+/// passes what they report to the run it belongs to. Workers outlive runs. Processes of other hosts
+/// are called "<host>.w0" here, those of the local one "w0". Loop thread only.
 class Fleet {
  public:
   Fleet(Loop* loop, FleetOptions options);
   ~Fleet();
+
+  // ---- hosts
+  /// For the Host that is to be named `name`.
+  Host::Events EventsOf(const std::string& name);
+  /// A host, or what it is from now on. It is away until HostReady. `host` outlives the fleet.
+  void AddHost(Host* host, const HostInfo& info);
+  /// The host is there, with these processes and no other; none of them holds a trial.
+  void HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes);
+  /// It cannot be reached: it is given nothing, and what it holds waits for the heartbeat's time-out.
+  void HostAway(const std::string& name);
+  /// It can be reached again, and missed nothing.
+  void HostBack(const std::string& name);
+  /// It is given nothing more.
+  void HostLeaving(const std::string& name);
+  bool HostHere(const std::string& name) const;
+  /// Devices of all hosts that are there.
+  int device_count() const;
+
+  // ---- runs
 
   /// From now on `run` gets devices. Workers are started for it where none run.
   void Add(std::shared_ptr<Evaluation> run, int priority, const std::string& user);
@@ -55,7 +80,9 @@ class Fleet {
 
   /// Worker and device resources as the REST interface shows them.
   Json Workers() const;
-  Json Devices() const;
+  Json Devices(const std::string& host) const;
+  /// Names of all hosts.
+  std::vector<std::string> HostNames() const;
   /// Called after each change that Workers() shows.
   std::function<void(const std::string& worker)> on_change;
 
@@ -65,14 +92,39 @@ class Fleet {
     int priority = 0;
     std::string user;
   };
+  struct HostEntry {
+    Host* host = nullptr;
+    HostInfo info;
+    bool here = false;
+    bool leaving = false;
+  };
   struct Slot {  // a device and its worker
-    std::string device;
+    std::string host;
+    std::string device;  // "": its host has it no more
     int64_t run = 0;                        ///< that it worked for last; 0: none
     std::optional<std::string> loading;     ///< fingerprint of the last Load sent
     std::optional<protocol::Loaded> loaded; ///< its answer
     int64_t pid = 0;
-    int held = 0;                           ///< trials
+    std::set<std::pair<int64_t, int>> held;  ///< trials, with their attempts
   };
+  // The host of each process.
+  class HostRouter : public Host {
+   public:
+    explicit HostRouter(Fleet* fleet) : fleet_(fleet) {}
+    void Start(const ProcessSpec& spec) override;
+    void Send(const std::string& id, const protocol::Message& message) override;
+    void Kill(const std::string& id) override;
+    void StopAll(std::chrono::milliseconds grace, std::function<void()> done) override;
+
+   private:
+    Fleet* fleet_;
+  };
+  void ShowRow(Evaluation* run, const std::string& id) const;
+  bool Usable(const std::string& id) const;
+  const HostEntry& HostOf(const std::string& id) const;
+  void StartWhatIsMissing(const std::string& host);
+  void Abandon(const std::string& id);
+  void AdoptProcess(const std::string& id, const protocol::HeldProcess& process);
   void OnMessage(const std::string& id, const protocol::Message& message);
   void OnWorkerMessage(const std::string& id, const protocol::Message& message);
   void OnScorerMessage(const std::string& id, const protocol::Message& message);
@@ -85,9 +137,9 @@ class Fleet {
   void ServeWorker(const std::string& id, bool* gave);
   Evaluation* Choose(const Slot& slot) const;
   void StartWorker(const std::string& id, const Evaluation& run);
-  void StartScorers();
+  void StartScorers(const std::string& host);
   void SendLoad(const std::string& id, const Evaluation& run);
-  bool ServeScorer(const std::string& id);
+  bool ServeScorer(const std::string& id, bool own_only);
   Entry* Find(int64_t run_number);
   Evaluation* RunOf(int64_t wire_id);
   void KillHung(const std::string& id, const std::string& why);
@@ -95,8 +147,9 @@ class Fleet {
 
   Loop* loop_;
   FleetOptions options_;
-  SocketDirectory socket_directory_;
-  std::unique_ptr<Agent> agent_;
+  HostRouter router_;
+  std::map<std::string, HostEntry> hosts_;
+  std::map<std::string, std::pair<std::string, std::string>> places_;  // of each process: host, name there
   std::map<int64_t, Entry> runs_;
   std::map<std::string, Slot> slots_;
   std::map<std::string, Json> isolation_;  // by metric process
@@ -106,8 +159,8 @@ class Fleet {
   bool serving_ = false;
   bool serve_again_ = false;
   bool stopping_ = false;
-  std::unique_ptr<ProcessPool> workers_;
-  std::unique_ptr<ProcessPool> scorers_;
+  ProcessPool workers_;
+  ProcessPool scorers_;
 };
 
 }  // namespace evald

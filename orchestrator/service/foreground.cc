@@ -6,8 +6,12 @@
 #include <csignal>
 
 #include "checkpoint/layout.h"
+#include "metrics/sandbox_options.h"
+#include "orchestrator/fleet/local_host.h"
+#include "orchestrator/fleet/socket_directory.h"
 #include "orchestrator/report/progress.h"
 #include "orchestrator/service/fleet.h"
+#include "orchestrator/service/process_id.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -17,17 +21,23 @@ constexpr std::chrono::milliseconds kTick{200};
 
 FleetOptions MakeFleetOptions(const RunOptions& options, const RunDirectory& directory) {
   FleetOptions fleet;
-  fleet.binaries = options.binaries;
   fleet.log_dir = directory.path() / "logs";
   fleet.log_level = options.log_level;
-  fleet.devices.clear();
-  for (int i = 0; i < options.config.workers.count; ++i) fleet.devices.push_back(fmt::format("cpu:{}", i));
-  fleet.metric_processes = options.config.metrics.processes;
-  fleet.sandbox = options.config.metrics.sandbox;
   fleet.worker_restarts_max = 2 * options.config.workers.max_attempts;
   fleet.metric_restarts_max = 2 * options.config.metrics.max_attempts;
   fleet.stall_timeout_s = options.config.workers.stall_timeout_s;
   return fleet;
+}
+
+LocalHostOptions MakeHostOptions(const RunOptions& options, const fs::path& sockets, const RunDirectory& directory) {
+  return {sockets, options.binaries, directory.path() / "logs",
+          {"--sandbox", ToJson(options.config.metrics.sandbox).dump()}};
+}
+
+HostInfo MakeHostInfo(const EvalConfig& config) {
+  HostInfo info{kLocalHost, {}, 0, config.metrics.processes};
+  for (int i = 0; i < config.workers.count; ++i) info.devices.push_back(fmt::format("cpu:{}", i));
+  return info;
 }
 
 // One evaluation, the processes it needs, and somebody who watches.
@@ -36,7 +46,10 @@ class ForegroundRun {
   ForegroundRun(const RunOptions& options, RunDirectory directory)
       : store_(options.config.state_dir),
         display_(options.quiet),
-        fleet_(&loop_, MakeFleetOptions(options, directory)) {
+        fleet_(&loop_, MakeFleetOptions(options, directory)),
+        host_(&loop_, MakeHostOptions(options, socket_directory_.path(), directory), fleet_.EventsOf(kLocalHost)) {
+    fleet_.AddHost(&host_, MakeHostInfo(options.config));
+    fleet_.HostReady(kLocalHost, {});
     const int64_t number = store_.OpenRun(directory.id(), directory.path());
     database_ = std::make_unique<DatabaseThread>(&store_, &loop_, [this](std::exception_ptr error) {
       try {
@@ -96,6 +109,8 @@ class ForegroundRun {
   std::unique_ptr<TaskFinisher> finisher_;
   std::shared_ptr<Evaluation> evaluation_;
   Fleet fleet_;
+  SocketDirectory socket_directory_;
+  LocalHost host_;
   int signals_ = 0;
 };
 

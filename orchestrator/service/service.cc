@@ -6,7 +6,11 @@
 #include <sys/file.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
+#include "metrics/sandbox_options.h"
+#include "orchestrator/service/process_id.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -30,15 +34,21 @@ UniqueFd LockState(const fs::path& state_dir) {
 
 FleetOptions FleetOptionsOf(const ServiceOptions& options) {
   FleetOptions fleet;
-  fleet.binaries = options.binaries;
   fleet.log_dir = options.state_dir / "logs";
   fleet.log_level = options.log_level;
-  fleet.devices.clear();
-  for (int i = 0; i < options.devices; ++i) fleet.devices.push_back(fmt::format("cpu:{}", i));
-  fleet.metric_processes = options.metric_processes;
-  fleet.sandbox = options.sandbox;
   MakeDirectories(fleet.log_dir);
   return fleet;
+}
+
+LocalAgent LocalAgentOf(const ServiceOptions& options) {
+  std::string devices;
+  for (int i = 0; i < options.devices; ++i) devices += fmt::format("{}cpu:{}", i == 0 ? "" : ",", i);
+  return {options.binaries / "evald",
+          {"agent", "--socket", (options.state_dir / kAgentSocket).string(), "--root", options.state_dir.string(),
+           "--staging-root", options.staging_root.string(), "--devices", devices, "--metric-processes",
+           std::to_string(options.metric_processes), "--sandbox", ToJson(options.sandbox).dump(), "--linger",
+           fmt::format("{}", options.linger_s), "--log-level", options.log_level},
+          options.state_dir};
 }
 
 // Judges a run's gates and writes verdict.json and report.html. Nothing when that is not possible: the
@@ -75,18 +85,23 @@ Service::Service(ServiceOptions options)
   finisher_ = std::make_unique<TaskFinisher>(&loop_);
   fleet_ = std::make_unique<Fleet>(&loop_, FleetOptionsOf(options_));
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
+  hub_ = std::make_unique<AgentHub>(&loop_, fleet_.get(), LocalAgentOf(options_));
   for (const RunRow& row : unfinished) TakeUp(row);
   Publish();
 }
 
 Service::~Service() {
   database_.reset();  // before what its callbacks touch
+  hub_.reset();
   fleet_.reset();
 }
 
 void Service::Run() {
   loop_.OnSignals([this](int signal) { OnSignal(signal); });
-  loop_.Post([this] { StartRuns(); });
+  hub_->Start([this](const std::string& why) {
+    spdlog::critical("{}; the service stops", why);
+    StopNow();
+  });
   Tick();
   loop_.Run();
   for (auto& [number, run] : queue_.runs()) {
@@ -102,6 +117,10 @@ void Service::DatabaseFailed(std::exception_ptr error) {
   } catch (const std::exception& e) {
     spdlog::critical("the database cannot be written: {}; the service stops", e.what());
   }
+  StopNow();
+}
+
+void Service::StopNow() {
   stopping_ = true;
   fleet_->StopAll([this] { loop_.Stop(); });
 }
@@ -132,7 +151,11 @@ bool Service::RoomFor(const QueuedRun& run) const {
   return BytesIn(run.config.checkpoint) < static_cast<uint64_t>(about.f_bavail) * about.f_frsize;
 }
 
+// What workers of an earlier life still write is at rest once the local agent is there: only then may
+// their runs' folders be looked at.
 void Service::StartRuns() {
+  local_seen_ = local_seen_ || fleet_->HostHere(kLocalHost);
+  if (!local_seen_) return;
   while (!draining_ && !stopping_) {
     QueuedRun* next = queue_.Next(options_.active_max);
     if (next == nullptr || !RoomFor(*next)) return;
@@ -148,7 +171,7 @@ void Service::Start(QueuedRun* run) {
   hooks.over = [this, number] { OnOver(number); };
   hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
   run->evaluation = std::make_shared<Evaluation>(
-      run->config, std::move(*run->directory), number, options_.devices,
+      run->config, std::move(*run->directory), number, std::max(1, fleet_->device_count()),
       Evaluation::Support{&loop_, database_.get(), finisher_.get()}, std::move(hooks));
   run->directory.reset();
   SetState(run, "preparing");
@@ -202,11 +225,7 @@ void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
 // ---- ending
 
 void Service::OnSignal(int) {
-  if (++signals_ > 1) {
-    stopping_ = true;
-    fleet_->StopAll([this] { loop_.Stop(); });
-    return;
-  }
+  if (++signals_ > 1) return StopNow();
   spdlog::info("draining: trials under way are finished, runs stay queued");
   draining_ = true;
   for (auto& [number, run] : queue_.runs()) {
@@ -220,8 +239,7 @@ void Service::CheckDrained() {
   for (const auto& [number, run] : queue_.runs()) {
     if (run.evaluation) return;
   }
-  stopping_ = true;
-  fleet_->StopAll([this] { loop_.Stop(); });
+  StopNow();
 }
 
 // ---- what people ask

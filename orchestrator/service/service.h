@@ -13,6 +13,7 @@
 
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/run/evaluation.h"
+#include "orchestrator/service/agent_hub.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/run_queue.h"
 #include "orchestrator/service/run_service.h"
@@ -34,6 +35,7 @@ struct ServiceOptions {
   SandboxOptions sandbox;
   std::filesystem::path staging_root;
   uint64_t staging_keep = 0;
+  double linger_s = 600;  ///< how long this host's agent waits for another service
   int active_max = 2;  ///< runs at work at once, so that the next is staged while one computes
   /// Where checkpoints, data and task files of submitted runs may lie; empty: anywhere.
   std::vector<std::filesystem::path> roots;
@@ -78,6 +80,8 @@ class Service : public RunService {
   void DropWatch(const std::string& watch, std::function<void()> done);
   /// Tells followers of something that concerns no run.
   void Tell(const std::string& type, Json data);
+  /// The agents of hosts; loop thread only, but for its files().
+  AgentHub* agents() { return hub_.get(); }
 
   /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once.
   std::function<bool(const std::filesystem::path& checkpoint)> on_announce;
@@ -99,6 +103,7 @@ class Service : public RunService {
   void Tick();
   void OnSignal(int signal);
   void CheckDrained();
+  void StopNow();
   void DatabaseFailed(std::exception_ptr error);
 
   // showing (service_view.cc)
@@ -117,10 +122,12 @@ class Service : public RunService {
   std::unique_ptr<DatabaseThread> database_;
   std::unique_ptr<TaskFinisher> finisher_;
   std::unique_ptr<Fleet> fleet_;
+  std::unique_ptr<AgentHub> hub_;
   RunQueue queue_;
   int signals_ = 0;
   bool draining_ = false;
   bool stopping_ = false;
+  bool local_seen_ = false;  // the local agent was there
   std::map<std::string, double> counters_;  // of runs that are over
   int64_t next_event_ = 1;
   std::map<int64_t, int64_t> progress_sent_us_;

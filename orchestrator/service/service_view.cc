@@ -202,12 +202,14 @@ void Service::Publish() {
     staged_ = StagedResources(options_.staging_root);
   }
   view->staged = staged_;
-  std::error_code error;
-  const fs::space_info space = fs::space("/dev/shm", error);
-  view->hosts = Json::array({{{"id", "local"},
-                              {"state", "connected"},
-                              {"devices", fleet_->Devices()},
-                              {"shared_memory", {{"total", error ? 0 : space.capacity}, {"free", error ? 0 : space.available}}}}});
+  view->hosts = Json::array();
+  for (const std::string& name : fleet_->HostNames()) {
+    Json host = hub_->About(name);
+    host["id"] = name;
+    host["state"] = fleet_->HostHere(name) ? "connected" : "away";
+    host["devices"] = fleet_->Devices(name);
+    view->hosts.push_back(std::move(host));
+  }
   view->counters = Counters();
   view->ready = !draining_ && !stopping_;
   const std::lock_guard lock(view_mutex_);

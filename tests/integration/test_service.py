@@ -16,7 +16,8 @@ SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
 KILLS = int(os.environ.get("EVALD_TEST_KILLS", "6"))
 
 
-class Service(EvaldCase):
+class ServiceCase(EvaldCase):
+    https = None  # what verifies the service's certificate
     ENGINE = {"name": "emulated", "delay_ms": 10, "concurrency": 4}
 
     def setUp(self):
@@ -30,6 +31,16 @@ class Service(EvaldCase):
         if self.daemon:
             self.daemon.communicate()
 
+    def agent(self):
+        """The process id of the agent of the service's own host, whose children the others are."""
+        host = lambda: next((h for h in self.call("GET", "/v1/hosts")["hosts"] if h["id"] == "local"), None)
+        return self.wait_for("the agent", lambda: (h := host()) and h["state"] == "connected" and h["pid"])
+
+    def restart(self, **changes):
+        self.daemon.kill()
+        self.daemon.communicate()
+        self.serve(**changes)
+
     def serve(self, **changes):
         config = {"listen": "127.0.0.1:0", "state_dir": "state", "cache_dir": "cache",
                   "workers": {"count": 2, "threads": 1}, "metrics": {"processes": 2},
@@ -40,9 +51,11 @@ class Service(EvaldCase):
 
     def call(self, method, path, body=None, status=200, **headers):
         data = None if body is None else json.dumps(body).encode()
+        if self.https:
+            headers = {"Authorization": "Bearer the-token-of-an-admin", **headers}
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json", **headers}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=30, context=self.https) as answer:
                 found, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             found, text = error.code, error.read()
@@ -72,6 +85,8 @@ class Service(EvaldCase):
         self.assertEqual(scores(json.loads((folder / "results.json").read_text())), expected[0])
         self.assertEqual(self.samples(folder), expected[1])
 
+
+class Service(ServiceCase):
     def test_runs_on_warm_workers(self):
         self.make_suite(40, 20)
         expected = self.undisturbed()
@@ -101,24 +116,70 @@ class Service(EvaldCase):
         self.serve()
         runs = [self.submit(engine=self.ENGINE, key=f"run-number-{i}") for i in range(2)]
         for _ in range(KILLS):
-            victim = rng.choice(["daemon", "evald-worker", "evald-metric"])
+            victim = rng.choice(["daemon", "evald", "evald-worker", "evald-metric"])  # evald: the agent
             wait = rng.uniform(0, 0.6)
             try:
                 self.daemon.wait(wait)
             except Exception:
                 pass
             if victim == "daemon":
-                self.daemon.kill()
-                self.daemon.communicate()
-                self.serve()
+                self.restart()
                 self.assertEqual(self.submit(200, engine=self.ENGINE, key="run-number-0")["id"], runs[0]["id"])
             else:
-                found = self.children(self.daemon.pid, victim)
+                found = self.children(self.agent(), victim)
+                found = [self.agent()] if victim == "evald" else found
                 if found:
                     os.kill(rng.choice(found), signal.SIGKILL)
         for run in runs:
             self.check(expected, self.finished(run))
         self.assertEqual(len(self.call("GET", "/v1/runs")["runs"]), 2)
+
+    def test_workers_outlive_the_daemon(self):
+        self.make_suite(1500, 50)
+        expected = self.undisturbed()
+        self.serve()
+        journal = self.folder / "journal"
+        engine = {**self.ENGINE, "delay_ms": 40, "concurrency": 8, "journal": str(journal)}
+        run = self.submit(engine=engine)
+        pids = lambda: {w["id"]: w["pid"] for w in self.call("GET", "/v1/workers")["workers"]}
+        lines = lambda: len(journal.read_text().splitlines()) if journal.exists() else 0
+        self.wait_for("some answers", lambda: lines() > 30)
+        agent, before = self.agent(), pids()
+        restarts = 2
+        for _ in range(restarts):
+            told = lines()
+            self.wait_for("new work", lambda: lines() > told + 20)
+            self.daemon.kill()
+            self.daemon.communicate()
+            alone = lines()
+            self.wait_for("answers while no daemon is there", lambda: lines() > alone + 4)
+            self.serve()
+            self.assertEqual(self.agent(), agent)
+            self.assertEqual(pids(), before, "the same workers")
+        self.check(expected, self.finished(run))
+        self.assertEqual(pids(), before)
+        answered = journal.read_text().splitlines()
+        again = len(answered) - len(set(answered))
+        print(f"{len(answered)} answers, {again} of them given before", flush=True)
+        in_engines = 2 * engine["concurrency"]
+        self.assertLessEqual(again, restarts * in_engines, "only what was in an engine when it was revoked is done again")
+        self.assertEqual(len(set(answered)), 1500 + 4 * 50)
+
+    def test_an_agent_whose_daemon_does_not_come_back_ends(self):
+        self.serve(agent={"linger_s": 1})
+        agent = self.agent()
+        self.daemon.kill()
+        self.daemon.communicate()
+        self.wait_for("its end", lambda: not pathlib.Path(f"/proc/{agent}").exists())
+
+    def test_a_daemon_of_another_configuration_starts_another_agent(self):
+        self.make_suite(20, 20)
+        self.serve()
+        agent = self.agent()
+        self.restart(workers={"count": 3, "threads": 1})
+        self.wait_for("three workers", lambda: len(self.call("GET", "/v1/workers")["workers"]) == 3)
+        self.assertNotEqual(self.agent(), agent)
+        self.assertEqual(self.finished(self.submit(engine=self.ENGINE))["state"], "done")
 
     def test_sigterm_drains_and_the_next_life_goes_on(self):
         self.make_suite(300, 100)
@@ -126,9 +187,11 @@ class Service(EvaldCase):
         self.serve()
         run = self.submit(engine=self.ENGINE)
         self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 0)
+        agent = self.agent()
         self.daemon.send_signal(signal.SIGTERM)
         out, err = self.daemon.communicate(timeout=30)
         self.assertEqual(self.daemon.returncode, 0, out + err)
+        self.wait_for("the end of the agent of a daemon that ends in order", lambda: not pathlib.Path(f"/proc/{agent}").exists())
         self.serve()
         self.check(expected, self.finished(run))
 

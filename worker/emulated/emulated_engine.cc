@@ -1,6 +1,8 @@
 #include "worker/emulated/emulated_engine.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <queue>
@@ -8,6 +10,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -32,13 +35,14 @@ struct Model {
   int tokens_out_least = 16;
   int tokens_out_most = 16;
   std::string text;
+  std::string journal;
 };
 
 Model ReadModel(const Json& json) {
   const Settings settings(
       "emulated", json,
       {"delay_ms", "prefill_tokens_per_second", "tokens_per_second", "jitter", "load_seconds",
-       "clock_scale", "fail_rate", "concurrency", "max_length", "tokens_out", "text"});
+       "clock_scale", "fail_rate", "concurrency", "max_length", "tokens_out", "text", "journal"});
   Model model;
   model.delay_ms = settings.AtLeast("delay_ms", 0.0, model.delay_ms);
   model.prefill_tokens_per_second = settings.AtLeast("prefill_tokens_per_second", 0.0, 0.0);
@@ -52,6 +56,7 @@ Model ReadModel(const Json& json) {
   model.concurrency = settings.AtLeast("concurrency", 1, model.concurrency);
   model.max_length = settings.AtLeast("max_length", 1, model.max_length);
   model.text = settings.Get<std::string>("text", "");
+  model.journal = settings.Get<std::string>("journal", "");
   if (settings.Has("tokens_out")) {
     const Json value = settings.Require<Json>("tokens_out");
     const auto range = value.is_array() ? settings.Require<std::vector<int>>("tokens_out")
@@ -107,7 +112,11 @@ class EmulatedEngine : public Engine {
       : model_(ReadModel(options.settings)),
         seed_(options.seed),
         failures_(std::random_device()()),
-        slots_(static_cast<size_t>(model_.concurrency)) {}
+        slots_(static_cast<size_t>(model_.concurrency)) {
+    if (model_.journal.empty()) return;
+    journal_.reset(::open(model_.journal.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!journal_) ThrowErrno(model_.journal, "open", errno);
+  }
 
   EngineInfo Info() const override {
     EngineInfo info;
@@ -148,6 +157,7 @@ class EmulatedEngine : public Engine {
     uint64_t order = 0;
     bool fails = false;
     Finished finished;
+    std::string journal;  // its line
     bool operator>(const Due& other) const {
       return time != other.time ? time > other.time : order > other.order;
     }
@@ -162,6 +172,7 @@ class EmulatedEngine : public Engine {
   std::vector<Clock::time_point> slots_;  ///< when each becomes free
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   uint64_t submitted_ = 0;
+  UniqueFd journal_;
 };
 
 Generation EmulatedEngine::Answer(const Request& request, Random* random) const {
@@ -213,6 +224,9 @@ void EmulatedEngine::Submit(uint64_t tag, Request request) {
   due.finished = {tag, Answer(request, &random)};
   due.fails = std::uniform_real_distribution<>()(failures_) < model_.fail_rate;
   due.order = submitted_++;
+  if (journal_) {
+    due.journal = fmt::format("{} {} {} {}\n", request.task, request.doc_id, request.idx, request.repeat);
+  }
   const double seconds = ModelSeconds(due.finished.generation, &random) * model_.clock_scale;
   const auto slot = std::min_element(slots_.begin(), slots_.end());
   due.time =
@@ -235,6 +249,8 @@ std::vector<Finished> EmulatedEngine::Step(std::chrono::milliseconds budget) {
       throw Error(ErrorKind::kInfrastructure, "the emulated engine failed, as fail_rate asks");
     }
     finished.push_back(due_.top().finished);
+    const std::string& line = due_.top().journal;  // one write: workers share the file
+    if (journal_ && ::write(journal_.get(), line.data(), line.size()) < 0) ThrowErrno(model_.journal, "write", errno);
     due_.pop();
   }
   return finished;

@@ -22,6 +22,8 @@ namespace evald {
 ///     by the request's seed text: ""                      the answer, with {doc_id}, {idx},
 ///     {repeat} and {task} replaced;
 ///                                   "": as many pseudo-words as tokens_out says
+///     journal: ""                   a file that each answer is told in as it is given, one line:
+///                                   "<task> <doc_id> <idx> <repeat>"; to count what is done twice
 ///     fail_rate: 0                  0 to 1: share of requests whose Step throws
 ///                                   Error(kInfrastructure), drawn anew at every attempt
 ///

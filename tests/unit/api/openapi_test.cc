@@ -35,7 +35,7 @@ TEST_F(OpenApiTest, NamesEachRouteAndNoOther) {
   context.options = &options;
   http::Router router;
   for (const auto add : {api::AddRunRoutes, api::AddEventRoutes, api::AddResultRoutes, api::AddSampleRoutes,
-                         api::AddFleetRoutes, api::AddWatchRoutes, api::AddLogRoutes, api::AddHealthRoutes, api::AddMetricsRoutes, api::AddPageRoutes}) {
+                         api::AddFleetRoutes, api::AddWatchRoutes, api::AddLogRoutes, api::AddHealthRoutes, api::AddMetricsRoutes, api::AddAgentRoutes, api::AddPageRoutes}) {
     add(&router, &context);
   }
   for (const http::Route& route : router.routes()) served.insert(route.method + " " + route.path);

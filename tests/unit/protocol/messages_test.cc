@@ -27,10 +27,11 @@ std::vector<Message> OneOfEach() {
       Span{"generate", 1000, 2000, Json{{"trials", {7}}}},
       Load{"/dev/shm/evald-0/f00d", "f00d"},
       Lease{7, 1, {slice, slice}},
-      Job{9, "gsm8k", "/cache/prepared/ab", 3, 9, "/run/g/7.1.jsonl", "/run/s/9.jsonl"},
+      Job{9, "gsm8k", "/cache/prepared/ab", 3, 9, "/run/g/7.1.jsonl", "aa", "/run/s/9.jsonl"},
       Revoke{7, 1},
       Drain{},
       Stop{},
+      Revoked{7, 1},
   };
 }
 

@@ -142,11 +142,16 @@ TEST_F(WorkerProcess, ARevokedTrialStopsAndItsPartStays) {
   agent.Send(MakeLease(1, 0, 0, 100));
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   agent.Send(protocol::Revoke{1, 0});
+  const auto revoked = agent.Expect<protocol::Revoked>();  // its files are at rest
+  EXPECT_EQ(revoked.trial, 1);
+  EXPECT_EQ(revoked.attempt, 0);
+  const size_t written = ReadGenerations(File(1, 0) + ".part").size();
   agent.AwaitWant();  // it is free at once
   agent.Send(MakeLease(2, 0, 0, 2));
   EXPECT_EQ(agent.Expect<protocol::SliceDone>().trial, 2);
   EXPECT_FALSE(fs::exists(File(1, 0)));
-  EXPECT_GE(ReadGenerations(File(1, 0) + ".part").size(), 2u);
+  EXPECT_GE(written, 2u);
+  EXPECT_EQ(ReadGenerations(File(1, 0) + ".part").size(), written);
 }
 
 TEST_F(WorkerProcess, StopIsObeyedAtOnceInMidTrial) {

@@ -1,4 +1,4 @@
-#include "orchestrator/fleet/agent.h"
+#include "orchestrator/fleet/local_host.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,19 +9,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/process/v2/posix/default_launcher.hpp>
 #include <boost/process/v2/process.hpp>
 #include <boost/process/v2/stdio.hpp>
-#include <deque>
 #include <map>
 #include <optional>
 
 #include "base/file.h"
 #include "evald/error.h"
+#include "orchestrator/fleet/stream_wire.h"
 
 namespace evald {
 namespace asio = boost::asio;
@@ -32,7 +30,6 @@ using ErrorCode = boost::system::error_code;
 
 namespace {
 
-constexpr size_t kReadBytes = 64 * 1024;
 // A child's socket may outlive it by what is still buffered, not by more.
 constexpr std::chrono::milliseconds kDrainAfterExit{2000};
 constexpr std::chrono::milliseconds kAcceptPause{100};
@@ -60,82 +57,16 @@ ProcessExit FromWaitStatus(int status) {
 }  // namespace
 
 std::string ToString(const ProcessExit& exit) {
+  if (!exit.error.empty()) return exit.error;
   return exit.signal != 0 ? fmt::format("killed by signal {}", exit.signal)
                           : fmt::format("exit status {}", exit.exit_code);
 }
 
-// One process's connection: reads lines, writes a queue in order.
-class Connection : public std::enable_shared_from_this<Connection> {
+class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
  public:
-  explicit Connection(Unix::socket socket) : socket_(std::move(socket)) {}
-
-  std::function<void(const protocol::Message&)> on_message;
-  std::function<void(const std::string& why)> on_closed;
-
-  void Read() {
-    socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](
-                                                      const ErrorCode& error, size_t bytes) {
-      if (error) return self->Close(error == asio::error::eof ? "" : error.message());
-      self->lines_.Feed({self->chunk_, bytes});
-      if (self->Deliver()) self->Read();
-    });
-  }
-
-  void Send(std::string line) {
-    if (closed_) return;
-    queue_.push_back(std::move(line));
-    if (queue_.size() == 1) Write();
-  }
-
-  void Close(const std::string& why) {
-    if (closed_) return;
-    closed_ = true;
-    ErrorCode ignored;
-    socket_.close(ignored);
-    const auto notify = std::move(on_closed);
-    on_message = nullptr;
-    if (notify) notify(why);
-  }
-
- private:
-  bool Deliver() {
-    std::string line;
-    while (!closed_) {
-      std::optional<protocol::Message> message;
-      try {
-        if (!lines_.Next(&line)) break;
-        message = protocol::Decode(line);
-      } catch (const Error& e) {
-        Close(std::string("it does not keep to the protocol: ") + e.what());
-        break;
-      }
-      const auto handler = on_message;  // a copy: the handler may replace itself
-      handler(*message);
-    }
-    return !closed_;
-  }
-
-  void Write() {
-    asio::async_write(socket_, asio::buffer(queue_.front()),
-                      [self = shared_from_this()](const ErrorCode& error, size_t) {
-                        if (error) return self->Close(error.message());
-                        self->queue_.pop_front();
-                        if (!self->queue_.empty()) self->Write();
-                      });
-  }
-
-  Unix::socket socket_;
-  protocol::LineSplitter lines_;
-  std::deque<std::string> queue_;
-  char chunk_[kReadBytes];
-  bool closed_ = false;
-};
-
-class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
- public:
-  Impl(Loop* loop, const fs::path& directory, Events events)
-      : loop_(loop), socket_path_(directory / "agent.sock"), events_(std::move(events)),
-        acceptor_(loop->context()) {
+  Impl(Loop* loop, LocalHostOptions options, Events events)
+      : loop_(loop), options_(std::move(options)), socket_path_(options_.directory / "agent.sock"),
+        events_(std::move(events)), acceptor_(loop->context()) {
     try {
       acceptor_.open();
       acceptor_.bind(Unix::endpoint(socket_path_.string()));
@@ -153,24 +84,29 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
         spdlog::warn("accepting a connection failed: {}", error.message());
         return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
       }
-      self->Welcome(std::make_shared<Connection>(std::move(socket)));
+      self->Welcome(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
       self->Accept();
     });
   }
 
   void Start(const ProcessSpec& spec) {
-    UniqueFd log(::open(spec.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-    if (!log) ThrowErrno(spec.log, "open the log", errno);
+    const fs::path log_path = options_.log_dir / (spec.id + ".log");
+    UniqueFd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!log) ThrowErrno(log_path, "open the log", errno);
+    const fs::path program = options_.binaries / spec.program;
     std::vector<std::string> arguments = spec.arguments;
+    if (spec.program == "evald-metric") {
+      arguments.insert(arguments.end(), options_.metric_arguments.begin(), options_.metric_arguments.end());
+    }
     arguments.insert(arguments.end(), {"--socket", socket_path_.string(), "--id", spec.id});
     auto child = std::make_shared<Child>();
     try {
-      child->process.emplace(loop_->context(), process::filesystem::path(spec.program.string()),
+      child->process.emplace(loop_->context(), process::filesystem::path(program.string()),
                              arguments, process::process_stdio{nullptr, log.get(), log.get()},
                              ChildSetup{});
     } catch (const std::exception& e) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("cannot start {}: {}", spec.program.string(), e.what()),
+                  fmt::format("cannot start {}: {}", program.string(), e.what()),
                   "build all programs (ninja) or check that the binaries lie side by side");
     }
     children_[spec.id] = child;
@@ -178,15 +114,15 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
       child->exit = error ? ProcessExit{0, SIGKILL} : FromWaitStatus(child->process->native_exit_code());
       self->EndIfQuiet(id, child);
       self->loop_->After(kDrainAfterExit, [child] {
-        if (child->connection) child->connection->Close("still open after its process ended");
+        if (child->wire) child->wire->Close("still open after its process ended");
       });
     });
   }
 
   void Send(const std::string& id, const protocol::Message& message) {
     const auto child = children_.find(id);
-    if (child != children_.end() && child->second->connection) {
-      child->second->connection->Send(protocol::Encode(message));
+    if (child != children_.end() && child->second->wire) {
+      child->second->wire->Send(protocol::Encode(message));
     }
   }
 
@@ -198,12 +134,10 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
     ::kill(pid, SIGKILL);
   }
 
-  bool Running(const std::string& id) const { return children_.count(id) > 0; }
-
   void StopAll(std::chrono::milliseconds grace, std::function<void()> done) {
     on_all_ended_ = std::move(done);
     for (const auto& [id, child] : children_) {
-      if (child->connection) {
+      if (child->wire) {
         Send(id, protocol::Stop{});
       } else {
         Kill(id);
@@ -224,7 +158,7 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
     acceptor_.close(ignored);
     KillAll();
     for (const auto& [id, child] : children_) {
-      if (child->connection) child->connection->Close("");
+      if (child->wire) child->wire->Close("");
     }
     ::unlink(socket_path_.c_str());
   }
@@ -232,51 +166,63 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
  private:
   struct Child {
     std::optional<process::process> process;
-    std::shared_ptr<Connection> connection;
+    std::shared_ptr<Wire> wire;
     std::optional<ProcessExit> exit;
   };
 
+  // What `line` says, or nothing and the wire closed.
+  static std::optional<protocol::Message> Understand(Wire* wire, const std::string& line) {
+    try {
+      return protocol::Decode(line);
+    } catch (const Error& e) {
+      wire->Close(std::string("it does not keep to the protocol: ") + e.what());
+      return std::nullopt;
+    }
+  }
+
   // A connection is nobody's until its Hello names a running child.
-  void Welcome(const std::shared_ptr<Connection>& connection) {
-    std::weak_ptr<Connection> weak = connection;
-    connection->on_message = [this, weak](const protocol::Message& message) {
+  void Welcome(const std::shared_ptr<Wire>& wire) {
+    std::weak_ptr<Wire> weak = wire;
+    wire->on_line = [this, weak](const std::string& line) {
       const auto strong = weak.lock();
-      if (!strong) return;
-      const auto* hello = std::get_if<protocol::Hello>(&message);
+      const auto message = strong ? Understand(strong.get(), line) : std::nullopt;
+      if (!message) return;
+      const auto* hello = std::get_if<protocol::Hello>(&*message);
       if (hello == nullptr) return strong->Close("the first message must be hello");
       if (hello->version != protocol::kVersion) {
         return strong->Close(
             fmt::format("protocol version {}, expected {}", hello->version, protocol::kVersion));
       }
       const auto child = children_.find(hello->id);
-      if (child == children_.end() || child->second->connection) {
+      if (child == children_.end() || child->second->wire) {
         return strong->Close(fmt::format("hello from '{}', which is not expected", hello->id));
       }
       Attach(hello->id, child->second, strong);
-      if (events_.message) events_.message(hello->id, message);
+      if (events_.message) events_.message(hello->id, *message);
     };
-    connection->on_closed = [](const std::string& why) {
+    wire->on_closed = [](const std::string& why) {
       if (!why.empty()) spdlog::warn("a connection ended before its hello: {}", why);
     };
-    connection->Read();
+    wire->Read();
   }
 
-  void Attach(const std::string& id, const std::shared_ptr<Child>& child,
-              const std::shared_ptr<Connection>& connection) {
-    child->connection = connection;
-    connection->on_closed = [this, self = shared_from_this(), id, child](const std::string& why) {
+  void Attach(const std::string& id, const std::shared_ptr<Child>& child, const std::shared_ptr<Wire>& wire) {
+    child->wire = wire;
+    wire->on_closed = [this, self = shared_from_this(), id, child](const std::string& why) {
       if (!why.empty()) spdlog::warn("connection of {} ended: {}", id, why);
-      child->connection = nullptr;
+      child->wire = nullptr;
       if (!child->exit) Kill(id);  // without a connection it cannot work for us
       EndIfQuiet(id, child);
     };
-    connection->on_message = [this, id](const protocol::Message& message) {
-      if (events_.message) events_.message(id, message);
+    wire->on_line = [this, id, weak = std::weak_ptr<Wire>(wire)](const std::string& line) {
+      const auto strong = weak.lock();
+      const auto message = strong ? Understand(strong.get(), line) : std::nullopt;
+      if (message && events_.message) events_.message(id, *message);
     };
   }
 
   void EndIfQuiet(const std::string& id, const std::shared_ptr<Child>& child) {
-    if (!child->exit || child->connection) return;
+    if (!child->exit || child->wire) return;
     const auto current = children_.find(id);
     if (current == children_.end() || current->second != child) return;
     children_.erase(current);
@@ -292,6 +238,7 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
   }
 
   Loop* loop_;
+  LocalHostOptions options_;
   fs::path socket_path_;
   Events events_;
   Unix::acceptor acceptor_;
@@ -299,17 +246,16 @@ class Agent::Impl : public std::enable_shared_from_this<Agent::Impl> {
   std::function<void()> on_all_ended_;
 };
 
-Agent::Agent(Loop* loop, const fs::path& directory, Events events)
-    : impl_(std::make_shared<Impl>(loop, directory, std::move(events))) {
+LocalHost::LocalHost(Loop* loop, LocalHostOptions options, Events events)
+    : impl_(std::make_shared<Impl>(loop, std::move(options), std::move(events))) {
   impl_->Accept();
 }
 
-Agent::~Agent() { impl_->Shutdown(); }
-void Agent::Start(const ProcessSpec& spec) { impl_->Start(spec); }
-void Agent::Send(const std::string& id, const protocol::Message& message) { impl_->Send(id, message); }
-void Agent::Kill(const std::string& id) { impl_->Kill(id); }
-bool Agent::Running(const std::string& id) const { return impl_->Running(id); }
-void Agent::StopAll(std::chrono::milliseconds grace, std::function<void()> done) {
+LocalHost::~LocalHost() { impl_->Shutdown(); }
+void LocalHost::Start(const ProcessSpec& spec) { impl_->Start(spec); }
+void LocalHost::Send(const std::string& id, const protocol::Message& message) { impl_->Send(id, message); }
+void LocalHost::Kill(const std::string& id) { impl_->Kill(id); }
+void LocalHost::StopAll(std::chrono::milliseconds grace, std::function<void()> done) {
   impl_->StopAll(grace, std::move(done));
 }
 

@@ -1,0 +1,220 @@
+#include "orchestrator/agent/courier.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "evald/error.h"
+#include "orchestrator/staging/fingerprint.h"
+
+namespace evald {
+namespace {
+
+constexpr int kThreads = 4;
+constexpr int kKeepDays = 7;
+constexpr std::chrono::milliseconds kFirstPause{200}, kLongestPause{5000};
+
+// Whether files have to move for it.
+bool NamesFiles(const protocol::Message& message) {
+  if (const auto* load = std::get_if<protocol::Load>(&message)) return IsFingerprint(load->fingerprint);
+  return std::holds_alternative<protocol::Lease>(message) || std::holds_alternative<protocol::Job>(message) ||
+         std::holds_alternative<protocol::SliceDone>(message) || std::holds_alternative<protocol::JobDone>(message);
+}
+
+// What the orchestrator hears when the files of a message cannot be had, or given.
+std::optional<protocol::Message> Failure(const protocol::Message& message, const std::string& why) {
+  if (const auto* lease = std::get_if<protocol::Lease>(&message)) {
+    return protocol::TrialFailed{lease->trial, lease->attempt, true, why};
+  }
+  if (std::holds_alternative<protocol::Load>(message)) return protocol::TrialFailed{-1, 0, true, why};
+  if (const auto* job = std::get_if<protocol::Job>(&message)) return protocol::JobFailed{job->job, true, why};
+  if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
+    return protocol::TrialFailed{slice->trial, slice->attempt, true, why};
+  }
+  if (const auto* done = std::get_if<protocol::JobDone>(&message)) return protocol::JobFailed{done->job, true, why};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Courier::Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder, const std::string& instance,
+                 StagerOptions staging, Hooks hooks)
+    : loop_(loop),
+      address_(std::move(address)),
+      spool_(std::move(folder), instance),
+      checkpoints_(address_, instance, std::move(staging)),
+      hooks_(std::move(hooks)),
+      over_(std::make_shared<std::atomic<bool>>(false)) {
+  work_.push_back([this] { spool_.Tidy(kKeepDays); });
+  for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Work(); });
+}
+
+Courier::~Courier() {
+  *alive_ = false;
+  *over_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    work_.clear();
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Courier::Work() {
+  while (true) {
+    std::function<void()> work;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return closing_ || !work_.empty(); });
+      if (closing_) return;
+      work = std::move(work_.front());
+      work_.pop_front();
+    }
+    work();
+  }
+}
+
+// ---- lanes
+
+void Courier::ToProcess(const std::string& id, const protocol::Message& message) {
+  lanes_[{id, true}].waiting.push_back({message, {}, ++serials_});
+  Advance({id, true});
+}
+
+void Courier::FromProcess(const std::string& id, const protocol::Message& message) {
+  if (std::holds_alternative<protocol::Progress>(message)) return hooks_.to_orchestrator(id, message);
+  if (std::holds_alternative<protocol::Loaded>(message)) {
+    const std::lock_guard lock(staged_mutex_);
+    auto& staged = staged_[id];
+    if (staged.size() > 1) staged.erase(staged.begin(), staged.end() - 1);
+  }
+  lanes_[{id, false}].waiting.push_back({message, {}, ++serials_});
+  Advance({id, false});
+}
+
+void Courier::Ended(const std::string& id, std::function<void()> told) {
+  DropLane({id, true});
+  {
+    const std::lock_guard lock(staged_mutex_);
+    staged_.erase(id);
+  }
+  lanes_[{id, false}].waiting.push_back({protocol::Stop{}, std::move(told), ++serials_});
+  Advance({id, false});
+}
+
+void Courier::DropLane(const LaneKey& key) {
+  const auto lane = lanes_.find(key);
+  if (lane == lanes_.end()) return;
+  for (const Errand& errand : lane->second.waiting) {
+    if (!errand.told) hooks_.undelivered(key.first, errand.message);
+  }
+  lane->second.waiting.clear();
+}
+
+void Courier::BeginAnew() {
+  *over_ = true;
+  over_ = std::make_shared<std::atomic<bool>>(false);
+  for (auto& [key, lane] : lanes_) {
+    if (key.second) DropLane(key);
+    std::erase_if(lane.waiting, [](const Errand& errand) { return !errand.told; });
+    lane.busy = false;
+  }
+  const auto lanes = lanes_;
+  for (const auto& [key, lane] : lanes) Advance(key);
+}
+
+// Hands on what needs no files; begins to move those of the first that does. That one stays in the lane
+// until it is through.
+void Courier::Advance(const LaneKey& key) {
+  Lane& lane = lanes_[key];
+  while (!lane.busy && !lane.waiting.empty()) {
+    if (!lane.waiting.front().told && NamesFiles(lane.waiting.front().message)) {
+      lane.busy = true;
+      const std::lock_guard lock(mutex_);
+      work_.push_back([this, key, message = lane.waiting.front().message,
+                       serial = lane.waiting.front().serial, over = over_, alive = alive_] {
+        const Outcome outcome = Carry(key, message, over.get());
+        loop_->Post([this, key, over, serial, alive, outcome] {
+          if (*alive) Finish(key, over, serial, outcome);
+        });
+      });
+      changed_.notify_one();
+      return;
+    }
+    const Errand errand = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
+    if (errand.told) {
+      errand.told();
+    } else {
+      (key.second ? hooks_.to_process : hooks_.to_orchestrator)(key.first, errand.message);
+    }
+  }
+}
+
+void Courier::Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>>& conversation, uint64_t serial,
+                     const Outcome& outcome) {
+  Lane& lane = lanes_[key];
+  if (conversation != over_) return;  // of a conversation that is over
+  lane.busy = false;
+  if (!lane.waiting.empty() && lane.waiting.front().serial == serial) {  // else: dropped with its process
+    const Errand errand = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
+    if (key.second && !outcome.onward) hooks_.undelivered(key.first, errand.message);
+    if (outcome.onward) (key.second ? hooks_.to_process : hooks_.to_orchestrator)(key.first, *outcome.onward);
+    if (outcome.back) hooks_.to_orchestrator(key.first, *outcome.back);
+    // The process asked for something to do, and still does.
+    const bool asked = std::holds_alternative<protocol::Lease>(errand.message) || std::holds_alternative<protocol::Job>(errand.message);
+    if (key.second && asked && !outcome.onward) hooks_.to_orchestrator(key.first, protocol::Want{1});
+  }
+  Advance(key);
+}
+
+// ---- files; on a thread
+
+// Tries until it works, is refused, or is not wanted any more.
+Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& message, const std::atomic<bool>* over) {
+  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    if (*over) return {};
+    try {
+      return {key.second ? Localize(key.first, message, over) : Give(message, over), {}};
+    } catch (const Error& e) {
+      if (*over) return {};
+      if (e.kind() != ErrorKind::kInfrastructure || pause == kLongestPause) {
+        spdlog::error("{}: {}", key.first, e.what());
+        return {{}, Failure(message, e.what())};
+      }
+      spdlog::warn("{}: {}; trying again", key.first, e.what());
+    } catch (const std::exception& e) {
+      return {{}, Failure(message, e.what())};
+    }
+    for (auto left = pause; left.count() > 0 && !*over; left -= kFirstPause) std::this_thread::sleep_for(kFirstPause);
+  }
+}
+
+protocol::Message Courier::Localize(const std::string& id, const protocol::Message& message, const std::atomic<bool>* over) {
+  FileClient client(address_, over);
+  if (const auto* lease = std::get_if<protocol::Lease>(&message)) return spool_.Localize(*lease, &client);
+  if (const auto* job = std::get_if<protocol::Job>(&message)) return spool_.Localize(*job, &client);
+  protocol::Load load = std::get<protocol::Load>(message);
+  auto staged = std::make_shared<StagedCheckpoint>(checkpoints_.Obtain(load.fingerprint, over));
+  load.directory = staged->directory().string();
+  const std::lock_guard lock(staged_mutex_);
+  staged_[id].push_back(std::move(staged));
+  return load;
+}
+
+protocol::Message Courier::Give(const protocol::Message& message, const std::atomic<bool>* over) {
+  FileClient client(address_, over);
+  if (const auto* done = std::get_if<protocol::JobDone>(&message)) {
+    protocol::JobDone given = *done;
+    given.file = spool_.Give(done->file, done->hash, &client);
+    return given;
+  }
+  protocol::SliceDone given = std::get<protocol::SliceDone>(message);
+  given.file = spool_.Give(given.file, given.hash, &client);
+  return given;
+}
+
+}  // namespace evald

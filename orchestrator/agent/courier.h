@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "orchestrator/agent/checkpoint_fetch.h"
+#include "orchestrator/agent/spool.h"
+#include "orchestrator/fleet/loop.h"
+
+namespace evald {
+
+/// Between an agent's processes and an orchestrator whose files are not to be seen here: a message to
+/// a process waits until what it names is here, one from a process until what it names is there; both
+/// bear the receiver's paths then. Messages to and from one process keep their order; heartbeats wait
+/// for nothing. Files move on threads; everything else is on the loop's.
+class Courier {
+ public:
+  struct Hooks {
+    std::function<void(const std::string& id, const protocol::Message&)> to_process, to_orchestrator;
+    /// A message of the orchestrator will not reach its process.
+    std::function<void(const std::string& id, const protocol::Message&)> undelivered;
+  };
+  Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder, const std::string& instance,
+          StagerOptions staging, Hooks hooks);
+  ~Courier();
+
+  void ToProcess(const std::string& id, const protocol::Message& message);
+  void FromProcess(const std::string& id, const protocol::Message& message);
+  /// The process has ended: `told` is called after all that it said.
+  void Ended(const std::string& id, std::function<void()> told);
+  /// Another orchestrator: what is on its way is dropped.
+  void BeginAnew();
+
+ private:
+  struct Errand {
+    protocol::Message message;
+    std::function<void()> told;  ///< instead of a message
+    uint64_t serial = 0;
+  };
+  struct Lane {  // one direction of one process
+    std::deque<Errand> waiting;
+    bool busy = false;
+  };
+  using LaneKey = std::pair<std::string, bool>;  // true: to the process
+  struct Outcome {
+    std::optional<protocol::Message> onward, back;
+  };
+
+  void Advance(const LaneKey& key);
+  void Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>>& conversation, uint64_t serial,
+              const Outcome& outcome);
+  Outcome Carry(const LaneKey& key, const protocol::Message& message, const std::atomic<bool>* over);
+  protocol::Message Localize(const std::string& id, const protocol::Message& message, const std::atomic<bool>* over);
+  protocol::Message Give(const protocol::Message& message, const std::atomic<bool>* over);
+  void DropLane(const LaneKey& key);
+  void Work();
+
+  Loop* loop_;
+  OrchestratorAddress address_;
+  Spool spool_;
+  CheckpointFetch checkpoints_;
+  Hooks hooks_;
+  std::map<LaneKey, Lane> lanes_;
+  uint64_t serials_ = 0;
+  std::shared_ptr<std::atomic<bool>> over_;  ///< set when the conversation is
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  std::mutex staged_mutex_;
+  /// What processes use, by process; the one before stays until the next is loaded.
+  std::map<std::string, std::vector<std::shared_ptr<StagedCheckpoint>>> staged_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace evald

@@ -1,0 +1,160 @@
+#include "orchestrator/agent/spool.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t kPieceBytes = 4 << 20;
+constexpr const char* kNewSuffix = ".new";
+
+// A name that may become a file's here.
+std::string Checked(const std::string& name) {
+  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
+    throw Error(ErrorKind::kInput, fmt::format("'{}' is no name for a file of an agent", name));
+  }
+  return name;
+}
+
+std::string HashOfFile(const fs::path& path) { return HashHex(ReadFile(path)); }
+
+}  // namespace
+
+Spool::Spool(fs::path folder, std::string instance) : folder_(std::move(folder)), url_("/v1/agents/" + instance) {
+  MakeDirectories(folder_ / "prepared");
+  MakeDirectories(folder_ / "runs");
+}
+
+// Under another name first: what has its name is whole.
+void Spool::Fetch(const std::string& url, const fs::path& target, uint64_t bytes, const std::string& hash,
+                  FileClient* client) const {
+  const fs::path part = target.string() + kNewSuffix;
+  {
+    const UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!fd) ThrowErrno(part, "open", errno);
+    client->GetRange(url, 0, bytes, fd.get());
+  }
+  if (!hash.empty() && HashOfFile(part) != hash) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
+  }
+  fs::rename(part, target);
+}
+
+std::string Spool::Prepared(const std::string& folder, const std::string& tokenizer_key, FileClient* client) {
+  const std::string key = Checked(fs::path(folder).filename().string());
+  const fs::path mine = folder_ / "prepared" / key;
+  const std::string tokens = tokenizer_key.empty() ? "" : fmt::format("tokens-{}.bin", Checked(tokenizer_key));
+  const std::lock_guard lock(prepared_mutex_);
+  const bool there = fs::is_directory(mine);
+  if (there && (tokens.empty() || fs::exists(mine / tokens))) return mine.string();
+  const std::string url = fmt::format("{}/prepared/{}", url_, PercentEncode(key));
+  const Json list = ParseJson(client->Get(url), url);
+  const fs::path making = there ? mine : folder_ / "prepared" / ("." + key);
+  MakeDirectories(making);
+  for (const Json& file : Field<std::vector<Json>>(list, "files", url)) {
+    const std::string name = Checked(Field<std::string>(file, "name", url));
+    const bool other_tokens = name.starts_with("tokens-") && name != tokens;
+    if (other_tokens || (there && name != tokens)) continue;
+    Fetch(url + "/" + PercentEncode(name), making / name, Field<uint64_t>(file, "bytes", url),
+          Field<std::string>(file, "hash", url), client);
+  }
+  if (!there) fs::rename(making, mine);
+  return mine.string();
+}
+
+// .../<generations|scores>/<task>/<file> of a run.
+fs::path Spool::Place(const std::string& run, const std::string& path) {
+  const fs::path theirs(path);
+  const fs::path folder = folder_ / "runs" / Checked(run) / Checked(theirs.parent_path().parent_path().filename().string()) /
+                          Checked(theirs.parent_path().filename().string());
+  MakeDirectories(folder);
+  const fs::path mine = folder / Checked(theirs.filename().string());
+  const std::lock_guard lock(names_mutex_);
+  names_[mine.string()] = path;
+  return mine;
+}
+
+std::vector<std::string> Spool::Salvage(const fs::path& target) const {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(target.parent_path(), error)) {
+    const std::string path = entry.path().string();
+    const bool own = path.starts_with(target.string());
+    if (!own && (path.ends_with(".jsonl") || path.ends_with(".jsonl.part"))) files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+protocol::Lease Spool::Localize(const protocol::Lease& lease, FileClient* client) {
+  protocol::Lease mine = lease;
+  for (protocol::Slice& slice : mine.slices) {
+    slice.prepared = Prepared(slice.prepared, slice.tokenizer_key, client);
+    const fs::path target = Place(lease.run, slice.file);
+    slice.file = target.string();
+    slice.salvage = Salvage(target);
+  }
+  return mine;
+}
+
+protocol::Job Spool::Localize(const protocol::Job& job, FileClient* client) {
+  protocol::Job mine = job;
+  mine.prepared = Prepared(job.prepared, "", client);
+  const fs::path generations = Place(job.run, job.generations);
+  if (!fs::exists(generations) || HashOfFile(generations) != job.hash) {  // another host made it
+    const std::string url = fmt::format("{}/generations/{}", url_, PercentEncode(job.hash));
+    WriteFileAtomic(generations, client->Get(url));
+    if (HashOfFile(generations) != job.hash) {
+      throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
+    }
+  }
+  mine.generations = generations.string();
+  mine.file = Place(job.run, job.file).string();
+  return mine;
+}
+
+std::string Spool::Give(const std::string& local, const std::string& hash, FileClient* client) {
+  std::string theirs;
+  {
+    const std::lock_guard lock(names_mutex_);
+    const auto name = names_.find(local);
+    if (name == names_.end()) throw Error(ErrorKind::kInternal, fmt::format("{}: a file that nobody asked for", local));
+    theirs = name->second;
+  }
+  const std::string content = ReadFile(local);
+  uint64_t offset = 0;
+  do {
+    const std::string_view piece = std::string_view(content).substr(offset, kPieceBytes);
+    client->Put(fmt::format("{}/files/{}?file={}&offset={}&bytes={}", url_, hash, PercentEncode(theirs), offset, content.size()),
+                piece);
+    offset += piece.size();
+  } while (offset < content.size());
+  return theirs;
+}
+
+void Spool::Tidy(int days) const {
+  const auto oldest = fs::file_time_type::clock::now() - std::chrono::hours(24 * days);
+  for (const char* kind : {"runs", "prepared"}) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder_ / kind, error)) {
+      auto newest = entry.last_write_time(error);
+      for (const auto& inner : fs::recursive_directory_iterator(entry.path(), error)) {
+        newest = std::max(newest, inner.last_write_time(error));
+      }
+      if (newest < oldest) fs::remove_all(entry.path(), error);
+    }
+  }
+}
+
+}  // namespace evald

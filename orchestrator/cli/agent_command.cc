@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "orchestrator/agent/agent.h"
+#include "orchestrator/cli/cli.h"
+#include "orchestrator/config/eval_config.h"
+#include "orchestrator/service/process_id.h"
+#include "orchestrator/staging/root.h"
+#include "protocol/agent_messages.h"
+
+namespace evald::cli {
+namespace {
+
+struct Flags {
+  std::string server, token_file, ca_file, name, root, staging_root;
+  std::vector<std::string> devices;
+  int threads = 0;
+  int metric_processes = 0;
+  uint64_t staging_keep = 0;
+  std::string sandbox = "{}";
+  double linger_s = 600;
+  std::string socket, config_id;  // of the agent that `evald serve` starts
+};
+
+std::string HostName() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  std::string host = Split(name, '.')[0];
+  std::erase_if(host, [](char c) { return !protocol::IsHostName(std::string_view(&c, 1)); });
+  return host;
+}
+
+AgentOptions OptionsOf(const Common& common, const Flags& flags) {
+  if (flags.server.empty() == flags.socket.empty()) {
+    throw Error(ErrorKind::kUsage, "--server is missing: the address of the service, for example https://eval.example:8642");
+  }
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  AgentOptions options;
+  options.orchestrator = {flags.socket, flags.server, "", flags.ca_file};
+  while (options.orchestrator.server.ends_with('/')) options.orchestrator.server.pop_back();
+  if (!flags.token_file.empty()) options.orchestrator.token = Trim(ReadFile(flags.token_file));
+  options.name = !flags.socket.empty() ? kLocalHost : flags.name.empty() ? HostName() : flags.name;
+  if (flags.socket.empty() && (!protocol::IsHostName(options.name) || options.name == kLocalHost)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--name '{}': expected up to 63 letters, digits, '-' and '_', and not '{}'", options.name, kLocalHost));
+  }
+  options.binaries = common.binaries;
+  options.root = flags.root.empty() ? DefaultStateDir() / "agent" : std::filesystem::absolute(flags.root);
+  options.staging_root = flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root);
+  options.staging_keep = flags.staging_keep;
+  options.devices = flags.devices;
+  if (options.devices.empty()) options.devices = {"cpu:0"};
+  options.threads = flags.threads > 0 || !flags.socket.empty()
+                        ? flags.threads
+                        : std::max(1, cores / static_cast<int>(options.devices.size()));
+  options.metric_processes = flags.metric_processes > 0 ? flags.metric_processes : cores;
+  options.sandbox = SandboxOptionsFromJson(ParseJson(flags.sandbox, "--sandbox"), "--sandbox");
+  options.config_id = flags.config_id;
+  options.linger_s = flags.linger_s;
+  return options;
+}
+
+ExitStatus Work(const Common& common, const Flags& flags) {
+  AgentOptions options = OptionsOf(common, flags);
+  const std::string name = options.name;
+  const size_t devices = options.devices.size();
+  Agent agent(std::move(options));
+  if (flags.socket.empty() && !common.quiet) {
+    fmt::print(stderr, "evald: agent '{}' lends {} device{} to {}\n", name, devices, devices == 1 ? "" : "s", flags.server);
+  }
+  agent.Run();
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+void AddAgent(CLI::App* app, const Common* common, Action* action) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app->add_subcommand("agent", "Lend this host's devices to a service on another one");
+  command->add_option("--server", flags->server, "The service, https://host:port")->type_name("URL");
+  command->add_option("--token-file", flags->token_file, "A file with a token of the role worker")->type_name("FILE")->check(CLI::ExistingFile);
+  command->add_option("--ca", flags->ca_file, "Certificates to trust (PEM) instead of the system's")->type_name("FILE")->check(CLI::ExistingFile);
+  command->add_option("--name", flags->name, "What this host is called there; default: its host name")->type_name("NAME");
+  command->add_option("--root", flags->root, "The agent's own folder, on this host's own disk; default: ~/.local/state/evald/agent")->type_name("DIR");
+  command->add_option("--staging-root", flags->staging_root, "Where checkpoints are staged; default: /dev/shm/evald-<uid>")->type_name("DIR");
+  command->add_option("--staging-keep", flags->staging_keep, "Bytes of checkpoints that may stay staged without a use")->type_name("BYTES");
+  command->add_option("--devices", flags->devices, "A worker for each, for example cpu:0,cpu:1; default: cpu:0")->delimiter(',')->type_name("LIST");
+  command->add_option("--threads", flags->threads, "Threads of each worker; default: the cores, shared")->type_name("N")->check(CLI::Range(1, 1024));
+  command->add_option("--metric-processes", flags->metric_processes, "Default: as many as cores")->type_name("N")->check(CLI::Range(1, 1024));
+  command->add_option("--sandbox", flags->sandbox, "Limits on code that is run, as metrics.sandbox, in JSON")->type_name("JSON");
+  command->add_option("--linger", flags->linger_s, "Seconds without a service after which workers end; default 600")->type_name("S")->check(CLI::NonNegativeNumber);
+  command->add_option("--socket", flags->socket)->group("");
+  command->add_option("--config-id", flags->config_id)->group("");
+  command->footer(
+      "\nExamples:\n"
+      "  evald agent --server https://eval.example:8642 --token-file worker.token\n"
+      "  evald agent --server https://10.0.0.1:8642 --token-file t --ca ca.pem --name gpu1 --devices cpu:0,cpu:1\n\n"
+      "The agent calls the service and keeps calling; its workers stay at work while the service is away, and\n"
+      "the next service finds them warm. No file system need be shared: checkpoints, prepared tasks and results\n"
+      "go over the same address. SIGTERM finishes what is under way; a second one ends at once.");
+  command->callback([=] { *action = [=] { return Work(*common, *flags); }; });
+}
+
+}  // namespace evald::cli

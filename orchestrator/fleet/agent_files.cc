@@ -1,0 +1,99 @@
+#include "orchestrator/fleet/agent_files.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+
+void AgentFiles::Begin(const std::string& instance) {
+  const std::lock_guard lock(mutex_);
+  agents_[instance] = {};
+}
+
+void AgentFiles::End(const std::string& instance) {
+  const std::lock_guard lock(mutex_);
+  agents_.erase(instance);
+}
+
+void AgentFiles::Fill(Grants* grants, const std::string& process, const protocol::Message& message) {
+  const auto prepare = [grants](const std::string& folder) {
+    grants->prepared[fs::path(folder).filename().string()] = folder;
+  };
+  if (const auto* load = std::get_if<protocol::Load>(&message)) {
+    grants->loads[process] = *load;
+  } else if (const auto* lease = std::get_if<protocol::Lease>(&message)) {
+    for (const protocol::Slice& slice : lease->slices) {
+      prepare(slice.prepared);
+      grants->slices[{lease->trial, lease->attempt}].insert(slice.file);
+    }
+  } else if (const auto* job = std::get_if<protocol::Job>(&message)) {
+    prepare(job->prepared);
+    grants->generations[job->hash] = job->generations;
+    grants->scores[job->job] = job->file;
+  } else if (const auto* revoke = std::get_if<protocol::Revoke>(&message)) {
+    grants->slices.erase({revoke->trial, revoke->attempt});
+  }
+}
+
+void AgentFiles::Sent(const std::string& instance, const std::string& process, const protocol::Message& message) {
+  const std::lock_guard lock(mutex_);
+  const auto agent = agents_.find(instance);
+  if (agent != agents_.end()) Fill(&agent->second, process, message);
+}
+
+void AgentFiles::Received(const std::string& instance, const protocol::Message& message) {
+  const std::lock_guard lock(mutex_);
+  const auto agent = agents_.find(instance);
+  if (agent == agents_.end()) return;
+  Grants& grants = agent->second;
+  if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
+    grants.slices.erase({done->trial, done->attempt});
+  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
+    grants.slices.erase({failed->trial, failed->attempt});
+  } else if (const auto* job = std::get_if<protocol::JobDone>(&message)) {
+    grants.scores.erase(job->job);
+  } else if (const auto* bad = std::get_if<protocol::JobFailed>(&message)) {
+    grants.scores.erase(bad->job);
+  }
+}
+
+std::optional<fs::path> AgentFiles::Prepared(const std::string& instance, const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto agent = agents_.find(instance);
+  if (agent == agents_.end()) return std::nullopt;
+  const auto found = agent->second.prepared.find(key);
+  if (found == agent->second.prepared.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<fs::path> AgentFiles::Checkpoint(const std::string& instance, const std::string& fingerprint) const {
+  const std::lock_guard lock(mutex_);
+  const auto agent = agents_.find(instance);
+  if (agent == agents_.end()) return std::nullopt;
+  for (const auto& [process, load] : agent->second.loads) {
+    if (load.fingerprint == fingerprint && !load.directory.empty()) return load.directory;
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> AgentFiles::Generations(const std::string& instance, const std::string& hash) const {
+  const std::lock_guard lock(mutex_);
+  const auto agent = agents_.find(instance);
+  if (agent == agents_.end()) return std::nullopt;
+  const auto found = agent->second.generations.find(hash);
+  if (found == agent->second.generations.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<fs::path> AgentFiles::Upload(const std::string& instance, const std::string& file) const {
+  const std::lock_guard lock(mutex_);
+  const auto agent = agents_.find(instance);
+  if (agent == agents_.end()) return std::nullopt;
+  for (const auto& [trial, files] : agent->second.slices) {
+    if (files.count(file) > 0) return file;
+  }
+  for (const auto& [job, scores] : agent->second.scores) {
+    if (scores == file) return file;
+  }
+  return std::nullopt;
+}
+
+}  // namespace evald

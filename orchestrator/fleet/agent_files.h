@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "protocol/messages.h"
+
+namespace evald {
+
+/// Which files an agent of another host may have and give: those of the work that it was given, and no
+/// other. An agent is known by its instance, which nobody else can guess. Filled by the
+/// orchestrator's loop as messages go out and come in, asked by the REST interface. Any thread.
+class AgentFiles {
+ public:
+  /// The agent has nothing yet.
+  void Begin(const std::string& instance);
+  void End(const std::string& instance);
+  /// A message goes to one of its processes: what it names may be fetched and written.
+  void Sent(const std::string& instance, const std::string& process, const protocol::Message& message);
+  /// A message came from one: what has ended may be written no more.
+  void Received(const std::string& instance, const protocol::Message& message);
+
+  // Each gives a path that may be read or written, or nothing.
+  std::optional<std::filesystem::path> Prepared(const std::string& instance, const std::string& key) const;
+  std::optional<std::filesystem::path> Checkpoint(const std::string& instance, const std::string& fingerprint) const;
+  /// A generations file by its hash.
+  std::optional<std::filesystem::path> Generations(const std::string& instance, const std::string& hash) const;
+  /// A file that the agent was told to write, by the name it was told.
+  std::optional<std::filesystem::path> Upload(const std::string& instance, const std::string& file) const;
+
+ private:
+  struct Grants {
+    std::map<std::string, std::string> prepared;     // key: folder
+    std::map<std::string, protocol::Load> loads;     // by process
+    std::map<std::string, std::string> generations;  // hash: file
+    std::map<std::pair<int64_t, int>, std::set<std::string>> slices;
+    std::map<int64_t, std::string> scores;  // by job
+  };
+  static void Fill(Grants* grants, const std::string& process, const protocol::Message& message);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Grants> agents_;
+};
+
+}  // namespace evald

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orchestrator/fleet/host.h"
+#include "orchestrator/fleet/loop.h"
+
+namespace evald {
+
+struct LocalHostOptions {
+  std::filesystem::path directory;  ///< for the socket; exists and is private
+  std::filesystem::path binaries;   ///< folder of evald-worker and evald-metric
+  std::filesystem::path log_dir;    ///< of the processes' output, appended; exists
+  std::vector<std::string> metric_arguments;  ///< of every metric process, besides those of its ProcessSpec
+};
+
+/// The processes of this process: starts them, watches them (pidfd), and speaks with them over a Unix
+/// socket in a private folder. Each child is in a process group of its own and gets SIGKILL when
+/// this process dies.
+class LocalHost : public Host {
+ public:
+  /// Listens at `directory`/agent.sock.
+  LocalHost(Loop* loop, LocalHostOptions options, Events events);
+  /// Kills what still runs.
+  ~LocalHost() override;
+
+  void Start(const ProcessSpec& spec) override;
+  void Send(const std::string& id, const protocol::Message& message) override;
+  void Kill(const std::string& id) override;
+  void StopAll(std::chrono::milliseconds grace, std::function<void()> done) override;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace evald

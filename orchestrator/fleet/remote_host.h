@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "orchestrator/fleet/agent_files.h"
+#include "orchestrator/fleet/conversation.h"
+#include "orchestrator/fleet/host.h"
+
+namespace evald {
+
+/// The processes of an agent, over a conversation with it. What it is told while the agent cannot be
+/// reached arrives when it is back.
+class RemoteHost : public Host {
+ public:
+  /// `stop` carries out StopAll.
+  using StopHook = std::function<void(std::chrono::milliseconds grace, std::function<void()> done)>;
+  RemoteHost(Events events, StopHook stop) : events_(std::move(events)), stop_(std::move(stop)) {}
+
+  /// From now on `files` follows what the agent called `instance` is told and tells. It outlives this.
+  void Grant(AgentFiles* files, const std::string& instance);
+
+  void Start(const ProcessSpec& spec) override;
+  void Send(const std::string& id, const protocol::Message& message) override;
+  void Kill(const std::string& id) override;
+  void StopAll(std::chrono::milliseconds grace, std::function<void()> done) override { stop_(grace, std::move(done)); }
+
+  /// Passes on what is of a process; false for another message.
+  bool Deliver(const protocol::AgentMessage& message);
+  Conversation& conversation() { return conversation_; }
+
+ private:
+  Events events_;
+  StopHook stop_;
+  AgentFiles* files_ = nullptr;
+  std::string instance_;
+  Conversation conversation_;
+};
+
+}  // namespace evald

@@ -1,0 +1,273 @@
+#include "orchestrator/service/agent_hub.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include "base/clock.h"
+#include "base/random_id.h"
+#include "base/version.h"
+#include "evald/error.h"
+#include "orchestrator/fleet/stream_wire.h"
+#include "orchestrator/service/process_id.h"
+#include "protocol/channel.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+using Unix = boost::asio::local::stream_protocol;
+
+namespace {
+
+constexpr std::chrono::milliseconds kTick{100};
+constexpr int64_t kHelloMicros = 10'000'000;
+constexpr int64_t kSpawnPauseMicros = 10'000'000;  // for an agent to say hello, before another is started
+constexpr int kSpawnsMax = 6;
+constexpr std::chrono::milliseconds kPoll{20};
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr size_t kDevicesMax = 1024;
+constexpr int64_t kStopSlackMicros = 3'000'000;
+
+void SendLoose(Wire* wire, const protocol::AgentMessage& message) {
+  wire->Send(protocol::EncodeFrame(0, 0, protocol::EncodeBody(message)));
+}
+
+bool IsOwnUser(int socket) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == ::geteuid();
+}
+
+}  // namespace
+
+// The Unix socket for the agent of this host.
+struct AgentHub::Listener {
+  Listener(Loop* loop, const fs::path& path, std::function<void(std::shared_ptr<Wire>)> take)
+      : path(path), acceptor(loop->context()), loop(loop), take(std::move(take)) {
+    ::unlink(path.c_str());  // of an orchestrator that was killed; the state folder is ours alone
+    try {
+      const protocol::SocketName name(path);
+      acceptor.open();
+      acceptor.bind(Unix::endpoint(name.text()));
+      ::chmod(path.c_str(), 0600);
+      acceptor.listen();
+    } catch (const boost::system::system_error& e) {
+      throw Error(ErrorKind::kInfrastructure, fmt::format("cannot listen at {}: {}", path.string(), e.what()));
+    }
+    Accept();
+  }
+  ~Listener() { ::unlink(path.c_str()); }
+
+  void Accept() {
+    acceptor.async_accept([this](const boost::system::error_code& error, Unix::socket socket) {
+      if (error == boost::asio::error::operation_aborted) return;
+      if (error) return loop->After(kAcceptPause, [this] { Accept(); });
+      if (IsOwnUser(socket.native_handle())) take(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
+      Accept();
+    });
+  }
+
+  fs::path path;
+  Unix::acceptor acceptor;
+  Loop* loop;
+  std::function<void(std::shared_ptr<Wire>)> take;
+};
+
+AgentHub::AgentHub(Loop* loop, Fleet* fleet, LocalAgent local)
+    : loop_(loop), fleet_(fleet), local_(std::move(local)), session_(RandomId()) {
+  listener_ = std::make_unique<Listener>(loop_, local_.state_dir / kAgentSocket,
+                                         [this](std::shared_ptr<Wire> wire) { Take(std::move(wire), false); });
+}
+
+AgentHub::~AgentHub() {
+  *alive_ = false;
+  for (auto& [wire, guest] : guests_) {
+    guest.wire->on_line = nullptr;
+    guest.wire->on_closed = nullptr;
+    guest.wire->Close("");
+  }
+}
+
+void AgentHub::Start(std::function<void(const std::string& why)> failed) {
+  local_failed_ = std::move(failed);
+  keep_local_ = true;
+  Tick();
+}
+
+// ---- beginning a connection
+
+void AgentHub::Take(std::shared_ptr<Wire> wire, bool network) {
+  Wire* raw = wire.get();
+  guests_[raw] = {wire, MonotonicMicros()};
+  wire->on_line = [this, raw, network](const std::string& line) {
+    const std::shared_ptr<Wire> wire = guests_.at(raw).wire;
+    guests_.erase(raw);
+    wire->on_line = nullptr;
+    wire->on_closed = nullptr;
+    OnHello(wire, network, line);
+  };
+  wire->on_closed = [this, raw](const std::string&) { guests_.erase(raw); };
+  wire->Read();
+}
+
+void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, bool network, const std::string& line) {
+  protocol::AgentHello hello;
+  try {
+    const protocol::Frame frame = protocol::DecodeFrame(line);
+    const auto* said = std::get_if<protocol::AgentHello>(&frame.message);
+    if (said == nullptr) return wire->Close("the first message must be agent_hello");
+    hello = *said;
+  } catch (const Error& e) {
+    spdlog::warn("a connection that is no agent's: {}", e.what());
+    return wire->Close("");
+  }
+  if (const std::string reason = ReasonAgainst(hello, network); !reason.empty()) {
+    spdlog::warn("agent '{}' is refused: {}", hello.name, reason);
+    return SendLoose(wire.get(), protocol::AgentRefused{reason});  // it closes
+  }
+  if (!network && (hello.config != local_.Config() || hello.evald != kEvaldVersion)) {
+    spdlog::info("the agent of this host was started otherwise; it gives way to a new one");
+    SendLoose(wire.get(), protocol::AgentWelcome{session_, false, 0});
+    return wire->Send(protocol::EncodeFrame(1, 0, protocol::EncodeBody(protocol::AgentStop{})));
+  }
+  Join(wire, hello);
+}
+
+std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello, bool network) const {
+  if (hello.version != protocol::kAgentVersion) {
+    return fmt::format("protocol version {}, expected {}", hello.version, protocol::kAgentVersion);
+  }
+  if (network && hello.evald != kEvaldVersion) {
+    return fmt::format("it is evald {}, and this is {}; both must be the same", hello.evald, kEvaldVersion);
+  }
+  if (!protocol::IsHostName(hello.name) || network == (hello.name == kLocalHost)) {
+    return fmt::format("'{}' is not a name for it: expected letters, digits, '-' and '_', and not '{}'", hello.name,
+                       kLocalHost);
+  }
+  if (hello.devices.size() > kDevicesMax || hello.metric_processes < 0 ||
+      hello.metric_processes > static_cast<int>(kDevicesMax)) {
+    return fmt::format("more than {} devices or metric processes", kDevicesMax);
+  }
+  const auto member = members_.find(hello.name);
+  if (member != members_.end() && member->second.hello.instance != hello.instance &&
+      member->second.host->conversation().attached()) {
+    return fmt::format("another agent called '{}' is connected", hello.name);
+  }
+  return "";
+}
+
+// The name is its own: goes on where the last connection ended, or begins anew.
+void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHello& hello) {
+  const std::string name = hello.name;
+  Member& member = members_[name];
+  if (!member.host) {
+    member.host = std::make_unique<RemoteHost>(
+        fleet_->EventsOf(name), [this, name](std::chrono::milliseconds grace, std::function<void()> done) {
+          StopMember(name, grace, std::move(done));
+        });
+  }
+  Conversation& conversation = member.host->conversation();
+  const bool resumed = hello.session == session_ && hello.instance == member.hello.instance;
+  conversation.Cut("replaced by a newer connection");
+  if (!resumed) {
+    conversation.Reset();
+    member.hello = hello;
+    member.ready = false;
+    if (name != kLocalHost) member.host->Grant(&files_, hello.instance);
+    fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes});
+  }
+  SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});
+  const Conversation::Handlers handlers{[this, name](const protocol::AgentMessage& m) { OnMessage(name, m); },
+                                        [this, name](const std::string& why) {
+                                          spdlog::info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
+                                          fleet_->HostAway(name);
+                                        }};
+  if (!conversation.Attach(wire, resumed ? hello.received : 0, handlers, MonotonicMicros())) {
+    spdlog::warn("agent '{}' has received {} messages, more than were sent", name, hello.received);
+    member.hello.instance.clear();  // the next connection begins anew
+    return wire->Close("");
+  }
+  if (resumed && member.ready) fleet_->HostBack(name);
+}
+
+void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& message) {
+  Member& member = members_.at(name);
+  if (const auto* ping = std::get_if<protocol::AgentPing>(&message)) {
+    member.memory_total = ping->memory_total;
+    member.memory_free = ping->memory_free;
+    member.host->conversation().SendLoose(protocol::AgentPong{ping->at, MonotonicMicros()});
+  } else if (const auto* ready = std::get_if<protocol::AgentReady>(&message)) {
+    spdlog::info("host '{}' is there with {} devices and {} running processes", name, member.hello.devices.size(),
+                 ready->processes.size());
+    member.ready = true;
+    if (name == kLocalHost) spawns_ = 0;
+    fleet_->HostReady(name, ready->processes);
+  } else if (std::holds_alternative<protocol::AgentLeaving>(message)) {
+    fleet_->HostLeaving(name);
+  } else if (member.ready) {
+    member.host->Deliver(message);
+  }
+}
+
+// ---- time
+
+void AgentHub::Tick() {
+  const int64_t now = MonotonicMicros();
+  for (auto& [name, member] : members_) member.host->conversation().Tick(now);
+  const auto guests = guests_;
+  for (const auto& [raw, guest] : guests) {
+    if (now - guest.since_us > kHelloMicros) guest.wire->Close("no hello came");
+  }
+  if (keep_local_) KeepLocal(now);
+  loop_->After(kTick, [this, alive = alive_] {
+    if (*alive) Tick();
+  });
+}
+
+void AgentHub::KeepLocal(int64_t now) {
+  const auto member = members_.find(kLocalHost);
+  if (member != members_.end() && member->second.host->conversation().attached()) return;
+  if (spawned_us_ != 0 && now - spawned_us_ < kSpawnPauseMicros && spawns_ > 0) return;
+  if (local_.Runs()) return;  // it will call
+  if (++spawns_ > kSpawnsMax) {
+    keep_local_ = false;
+    return local_failed_(fmt::format("the agent of this host does not start; see {}",
+                                     (local_.state_dir / "logs" / "agent.log").string()));
+  }
+  spawned_us_ = now;
+  try {
+    local_.Spawn();
+  } catch (const Error& e) {
+    spdlog::error("{}", e.what());
+  }
+}
+
+// ---- the end
+
+// Other hosts' agents stay, with their workers: another orchestrator may come.
+void AgentHub::StopMember(const std::string& name, std::chrono::milliseconds grace, std::function<void()> done) {
+  if (name != kLocalHost) return done();
+  keep_local_ = false;
+  members_.at(name).host->conversation().Send(protocol::AgentStop{});
+  WaitForEnd(MonotonicMicros() + grace.count() * 1000 + kStopSlackMicros, std::move(done));
+}
+
+void AgentHub::WaitForEnd(int64_t until_us, std::function<void()> done) {
+  if (!local_.Runs() || MonotonicMicros() > until_us) return done();
+  loop_->After(kPoll, [this, alive = alive_, until_us, done = std::move(done)]() mutable {
+    if (*alive) WaitForEnd(until_us, std::move(done));
+  });
+}
+
+Json AgentHub::About(const std::string& host) const {
+  const auto member = members_.find(host);
+  if (member == members_.end()) return Json::object();
+  return {{"pid", member->second.hello.pid},
+          {"shared_memory", {{"total", member->second.memory_total}, {"free", member->second.memory_free}}}};
+}
+
+}  // namespace evald

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "orchestrator/fleet/agent_files.h"
+#include "orchestrator/fleet/loop.h"
+#include "orchestrator/fleet/remote_host.h"
+#include "orchestrator/fleet/wire.h"
+#include "orchestrator/service/fleet.h"
+#include "orchestrator/fleet/local_agent.h"
+
+namespace evald {
+
+/// The orchestrator's end of its agents: takes their connections, goes on with conversations that a
+/// connection's end interrupted, tells the fleet which hosts are there, and keeps the agent of this
+/// host running. Loop thread only.
+class AgentHub {
+ public:
+  /// `loop` and `fleet` outlive it. Listens in local.state_dir. Throws Error(kInfrastructure).
+  AgentHub(Loop* loop, Fleet* fleet, LocalAgent local);
+  ~AgentHub();
+
+  /// From now on an agent of this host is kept running. `failed` is told when that cannot be.
+  void Start(std::function<void(const std::string& why)> failed);
+  /// A connection over which an agent is about to say hello. Over the network it may not call itself
+  /// kLocalHost.
+  void Take(std::shared_ptr<Wire> wire, bool network);
+  /// What agents of other hosts may fetch and give.
+  const AgentFiles& files() const { return files_; }
+  /// {"pid", "shared_memory"} of an agent.
+  Json About(const std::string& host) const;
+
+ private:
+  struct Member {
+    std::unique_ptr<RemoteHost> host;
+    protocol::AgentHello hello;
+    bool ready = false;
+    int64_t memory_total = 0, memory_free = 0;
+  };
+  struct Guest {  // a connection before its hello
+    std::shared_ptr<Wire> wire;
+    int64_t since_us = 0;
+  };
+  struct Listener;
+
+  void Tick();
+  void KeepLocal(int64_t now);
+  void OnHello(const std::shared_ptr<Wire>& wire, bool network, const std::string& line);
+  std::string ReasonAgainst(const protocol::AgentHello& hello, bool network) const;
+  void Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHello& hello);
+  void OnMessage(const std::string& name, const protocol::AgentMessage& message);
+  void StopMember(const std::string& name, std::chrono::milliseconds grace, std::function<void()> done);
+  void WaitForEnd(int64_t until_us, std::function<void()> done);
+
+  Loop* loop_;
+  Fleet* fleet_;
+  LocalAgent local_;
+  std::string session_;
+  std::unique_ptr<Listener> listener_;
+  AgentFiles files_;
+  std::map<std::string, Member> members_;
+  std::map<Wire*, Guest> guests_;
+  std::function<void(const std::string&)> local_failed_;
+  bool keep_local_ = false;
+  int spawns_ = 0;  ///< since the local agent was there last
+  int64_t spawned_us_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace evald

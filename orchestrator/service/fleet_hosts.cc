@@ -1,0 +1,202 @@
+// The hosts of a fleet: which are there, and which process is whose.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "orchestrator/service/fleet.h"
+#include "orchestrator/service/process_id.h"
+
+namespace evald {
+
+void Fleet::HostRouter::Start(const ProcessSpec& spec) {
+  const auto& [host, id] = fleet_->places_.at(spec.id);
+  ProcessSpec there = spec;
+  there.id = id;
+  fleet_->hosts_.at(host).host->Start(there);
+}
+
+void Fleet::HostRouter::Send(const std::string& id, const protocol::Message& message) {
+  const auto& [host, there] = fleet_->places_.at(id);
+  fleet_->hosts_.at(host).host->Send(there, message);
+}
+
+void Fleet::HostRouter::Kill(const std::string& id) {
+  const auto& [host, there] = fleet_->places_.at(id);
+  fleet_->hosts_.at(host).host->Kill(there);
+}
+
+void Fleet::HostRouter::StopAll(std::chrono::milliseconds grace, std::function<void()> done) {
+  auto left = std::make_shared<size_t>(fleet_->hosts_.size());
+  if (*left == 0) return done();
+  for (const auto& [name, entry] : fleet_->hosts_) {
+    entry.host->StopAll(grace, [left, done] {
+      if (--*left == 0) done();
+    });
+  }
+}
+
+Host::Events Fleet::EventsOf(const std::string& name) {
+  return {[this, name](const std::string& id, const protocol::Message& message) {
+            const std::string full = FullProcessId(name, id);
+            if (places_.count(full) > 0) OnMessage(full, message);
+          },
+          [this, name](const std::string& id, const ProcessExit& exit) {
+            const std::string full = FullProcessId(name, id);
+            if (places_.count(full) > 0) OnExit(full, exit);
+          }};
+}
+
+const Fleet::HostEntry& Fleet::HostOf(const std::string& id) const { return hosts_.at(places_.at(id).first); }
+
+bool Fleet::Usable(const std::string& id) const {
+  const HostEntry& host = HostOf(id);
+  if (!host.here || host.leaving) return false;
+  const auto slot = slots_.find(id);
+  return slot == slots_.end() || !slot->second.device.empty();
+}
+
+void Fleet::AddHost(Host* host, const HostInfo& info) {
+  HostEntry& entry = hosts_[info.name];
+  entry = {host, info};
+  for (auto& [id, slot] : slots_) {
+    if (slot.host == info.name) slot.device.clear();
+  }
+  for (size_t i = 0; i < info.devices.size(); ++i) {
+    const std::string there = fmt::format("w{}", i), id = FullProcessId(info.name, there);
+    places_[id] = {info.name, there};
+    slots_[id].host = info.name;
+    slots_[id].device = info.devices[i];
+    workers_.AddSlot(id);
+    for (const auto& [number, run] : runs_) ShowRow(run.run.get(), id);
+  }
+  for (int i = 0; i < info.metric_processes; ++i) {
+    const std::string there = fmt::format("m{}", i), id = FullProcessId(info.name, there);
+    places_[id] = {info.name, there};
+    scorers_.AddSlot(id);
+    for (const auto& [number, run] : runs_) ShowRow(run.run.get(), id);
+  }
+}
+
+void Fleet::ShowRow(Evaluation* run, const std::string& id) const {
+  const auto slot = slots_.find(id);
+  if (slot == slots_.end()) {
+    run->RowAppeared(id, fmt::format("metrics {}", id), false);
+  } else {
+    run->RowAppeared(id, fmt::format("worker {} ({})", id, slot->second.device), true);
+  }
+}
+
+void Fleet::AdoptProcess(const std::string& id, const protocol::HeldProcess& process) {
+  ProcessPool& pool = workers_.Owns(id) ? workers_ : scorers_;
+  if (pool.running(id)) OnExit(id, {0, 0, "replaced by another process of its host"});
+  pool.Adopt({id, process.program, process.arguments, process.tag}, process.pid != 0);
+  pool.AddWants(id, process.wants);
+  if (!workers_.Owns(id)) {
+    isolation_[id] = process.engine;
+    return pool.SetReady(id, process.pid != 0);
+  }
+  Slot& slot = slots_.at(id);
+  slot.pid = process.pid;
+  if (process.loading) slot.loading = process.fingerprint;
+  if (process.loaded.is_object()) {
+    slot.loaded = protocol::Loaded{process.fingerprint, process.loaded.value("engine", Json()),
+                                   process.loaded.value("report", Json())};
+    pool.SetReady(id, true);
+  }
+  Changed(id);
+}
+
+void Fleet::HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes) {
+  HostEntry& host = hosts_.at(name);
+  host.here = true;
+  host.leaving = false;
+  std::set<std::string> there;
+  for (const protocol::HeldProcess& process : processes) there.insert(FullProcessId(name, process.id));
+  for (ProcessPool* pool : {&workers_, &scorers_}) {
+    for (const std::string& id : pool->ids()) {
+      if (places_.at(id).first == name && pool->running(id) && there.count(id) == 0) {
+        OnExit(id, {0, 0, "lost with its agent"});
+      }
+    }
+  }
+  for (const protocol::HeldProcess& process : processes) {
+    const std::string id = FullProcessId(name, process.id);
+    if (places_.count(id) > 0) {
+      AdoptProcess(id, process);
+    } else {
+      host.host->Kill(process.id);
+    }
+  }
+  StartWhatIsMissing(name);
+  Serve();
+}
+
+void Fleet::HostAway(const std::string& name) {
+  hosts_.at(name).here = false;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.host == name) Changed(id);
+  }
+}
+
+void Fleet::HostBack(const std::string& name) {
+  hosts_.at(name).here = true;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.host == name) Changed(id);
+  }
+  StartWhatIsMissing(name);
+  Serve();
+}
+
+void Fleet::HostLeaving(const std::string& name) { hosts_.at(name).leaving = true; }
+
+bool Fleet::HostHere(const std::string& name) const {
+  const auto host = hosts_.find(name);
+  return host != hosts_.end() && host->second.here;
+}
+
+int Fleet::device_count() const {
+  return static_cast<int>(std::count_if(slots_.begin(), slots_.end(), [this](const auto& slot) {
+    return !slot.second.device.empty() && hosts_.at(slot.second.host).here;
+  }));
+}
+
+std::vector<std::string> Fleet::HostNames() const {
+  std::vector<std::string> names;
+  for (const auto& [name, host] : hosts_) names.push_back(name);
+  return names;
+}
+
+// Processes that the host has a place for and that somebody could use.
+void Fleet::StartWhatIsMissing(const std::string& name) {
+  const HostEntry& host = hosts_.at(name);
+  if (!host.here || host.leaving || stopping_ || runs_.empty()) return;
+  for (const std::string& id : workers_.ids()) {
+    if (places_.at(id).first != name || !Usable(id) || !workers_.given_up(id)) continue;
+    const Evaluation* run = Choose(slots_.at(id));
+    StartWorker(id, run != nullptr ? *run : *runs_.rbegin()->second.run);
+  }
+  StartScorers(name);
+}
+
+// Its host has been away for too long: what it holds goes to others. When it comes back it is told to
+// let go, and what it did meanwhile is refused by the attempt.
+void Fleet::Abandon(const std::string& id) {
+  const std::string why = fmt::format("{}: its host has been away for too long", id);
+  spdlog::warn("{}; what it held goes to others", why);
+  for (const auto& [number, entry] : runs_) {
+    if (!workers_.Owns(id)) {
+      entry.run->ScorerLost(id, why);
+      continue;
+    }
+    for (const protocol::Revoke& revoke : entry.run->HeldTrials(id)) {
+      router_.Send(id, revoke);
+      slots_.at(id).held.erase({revoke.trial, revoke.attempt});
+    }
+    entry.run->WorkerLost(id, why);
+  }
+  Serve();
+}
+
+}  // namespace evald

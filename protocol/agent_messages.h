@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "evald/json.h"
+#include "protocol/messages.h"
+
+/// The protocol between an agent and the orchestrator: newline-delimited JSON as between an agent and
+/// its processes, each message in a frame with its number and an acknowledgement (docs/protocol.md).
+/// Times are microseconds of the sender's CLOCK_MONOTONIC unless it says otherwise.
+namespace evald::protocol {
+
+inline constexpr int kAgentVersion = 1;
+
+// ---- beginning a connection; these and Ping, Pong have no number
+
+struct AgentHello {  ///< the agent's first message
+  int version = kAgentVersion;
+  std::string evald;     ///< its version
+  std::string name;      ///< the host's
+  std::string instance;  ///< one life of the agent
+  int64_t pid = 0;
+  std::string session;    ///< the conversation that it would go on with; "" for none
+  uint64_t received = 0;  ///< the last number that it has of it
+  std::string config;     ///< what it was started with, to be compared
+  std::vector<std::string> devices;
+  int threads = 0;  ///< for each worker; 0: as the orchestrator says
+  int metric_processes = 0;
+};
+struct AgentWelcome {
+  std::string session;    ///< one life of the orchestrator
+  bool resumed = false;   ///< false: forget all conversations before; AgentReady is awaited
+  uint64_t received = 0;  ///< the last number that the orchestrator has
+};
+struct AgentRefused {
+  std::string reason;
+};
+struct AgentPing {  ///< the agent's heartbeat
+  int64_t at = 0;
+  int64_t memory_total = 0;  ///< bytes of its staging root's file system
+  int64_t memory_free = 0;
+};
+struct AgentPong {
+  int64_t at = 0;   ///< the ping's
+  int64_t now = 0;  ///< on the orchestrator's clock
+};
+
+// ---- numbered: each arrives once and in order, whatever becomes of connections
+
+/// A process that runs at the agent, with what a new orchestrator must know of it.
+struct HeldProcess {
+  std::string id;  ///< "w0", "m1"
+  std::string program;
+  std::vector<std::string> arguments;
+  std::string tag;  ///< of StartProcess
+  int64_t pid = 0;  ///< 0: it has not said hello
+  Json engine;      ///< of its Hello
+  bool loading = false;     ///< a Load was sent
+  std::string fingerprint;  ///< of that Load
+  Json loaded;              ///< the Loaded that answered it; null: not yet
+  int wants = 0;            ///< that it waits to have answered
+};
+struct AgentReady {  ///< no process holds a trial of an earlier conversation any more
+  std::vector<HeldProcess> processes;
+};
+struct FromProcess {
+  std::string process;
+  Message message;
+};
+struct ProcessEnded {
+  std::string process;
+  int exit_code = 0;
+  int signal = 0;
+  std::string error;  ///< why it could not be started
+};
+struct AgentLeaving {};  ///< gives up its host once nothing is held
+
+struct StartProcess {
+  std::string process;
+  std::string program;  ///< "evald-worker" or "evald-metric"
+  std::vector<std::string> arguments;
+  std::string tag;
+};
+struct ToProcess {
+  std::string process;
+  Message message;
+};
+struct KillProcess {
+  std::string process;
+};
+struct AgentStop {};  ///< ends all processes and the agent
+
+using AgentMessage = std::variant<AgentHello, AgentWelcome, AgentRefused, AgentPing, AgentPong, AgentReady, FromProcess,
+                                  ProcessEnded, AgentLeaving, StartProcess, ToProcess, KillProcess, AgentStop>;
+
+/// A message on its way.
+struct Frame {
+  uint64_t number = 0;  ///< from 1; 0: it has none
+  uint64_t ack = 0;     ///< the last number that the sender has received, without a gap
+  AgentMessage message;
+};
+
+/// A message without its frame's members: an object of JSON.
+std::string EncodeBody(const AgentMessage& message);
+/// One line, with its newline.
+std::string EncodeFrame(uint64_t number, uint64_t ack, std::string_view body);
+/// Throws Error(kInput) that says which member of which message is wrong.
+Frame DecodeFrame(std::string_view line);
+
+/// Whether `name` may name a host: 1 to 63 letters, digits, "-" and "_".
+bool IsHostName(std::string_view name);
+
+}  // namespace evald::protocol

@@ -1,0 +1,344 @@
+"""evald agent: hosts that share no files with the service, connections that go bad, hosts that go away."""
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import unittest
+
+from evald_case import BINARIES, QUICKSTART
+from test_service import ServiceCase
+
+SEED = int(os.environ.get("EVALD_TEST_SEED", "1"))
+TOKENS = {"admin": "the-token-of-an-admin", "worker": "the-token-of-a-worker", "read": "the-token-of-a-reader"}
+
+
+def can_hide():
+    done = subprocess.run(["unshare", "-Urm", "true"], capture_output=True)
+    return done.returncode == 0
+
+
+class Proxy:
+    """Between agents and the service, over plain TCP: holds lines back, repeats them, lets others overtake them,
+    and cuts connections in the middle of a line. What is asked over HTTP passes unharmed."""
+
+    def __init__(self, port, seed):
+        self.target, self.random = port, random.Random(seed)
+        self.faults = {"repeated": 0, "overtaken": 0, "cut": 0}
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.open = True
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def close(self):
+        self.open = False
+        self.listener.close()
+
+    def accept(self):
+        while self.open:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                continue
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    def carry(self, source, sink):
+        upgraded, held, buffer = False, None, b""
+        try:
+            while data := source.recv(65536):
+                buffer += data
+                if not upgraded:
+                    if b"evald-agent\r\n" in buffer and b"\r\n\r\n" in buffer:
+                        head, buffer = buffer.split(b"\r\n\r\n", 1)
+                        sink.sendall(head + b"\r\n\r\n")
+                        upgraded = True
+                    else:
+                        sink.sendall(buffer)
+                        buffer = b""
+                        continue
+                while b"\n" in buffer:
+                    line, buffer = buffer.split(b"\n", 1)
+                    line += b"\n"
+                    first = b"agent_hello" in line or b"agent_welcome" in line
+                    dice = 1.0 if first else self.random.random()
+                    if dice < 0.004:
+                        self.faults["cut"] += 1
+                        sink.sendall(line[:self.random.randrange(len(line))])
+                        return
+                    if dice < 0.06:
+                        self.faults["repeated"] += 1
+                        line += line
+                    elif dice < 0.12 and held is None:
+                        held = line
+                        continue
+                    elif dice < 0.16:
+                        time.sleep(self.random.uniform(0, 0.15))
+                    sink.sendall(line)
+                    if held is not None:
+                        self.faults["overtaken"] += 1
+                        sink.sendall(held)
+                        held = None
+        except OSError:
+            pass
+        finally:
+            for end in (source, sink):
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+            source.close()
+
+
+class Agents(ServiceCase):
+    def setUp(self):
+        super().setUp()
+        self.agents = {}
+        self.addCleanup(self.kill_agents)
+
+    def kill_agents(self):
+        for process in self.agents.values():
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+    def make_access(self):
+        """A certificate of this test and a token for each role."""
+        files = {name: self.folder / name for name in ("ca.pem", "key.pem", "tokens", "worker.token")}
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(files["key.pem"]), "-out", str(files["ca.pem"])],
+                       check=True, capture_output=True)
+        text = "".join(f"{role} {role} sha256:{hashlib.sha256(token.encode()).hexdigest()}\n" for role, token in TOKENS.items())
+        files["tokens"].write_text(text)
+        files["tokens"].chmod(0o600)
+        files["worker.token"].write_text(TOKENS["worker"] + "\n")
+        self.https = ssl.create_default_context(cafile=str(files["ca.pem"]))
+        return {"tls": {"certificate": "ca.pem", "key": "key.pem"}, "tokens": "tokens"}
+
+    def agent_command(self, name, *more, server=None, devices="cpu:0"):
+        root = self.folder / "hosts" / name
+        root.mkdir(parents=True, exist_ok=True)
+        command = [str(BINARIES / "evald"), "agent", "--server", server or self.url, "--name", name, "--root", str(root),
+                   "--staging-root", str(root / "staging"), "--devices", devices, "--metric-processes", "1", "--threads", "1",
+                   "--log-level", "info", *map(str, more)]
+        if (self.folder / "ca.pem").exists():
+            command += ["--token-file", str(self.folder / "worker.token"), "--ca", str(self.folder / "ca.pem")]
+        return command
+
+    def start_agent(self, name, *more, hide=(), **options):
+        command = self.agent_command(name, *more, **options)
+        if hide:  # nothing of these folders is to be seen by the agent
+            script = " && ".join(f"mount -t tmpfs none '{folder}'" for folder in hide) + ' && exec "$@"'
+            command = ["unshare", "-Urm", "sh", "-c", script, "sh", *command]
+        log = open(self.folder / f"{name}.log", "ab")
+        self.agents[name] = subprocess.Popen(command, stdout=log, stderr=log)
+        log.close()
+
+    def host(self, name):
+        return next((h for h in self.call("GET", "/v1/hosts")["hosts"] if h["id"] == name), None)
+
+    def wait_host(self, name, state="connected"):
+        return self.wait_for(f"host {name}", lambda: (h := self.host(name)) and h["state"] == state and h)
+
+    def workers(self, host):
+        return [w for w in self.call("GET", "/v1/workers")["workers"] if w["host"] == host]
+
+    def log_text(self):
+        logs = [*self.folder.glob("*.log"), *self.folder.glob("hosts/*/logs/*.log"), *self.folder.glob("state/logs/*.log")]
+        return "\n".join(f"--- {p}\n{p.read_text(errors='replace')[-3000:]}" for p in logs if p.stat().st_size)
+
+    def check(self, expected, run):
+        self.assertEqual(run["state"], "done", f"{run}\n{self.log_text()}")
+        super().check(expected, run)
+
+    def hosts_of(self, run):
+        """How many generate spans each host has in the run's timeline."""
+        timeline = json.loads((pathlib.Path(run["directory"]) / "timeline.json").read_text())["traceEvents"]
+        rows = {e["tid"]: e["args"]["name"] for e in timeline if e["ph"] == "M" and e["name"] == "thread_name"}
+        found = {}
+        for event in timeline:
+            if event["ph"] == "X" and event["name"] in ("generate", "score"):
+                row = rows[event["tid"]].split()[1]
+                found.setdefault(row.split(".")[0] if "." in row else "local", []).append(event)
+        return found
+
+
+class TwoHosts(Agents):
+    """Two agents with separate roots and nothing shared: the service's folders are hidden from them."""
+
+    def test_over_tls_with_nothing_shared(self):
+        self.make_suite(200, 60)
+        expected = self.undisturbed()
+        self.serve(**self.make_access(), output_dir="runs-of-the-service")
+        hide = [self.folder / d for d in ("state", "cache", "staging", "tasks", "runs-of-the-service")] if can_hide() else []
+        for folder in hide:
+            folder.mkdir(exist_ok=True)
+        self.start_agent("north", hide=hide, devices="cpu:0,cpu:1")
+        self.start_agent("south", hide=hide)
+        for name in ("north", "south"):
+            self.wait_host(name)
+        run = self.finished(self.submit(engine={**self.ENGINE, "delay_ms": 25}))
+        self.check(expected, run)
+        spans = self.hosts_of(run)
+        self.assertEqual(set(spans), {"local", "north", "south"}, "each host did a part")
+        bounds = [(e["ts"], e["ts"] + e["dur"]) for e in spans["local"]]
+        begin, end = min(b for b, _ in bounds) - 60e6, max(e for _, e in bounds) + 60e6
+        for name in ("north", "south"):
+            for event in spans[name]:
+                self.assertTrue(begin < event["ts"] <= event["ts"] + event["dur"] < end, "on the service's clock")
+        files = list((self.folder / "hosts" / "south" / "spool" / "runs").glob("*/generations/*/*.jsonl"))
+        self.assertTrue(files, "it wrote to its own disk")
+
+    def test_a_checkpoint_is_fetched_and_is_what_it_is(self):
+        access = self.make_access()
+        checkpoints = self.folder / "checkpoints"
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-01200", checkpoints / "step-01200")
+        base = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")], "engine": {"name": "native"}}
+        expected = self.run_done(self.write_config(checkpoint=str(checkpoints / "step-01200"), output={"dir": "plain", "name": "p"}, **base))
+        self.serve(**access)
+        hide = [checkpoints, self.folder / "staging", self.folder / "state", self.folder / "cache"] if can_hide() else []
+        for folder in hide:
+            folder.mkdir(exist_ok=True)
+        self.start_agent("north", hide=hide)
+        self.wait_host("north")
+        run = self.finished(self.submit(checkpoint=str(checkpoints / "step-01200"), **base))
+        self.check((expected and {k: expected[k] for k in ("results", "groups", "n-samples", "versions") if k in expected},
+                    self.samples(self.folder / "plain" / "p")), run)
+        worker = self.wait_for("its weights", lambda: next((w for w in self.workers("north") if w["fingerprint"]), None))
+        self.assertEqual(worker["fingerprint"], run["fingerprint"])
+        staged = self.folder / "hosts" / "north" / "staging" / run["fingerprint"]
+        self.assertEqual((staged / "model.safetensors").read_bytes(), (checkpoints / "step-01200" / "model.safetensors").read_bytes())
+
+    def test_an_agent_that_is_killed_and_one_that_leaves(self):
+        self.make_suite(400, 60)
+        expected = self.undisturbed()
+        self.serve()
+        self.start_agent("north")
+        self.start_agent("south")
+        for name in ("north", "south"):
+            self.wait_host(name)
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 40}, workers={"count": 2, "heartbeat_timeout_s": 2})
+        for name in ("north", "south"):
+            self.wait_for(f"work at {name}", lambda: any(w["trials"] for w in self.workers(name)))
+        self.agents["north"].kill()
+        self.agents["south"].send_signal(signal.SIGTERM)
+        self.assertEqual(self.agents["south"].wait(60), 0)
+        self.wait_host("north", "away")
+        self.wait_host("south", "away")
+        self.check(expected, self.finished(run))
+        self.start_agent("north")
+        self.wait_host("north")
+        self.check(expected, self.finished(self.submit(engine=self.ENGINE)))
+
+    def test_a_host_that_is_away_for_too_long_gives_up_its_work(self):
+        self.make_suite(200, 20)
+        expected = self.undisturbed()
+        self.serve()
+        self.start_agent("north")
+        self.wait_host("north")
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 40}, workers={"count": 2, "heartbeat_timeout_s": 2})
+        self.wait_for("work there", lambda: any(w["trials"] for w in self.workers("north")))
+        self.agents["north"].send_signal(signal.SIGSTOP)  # its workers go on
+        self.check(expected, self.finished(run))
+        self.agents["north"].send_signal(signal.SIGCONT)
+        self.wait_host("north")
+        self.check(expected, self.finished(self.submit(engine=self.ENGINE)))
+
+    def test_a_killed_service_finds_its_agents_again(self):
+        self.make_suite(1500, 60)
+        expected = self.undisturbed()
+        self.serve()
+        port = int(self.url.rsplit(":", 1)[1])
+        self.start_agent("north")
+        self.wait_host("north")
+        journal = self.folder / "journal"
+        engine = {**self.ENGINE, "delay_ms": 40, "concurrency": 8, "journal": str(journal)}
+        run = self.submit(engine=engine)
+        pid = self.wait_for("work there", lambda: next((w["pid"] for w in self.workers("north") if w["trials"]), None))
+        lines = lambda: len(journal.read_text().splitlines()) if journal.exists() else 0
+        self.wait_for("some answers", lambda: lines() > 40 and any(w["trials"] for w in self.workers("north")))
+        self.daemon.kill()
+        self.daemon.communicate()
+        alone = lines()
+        self.wait_for("answers while no service is there", lambda: lines() > alone + 4)
+        self.serve(listen=f"127.0.0.1:{port}")
+        self.wait_host("north")
+        self.assertEqual([w["pid"] for w in self.workers("north")], [pid], "the same worker")
+        self.check(expected, self.finished(run))
+
+
+class Refusals(Agents):
+    def line_with(self, process, text):
+        for line in process.stdout:
+            if text in line:
+                process.kill()
+                return line
+        self.fail(f"no line with {text!r}")
+
+    def test_who_may_not_join(self):
+        self.serve(**self.make_access())
+        (self.folder / "wrong.token").write_text("not-a-token-of-anyone\n")
+        (self.folder / "read.token").write_text(TOKENS["read"] + "\n")
+        wrong = self.agent_command("north")
+        for file, said in (("wrong.token", "401"), ("read.token", "403")):
+            command = [w.replace("worker.token", file) for w in wrong]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.agents[file] = process
+            self.line_with(process, said)
+        (self.folder / "other").mkdir()
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x", "-keyout",
+                        str(self.folder / "other" / "k"), "-out", str(self.folder / "other" / "ca.pem")], check=True, capture_output=True)
+        command = [w.replace(str(self.folder / "ca.pem"), str(self.folder / "other" / "ca.pem")) for w in wrong]
+        self.agents["ca"] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.line_with(self.agents["ca"], "certificate verify failed")
+        self.start_agent("north")
+        self.wait_host("north")
+        twin = [w.replace("hosts/north", "hosts/twin") for w in self.agent_command("north")]
+        self.agents["twin"] = subprocess.Popen(twin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.line_with(self.agents["twin"], "another agent called 'north' is connected")
+
+    def test_what_is_no_use(self):
+        for flags, said in ((["--server", "ftp://x"], "expected https://"), (["--server", "http://10.0.0.1:1"], "unencrypted"),
+                            (["--server", "https://x:1", "--name", "a.b"], "--name"),
+                            (["--server", "https://x:1", "--name", "local"], "--name"), ([], "--server is missing")):
+            done = self.evald("agent", "--root", self.folder / "r", *flags)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(said, done.stderr)
+
+    def test_files_are_only_for_whom_they_are(self):
+        self.serve()
+        for path in ("/v1/agents/nobody/prepared/ab", "/v1/agents/nobody/checkpoints/ab", "/v1/agents/nobody/generations/ab"):
+            self.assertEqual(self.call("GET", path, status=403)["detail"], "this agent has no work with this file")
+        self.call("PUT", "/v1/agents/nobody/files/" + "0" * 32 + "?file=/etc/passwd&offset=0&bytes=2", {}, status=403)
+        self.assertIn("evald-agent", self.call("GET", "/v1/agents/connect", status=426)["detail"])
+
+
+class BadConnections(Agents):
+    def test_lines_that_are_lost_repeated_and_overtaken(self):
+        self.make_suite(400, 100)
+        expected = self.undisturbed()
+        self.serve()
+        proxy = Proxy(int(self.url.rsplit(":", 1)[1]), SEED)
+        self.addCleanup(proxy.close)
+        for name in ("north", "south"):
+            self.start_agent(name, server=proxy.url, devices="cpu:0,cpu:1")
+            self.wait_host(name)
+        runs = [self.submit(engine={**self.ENGINE, "delay_ms": 20}) for _ in range(2)]
+        for run in runs:
+            run = self.finished(run, 300)
+            self.check(expected, run)
+            self.assertEqual(set(self.hosts_of(run)), {"local", "north", "south"})
+        print(f"seed {SEED}: {proxy.faults}", flush=True)
+        self.assertTrue(all(proxy.faults.values()), proxy.faults)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,82 @@
+#include "protocol/agent_messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald::protocol {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<AgentMessage> OneOfEach() {
+  HeldProcess held{"w0", "evald-worker", {"--engine", "native"}, "tag", 4711, Json{{"name", "native"}}, true, "f00d",
+                   Json{{"engine", {}}}, 1};
+  return {AgentHello{kAgentVersion, "0.1.0", "gpu1", "aa", 12, "bb", 7, "cc", {"cpu:0", "cpu:1"}, 2, 3},
+          AgentWelcome{"bb", true, 9},
+          AgentRefused{"another agent called 'gpu1' is connected"},
+          AgentPing{123456789, 1000, 10},
+          AgentPong{123456789, 5},
+          AgentReady{{held, held}},
+          FromProcess{"w0", Want{2}},
+          ProcessEnded{"w0", 0, 9, ""},
+          AgentLeaving{},
+          StartProcess{"w0", "evald-worker", {"--seed", "1"}, "tag"},
+          ToProcess{"m0", Lease{7, 1, {Slice{"sums", "/p", "", 0, 3, "/g/7.1.jsonl", {"/g/6.1.jsonl.part"}}}}},
+          KillProcess{"w0"},
+          AgentStop{}};
+}
+
+std::string ErrorOf(const std::string& line) {
+  try {
+    DecodeFrame(line);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(AgentMessages, EachComesBackAsItWas) {
+  const std::vector<AgentMessage> messages = OneOfEach();
+  ASSERT_EQ(messages.size(), std::variant_size_v<AgentMessage>);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    ASSERT_EQ(messages[i].index(), i);
+    const std::string line = EncodeFrame(i, 2 * i, EncodeBody(messages[i]));
+    EXPECT_EQ(line.find('\n'), line.size() - 1) << line;
+    const Frame frame = DecodeFrame(line);
+    EXPECT_EQ(frame.number, i);
+    EXPECT_EQ(frame.ack, 2 * i);
+    EXPECT_EQ(frame.message.index(), i) << line;
+    EXPECT_EQ(EncodeFrame(i, 2 * i, EncodeBody(frame.message)), line);
+  }
+}
+
+TEST(AgentMessages, AnAbsentOrWrongMemberIsNamedAlsoInsideAnEnvelope) {
+  for (const AgentMessage& message : OneOfEach()) {
+    const Json whole = ParseJson(EncodeFrame(1, 1, EncodeBody(message)), "test");
+    for (const auto& [key, value] : whole.items()) {
+      if (key == "type") continue;
+      Json changed = whole;
+      changed.erase(key);
+      EXPECT_THAT(ErrorOf(ToLine(changed)), HasSubstr(key));
+    }
+  }
+  EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"from","process":"w0","message":{"type":"want","count":"1"}})"),
+              HasSubstr("message 'want'"));
+  EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"agent_ready","processes":[{"id":3}]})"), HasSubstr("processes[0]"));
+  EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"agent_hullo"})"), HasSubstr("agent_hullo"));
+  EXPECT_THAT(ErrorOf(R"({"number":-1,"ack":0,"type":"agent_stop"})"), HasSubstr("number"));
+}
+
+TEST(AgentMessages, NamesOfHosts) {
+  for (const char* good : {"gpu1", "node-07_a", "A"}) EXPECT_TRUE(IsHostName(good)) << good;
+  for (const std::string& bad : {std::string(), std::string("a.b"), std::string("../x"), std::string(64, 'a')}) {
+    EXPECT_FALSE(IsHostName(bad)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace evald::protocol
