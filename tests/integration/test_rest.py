@@ -17,6 +17,7 @@ import threading
 import time
 import unittest
 
+from evald_case import BINARIES
 from service_case import Service
 
 FULL = os.environ.get("EVALD_FULL", "0") == "1"
@@ -203,6 +204,19 @@ class Load(Service):
             self.assertEqual(ids, list(range(ids[0], ids[-1] + 1)), "an event is missing, or came twice")
         self.assertLess(after - before, 64 << 20)
         self.assert_lives()
+
+
+class Bench(unittest.TestCase):
+    def test_the_benchmark_loses_nothing(self):
+        done = subprocess.run([BINARIES / "evald-bench", "serve", "--quick", "--json"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual(found["workload"], "serve")
+        self.assertGreater(found["value"], 0)
+        details = found["details"]
+        self.assertEqual((details["failed"], details["followers_lost"], list(details["statuses"])), (0, 0, ["200"]))
+        self.assertEqual(details["requests"], 540)
+        self.assertGreater(details["run_samples_per_second"], 0)
 
 
 class Webhooks(Service):
