@@ -24,17 +24,18 @@ struct HttpLoadResult {
   /// spared the requests that would have come meanwhile; sorted.
   std::vector<double> latencies_s;
   std::map<int, int64_t> statuses;
-  int64_t failed = 0;                ///< requests without an answer
-  double seconds = 0;                ///< from the first to the last answer
-  std::vector<int64_t> events;       ///< seen by each follower
-  int64_t followers_lost = 0;        ///< connections that ended or were refused
-  double cpu_seconds = 0;            ///< of the thread that made the load
+  int64_t failed = 0;           ///< requests without an answer
+  double seconds = 0;           ///< from the first to the last answer
+  std::vector<int64_t> events;  ///< seen by each follower
+  int64_t followers_lost = 0;   ///< connections that ended or were refused
+  double cpu_seconds = 0;       ///< of the thread that made the load
 };
 
 /// Puts the load on, from one thread.
 HttpLoadResult RunHttpLoad(const HttpLoad& load);
 
 /// One request of its own; the body of a 2xx answer. Throws Error(kInfrastructure).
-std::string HttpRequest(uint16_t port, const std::string& method, const std::string& path, const std::string& body = "");
+std::string HttpRequest(uint16_t port, const std::string& method, const std::string& path,
+                        const std::string& body = "");
 
 }  // namespace evald::bench

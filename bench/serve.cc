@@ -35,34 +35,47 @@ metadata: {version: 1.0}
 
 void WriteSuite(const std::filesystem::path& folder, int documents) {
   std::string lines;
-  for (int i = 0; i < documents; ++i) lines += fmt::format("{{\"question\": \"What is {} plus 1?\", \"answer\": \"{}\"}}\n", i, i + 1);
+  for (int i = 0; i < documents; ++i)
+    lines +=
+        fmt::format("{{\"question\": \"What is {} plus 1?\", \"answer\": \"{}\"}}\n", i, i + 1);
   WriteText(folder / "tasks" / "sums.jsonl", lines);
   WriteText(folder / "tasks" / "sums.yaml", kTask);
-  WriteText(folder / "serve.yaml",
-            "listen: 127.0.0.1:0\nstate_dir: state\ncache_dir: cache\nworkers: {count: 1, threads: 1}\n"
-            "metrics: {processes: 1}\n");
+  WriteText(
+      folder / "serve.yaml",
+      "listen: 127.0.0.1:0\nstate_dir: state\ncache_dir: cache\nworkers: {count: 1, threads: 1}\n"
+      "metrics: {processes: 1}\n");
 }
 
 class Runs {
  public:
-  Runs(const ServiceProcess& service, const std::filesystem::path& base) : port_(service.port()), base_(base) {}
+  Runs(const ServiceProcess& service, const std::filesystem::path& base)
+      : port_(service.port()), base_(base) {}
 
   std::string Submit() const {
-    const Json config = {{"tasks", {"sums"}}, {"task_dirs", {"tasks"}},
-                         {"engine", {{"name", "emulated"}, {"delay_ms", 1000 * kConcurrency / kSamplesPerSecond},
-                                     {"concurrency", kConcurrency}, {"text", "{doc_id}"}}}};
-    const Json run = Parse(HttpRequest(port_, "POST", "/v1/runs", ToLine({{"config", config}, {"base", base_.string()}})));
+    const Json config = {{"tasks", {"sums"}},
+                         {"task_dirs", {"tasks"}},
+                         {"engine",
+                          {{"name", "emulated"},
+                           {"delay_ms", 1000 * kConcurrency / kSamplesPerSecond},
+                           {"concurrency", kConcurrency},
+                           {"text", "{doc_id}"}}}};
+    const Json run = Parse(HttpRequest(port_, "POST", "/v1/runs",
+                                       ToLine({{"config", config}, {"base", base_.string()}})));
     return run.at("id").get<std::string>();
   }
 
-  Json Look(const std::string& run) const { return Parse(HttpRequest(port_, "GET", "/v1/runs/" + run)); }
+  Json Look(const std::string& run) const {
+    return Parse(HttpRequest(port_, "GET", "/v1/runs/" + run));
+  }
 
   /// Until it has generated something.
   void WaitUntilAtWork(const std::string& run) const {
     while (Generated(Look(run)) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 
-  static int64_t Generated(const Json& run) { return run.at("progress").at("generated").get<int64_t>(); }
+  static int64_t Generated(const Json& run) {
+    return run.at("progress").at("generated").get<int64_t>();
+  }
 
   /// Samples per second from a run's first lease to its last generation, as its timeline says.
   double RateOf(const std::string& run) const {
@@ -71,7 +84,8 @@ class Runs {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       now = Look(run);
     }
-    if (now.at("state") != "done") throw Error(ErrorKind::kInfrastructure, "the run ended as " + ToLine(now));
+    if (now.at("state") != "done")
+      throw Error(ErrorKind::kInfrastructure, "the run ended as " + ToLine(now));
     const Json timeline = Parse(HttpRequest(port_, "GET", "/v1/runs/" + run + "/timeline"));
     double begin = 1e300, end = 0;  // microseconds
     for (const Json& event : timeline.at("traceEvents")) {
@@ -92,7 +106,8 @@ class Runs {
 
 double Quantile(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) throw Error(ErrorKind::kInfrastructure, "no request was answered");
-  return sorted[std::min(sorted.size() - 1, static_cast<size_t>(share * static_cast<double>(sorted.size())))];
+  return sorted[std::min(sorted.size() - 1,
+                         static_cast<size_t>(share * static_cast<double>(sorted.size())))];
 }
 
 }  // namespace
@@ -116,7 +131,8 @@ Result RunServe(const Options& options) {
   load.seconds = seconds * 0.9;  // to end before the run does
   const uint64_t before = service.resident_bytes();
   const double cpu_before = service.cpu_seconds();
-  std::future<HttpLoadResult> loading = std::async(std::launch::async, [&] { return RunHttpLoad(load); });
+  std::future<HttpLoadResult> loading =
+      std::async(std::launch::async, [&] { return RunHttpLoad(load); });
   uint64_t peak = before;
   while (loading.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready) {
     peak = std::max(peak, service.resident_bytes());
@@ -136,24 +152,25 @@ Result RunServe(const Options& options) {
   result.baseline_value = kBarMs;
   result.smaller_is_better = true;
   result.target = 1.0;
-  result.details = {{"p50_ms", Quantile(found.latencies_s, 0.5) * 1e3},
-                    {"max_ms", found.latencies_s.back() * 1e3},
-                    {"requests", found.latencies_s.size()},
-                    {"requests_per_second", static_cast<double>(found.latencies_s.size()) / found.seconds},
-                    {"statuses", statuses},
-                    {"failed", found.failed},
-                    {"followers", load.followers},
-                    {"followers_lost", found.followers_lost},
-                    {"events_each", {*least, *most}},
-                    {"run_samples_per_second_alone", rate_alone},
-                    {"run_samples_per_second", rate_loaded},
-                    {"run_rate_ratio", rate_loaded / rate_alone},
-                    {"run_rate_ratio_target", kRateRatioLeast},
-                    {"resident_bytes_before", before},
-                    {"resident_bytes_peak", peak},
-                    {"resident_bytes_after", after},
-                    {"service_cpu_share", cpu / found.seconds},
-                    {"load_cpu_share", found.cpu_seconds / found.seconds}};
+  result.details = {
+      {"p50_ms", Quantile(found.latencies_s, 0.5) * 1e3},
+      {"max_ms", found.latencies_s.back() * 1e3},
+      {"requests", found.latencies_s.size()},
+      {"requests_per_second", static_cast<double>(found.latencies_s.size()) / found.seconds},
+      {"statuses", statuses},
+      {"failed", found.failed},
+      {"followers", load.followers},
+      {"followers_lost", found.followers_lost},
+      {"events_each", {*least, *most}},
+      {"run_samples_per_second_alone", rate_alone},
+      {"run_samples_per_second", rate_loaded},
+      {"run_rate_ratio", rate_loaded / rate_alone},
+      {"run_rate_ratio_target", kRateRatioLeast},
+      {"resident_bytes_before", before},
+      {"resident_bytes_peak", peak},
+      {"resident_bytes_after", after},
+      {"service_cpu_share", cpu / found.seconds},
+      {"load_cpu_share", found.cpu_seconds / found.seconds}};
   return result;
 }
 

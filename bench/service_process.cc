@@ -33,7 +33,8 @@ std::string FirstLine(int end) {
 
 }  // namespace
 
-ServiceProcess::ServiceProcess(const std::filesystem::path& evald, const std::filesystem::path& config) {
+ServiceProcess::ServiceProcess(const std::filesystem::path& evald,
+                               const std::filesystem::path& config) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) ThrowErrno(evald, "pipe", errno);
   UniqueFd read_end(ends[0]), write_end(ends[1]);
@@ -48,7 +49,8 @@ ServiceProcess::ServiceProcess(const std::filesystem::path& evald, const std::fi
   write_end.reset();
   const std::string line = FirstLine(read_end.get());
   if (line.empty()) throw Error(ErrorKind::kInfrastructure, "'evald serve' ended before it served");
-  port_ = static_cast<uint16_t>(Field<int>(ParseJson(line, "what evald serve says"), "port", "what evald serve says"));
+  port_ = static_cast<uint16_t>(
+      Field<int>(ParseJson(line, "what evald serve says"), "port", "what evald serve says"));
 }
 
 ServiceProcess::~ServiceProcess() {
@@ -64,14 +66,17 @@ ServiceProcess::~ServiceProcess() {
 // proc(5): statm's second field counts pages.
 uint64_t ServiceProcess::resident_bytes() const {
   const std::vector<std::string> fields = Split(ReadFile(fmt::format("/proc/{}/statm", pid_)), ' ');
-  return std::strtoull(fields.at(1).c_str(), nullptr, 10) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return std::strtoull(fields.at(1).c_str(), nullptr, 10) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// proc(5): utime and stime are the 14th and 15th fields of stat; the second, in brackets, may hold blanks.
+// proc(5): utime and stime are the 14th and 15th fields of stat; the second, in brackets, may hold
+// blanks.
 double ServiceProcess::cpu_seconds() const {
   const std::string stat = ReadFile(fmt::format("/proc/{}/stat", pid_));
   const std::vector<std::string> fields = Split(stat.substr(stat.rfind(')') + 2), ' ');
-  const double ticks = std::strtod(fields.at(11).c_str(), nullptr) + std::strtod(fields.at(12).c_str(), nullptr);
+  const double ticks =
+      std::strtod(fields.at(11).c_str(), nullptr) + std::strtod(fields.at(12).c_str(), nullptr);
   return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 

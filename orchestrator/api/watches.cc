@@ -23,13 +23,15 @@ constexpr double kSecondsMax = 86'400;
 const std::vector<std::string> kWhich = {"all", "newest", "every"};
 
 WatchRegistry* Registry(const Context& context) {
-  if (context.options->watches == nullptr) throw ProblemError({404, "not-found", "this service keeps no watches"});
+  if (context.options->watches == nullptr)
+    throw ProblemError({404, "not-found", "this service keeps no watches"});
   return context.options->watches;
 }
 
 std::string AbsolutePath(const std::optional<std::string>& path, const char* name) {
   if (!path || !path->starts_with('/')) {
-    BodyReader::Refuse(fmt::format("/{}", name), fmt::format("{}: expected the absolute path of a folder", name));
+    BodyReader::Refuse(fmt::format("/{}", name),
+                       fmt::format("{}: expected the absolute path of a folder", name));
   }
   return *path;
 }
@@ -41,7 +43,8 @@ void ReadEval(BodyReader* body, WatchDefinition* watch) {
     BodyReader::Refuse("", "expected either 'config' (an object) or 'yaml' (a text), and not both");
   }
   watch->yaml = yaml ? *yaml : ToLine(*config);
-  if (const auto base = body->String("base", kPathLengthMax)) watch->base = AbsolutePath(base, "base");
+  if (const auto base = body->String("base", kPathLengthMax))
+    watch->base = AbsolutePath(base, "base");
   if (const auto set = body->Strings("set", kOverridesMax, kPathLengthMax)) watch->set = *set;
 }
 
@@ -49,11 +52,13 @@ void ReadPolicy(BodyReader* body, WatchDefinition* watch) {
   watch->which = body->Choice("which", kWhich).value_or("all");
   const std::optional<int64_t> every = body->Integer("every", 1, 1'000'000);
   if (every.has_value() != (watch->which == "every")) {
-    BodyReader::Refuse("/every", "every: goes together with \"which\": \"every\", and is needed there");
+    BodyReader::Refuse("/every",
+                       "every: goes together with \"which\": \"every\", and is needed there");
   }
   watch->every = static_cast<int>(every.value_or(1));
   watch->marker = body->String("marker", kNameLengthMax).value_or("");
-  if (watch->marker.find('/') != std::string::npos || watch->marker == "." || watch->marker == "..") {
+  if (watch->marker.find('/') != std::string::npos || watch->marker == "." ||
+      watch->marker == "..") {
     BodyReader::Refuse("/marker", "marker: expected the name of a file");
   }
   watch->settle_s = body->Number("settle_s", 0, kSecondsMax).value_or(5);
@@ -62,7 +67,12 @@ void ReadPolicy(BodyReader* body, WatchDefinition* watch) {
 
 WatchDefinition ReadWatch(const Request& request) {
   if (MediaType(request) != "application/json") {
-    throw ProblemError({415, "media-type", "expected Content-Type application/json", "", "", {{"Accept-Post", "application/json"}}});
+    throw ProblemError({415,
+                        "media-type",
+                        "expected Content-Type application/json",
+                        "",
+                        "",
+                        {{"Accept-Post", "application/json"}}});
   }
   QueryReader(request).Finish();
   BodyReader body(request.body);
@@ -86,24 +96,29 @@ http::Response Refusal(const Error& error) {
 
 void Add(const Context& context, const RequestPtr& request, const Responder& answer) {
   WatchRegistry* registry = Registry(context);
-  const auto done = [answer, service = context.service](std::variant<RegisteredWatch, Error> result) {
+  const auto done = [answer,
+                     service = context.service](std::variant<RegisteredWatch, Error> result) {
     if (const Error* error = std::get_if<Error>(&result)) return answer(Refusal(*error));
     RegisteredWatch& registered = std::get<RegisteredWatch>(result);
     registered.watch["sequence"] = service->View()->sequence;
     http::Response response = JsonAnswer(registered.created ? 201 : 200, registered.watch);
-    response.headers.Add("Location", "/v1/watches/" + http::PercentEncode(registered.watch.value("id", "")));
+    response.headers.Add("Location",
+                         "/v1/watches/" + http::PercentEncode(registered.watch.value("id", "")));
     answer(std::move(response));
   };
-  const bool taken = context.background->Run([registry, watch = ReadWatch(*request), done, answer]() mutable {
-    try {
-      registry->Add(std::move(watch), done);
-    } catch (const Error& error) {
-      answer(Refusal(error));
-    } catch (const std::exception& error) {
-      answer(AnswerFor(error));
-    }
-  });
-  if (!taken) answer(http::ProblemResponse({503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  const bool taken =
+      context.background->Run([registry, watch = ReadWatch(*request), done, answer]() mutable {
+        try {
+          registry->Add(std::move(watch), done);
+        } catch (const Error& error) {
+          answer(Refusal(error));
+        } catch (const std::exception& error) {
+          answer(AnswerFor(error));
+        }
+      });
+  if (!taken)
+    answer(http::ProblemResponse(
+        {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
 }
 
 http::Response List(const Context& context, const Request& request) {
@@ -122,30 +137,42 @@ void Remove(const Context& context, const RequestPtr& request, const Responder& 
   const Json watch = FindWatch(context, *request);
   RequireOwner(*request, "watch", watch.value("user", ""));
   const auto done = [answer](std::variant<Json, Error> result) {
-    if (const Error* error = std::get_if<Error>(&result)) return answer(http::ProblemResponse(http::ProblemFor(*error)));
+    if (const Error* error = std::get_if<Error>(&result))
+      return answer(http::ProblemResponse(http::ProblemFor(*error)));
     answer(JsonAnswer(200, std::get<Json>(result)));
   };
-  const bool taken = context.background->Run([registry = Registry(context), id = watch.value("id", ""), done, answer] {
-    try {
-      registry->Remove(id, done);
-    } catch (const std::exception& error) {
-      answer(AnswerFor(error));
-    }
-  });
-  if (!taken) answer(http::ProblemResponse({503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  const bool taken = context.background->Run(
+      [registry = Registry(context), id = watch.value("id", ""), done, answer] {
+        try {
+          registry->Remove(id, done);
+        } catch (const std::exception& error) {
+          answer(AnswerFor(error));
+        }
+      });
+  if (!taken)
+    answer(http::ProblemResponse(
+        {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
 }
 
 }  // namespace
 
 void AddWatchRoutes(http::Router* router, const Context* context) {
-  router->Add({"POST", "/v1/watches", Role::kSubmit,
-               [=](const RequestPtr& request, const Responder& answer) { Add(*context, request, answer); }, kBodyBytesMax});
-  router->Add({"GET", "/v1/watches", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
-                 answer(List(*context, *request)); }});
-  router->Add({"GET", "/v1/watches/{watch}", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
-                 answer(JsonAnswer(200, FindWatch(*context, *request))); }});
+  router->Add(
+      {"POST", "/v1/watches", Role::kSubmit,
+       [=](const RequestPtr& request, const Responder& answer) { Add(*context, request, answer); },
+       kBodyBytesMax});
+  router->Add(
+      {"GET", "/v1/watches", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+         answer(List(*context, *request));
+       }});
+  router->Add({"GET", "/v1/watches/{watch}", Role::kRead,
+               [=](const RequestPtr& request, const Responder& answer) {
+                 answer(JsonAnswer(200, FindWatch(*context, *request)));
+               }});
   router->Add({"DELETE", "/v1/watches/{watch}", Role::kSubmit,
-               [=](const RequestPtr& request, const Responder& answer) { Remove(*context, request, answer); }});
+               [=](const RequestPtr& request, const Responder& answer) {
+                 Remove(*context, request, answer);
+               }});
 }
 
 }  // namespace evald::api

@@ -29,14 +29,17 @@ ExitStatus FollowToEnd(Client* client, const std::string& run, const Common& com
 }
 
 ExitStatus Watch(const Common& common, const Flags& flags) {
-  const int asked = (flags.list ? 1 : 0) + (flags.remove.empty() ? 0 : 1) + (flags.subject.empty() ? 0 : 1);
+  const int asked =
+      (flags.list ? 1 : 0) + (flags.remove.empty() ? 0 : 1) + (flags.subject.empty() ? 0 : 1);
   if (asked != 1) {
-    throw Error(ErrorKind::kUsage, "expected one of: RUN, --checkpoints DIR eval.yaml, --list, --remove ID",
+    throw Error(ErrorKind::kUsage,
+                "expected one of: RUN, --checkpoints DIR eval.yaml, --list, --remove ID",
                 "see 'evald watch --help'");
   }
   for (const CLI::Option* option : flags.folder_options) {
     if (option->count() == 0 || !flags.folder.checkpoints.empty()) continue;
-    throw Error(ErrorKind::kUsage, option->get_name() + " goes with --checkpoints DIR", "see 'evald watch --help'");
+    throw Error(ErrorKind::kUsage, option->get_name() + " goes with --checkpoints DIR",
+                "see 'evald watch --help'");
   }
   Client client(ReadClientFlags(flags.client));
   if (flags.list) return ListWatches(&client, common);
@@ -50,42 +53,73 @@ ExitStatus Watch(const Common& common, const Flags& flags) {
 void AddFolderFlags(CLI::App* command, Flags* flags) {
   constexpr const char* kGroup = "A folder";
   FolderWatch* folder = &flags->folder;
-  command->add_option("--checkpoints", folder->checkpoints, "Have the service evaluate each new checkpoint in this folder of its host")
+  command
+      ->add_option("--checkpoints", folder->checkpoints,
+                   "Have the service evaluate each new checkpoint in this folder of its host")
       ->type_name("DIR")
       ->group(kGroup);
-  const auto goes_with = [&](CLI::Option* option) { flags->folder_options.push_back(option->group(kGroup)); };
-  goes_with(command->add_option("--policy", folder->policy, "Which: all (default), newest whenever the last one is done, every-N")->type_name("WHICH"));
-  goes_with(command->add_option("--marker", folder->marker, "A checkpoint is complete when it holds a file of this name")->type_name("FILE"));
-  goes_with(command->add_option("--settle", folder->settle_s, "Without a marker: when nothing of it changed for so long (5)")
+  const auto goes_with = [&](CLI::Option* option) {
+    flags->folder_options.push_back(option->group(kGroup));
+  };
+  goes_with(command
+                ->add_option("--policy", folder->policy,
+                             "Which: all (default), newest whenever the last one is done, every-N")
+                ->type_name("WHICH"));
+  goes_with(command
+                ->add_option("--marker", folder->marker,
+                             "A checkpoint is complete when it holds a file of this name")
+                ->type_name("FILE"));
+  goes_with(command
+                ->add_option("--settle", folder->settle_s,
+                             "Without a marker: when nothing of it changed for so long (5)")
                 ->check(CLI::Range(0.0, 86400.0))
                 ->type_name("SECONDS"));
-  goes_with(command->add_option("--set", folder->submission.overrides.set, "Override a value of eval.yaml")
-                ->type_name("KEY.PATH=VALUE")
-                ->allow_extra_args(false));
-  goes_with(command->add_option("--data-dir", folder->submission.overrides.data_dir, "Where datasets lie (data_dir)")->type_name("DIR"));
-  goes_with(command->add_option("--user", folder->submission.user, "Whose share of the devices the runs count against")->type_name("NAME"));
-  goes_with(command->add_option("--priority", folder->submission.priority, "Of the runs, -100 to 100; higher goes first")
+  goes_with(
+      command
+          ->add_option("--set", folder->submission.overrides.set, "Override a value of eval.yaml")
+          ->type_name("KEY.PATH=VALUE")
+          ->allow_extra_args(false));
+  goes_with(command
+                ->add_option("--data-dir", folder->submission.overrides.data_dir,
+                             "Where datasets lie (data_dir)")
+                ->type_name("DIR"));
+  goes_with(command
+                ->add_option("--user", folder->submission.user,
+                             "Whose share of the devices the runs count against")
+                ->type_name("NAME"));
+  goes_with(command
+                ->add_option("--priority", folder->submission.priority,
+                             "Of the runs, -100 to 100; higher goes first")
                 ->check(CLI::Range(-100, 100))
                 ->type_name("N"));
   goes_with(command->add_flag("--detach", flags->detach, "Print the watch's id and end"));
-  command->add_flag("--list", flags->list, "Show the service's watches and what they did")->group(kGroup);
-  command->add_option("--remove", flags->remove, "End a watch; its runs go on")->type_name("ID")->group(kGroup);
+  command->add_flag("--list", flags->list, "Show the service's watches and what they did")
+      ->group(kGroup);
+  command->add_option("--remove", flags->remove, "End a watch; its runs go on")
+      ->type_name("ID")
+      ->group(kGroup);
 }
 
 }  // namespace
 
 void AddWatch(CLI::App* app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("watch", "Follow a service's run to its end, or have it watch a folder for checkpoints");
-  command->add_option("run|eval.yaml", flags->subject, "A run's id; with --checkpoints, the eval.yaml that each is evaluated by")
+  CLI::App* command = app->add_subcommand(
+      "watch", "Follow a service's run to its end, or have it watch a folder for checkpoints");
+  command
+      ->add_option("run|eval.yaml", flags->subject,
+                   "A run's id; with --checkpoints, the eval.yaml that each is evaluated by")
       ->type_name("");
   AddFolderFlags(command, flags.get());
   AddClientFlags(command, &flags->client);
   command->footer(
-      "\nA run: the exit status is the run's. A connection that breaks is made again and goes on where it was.\n"
+      "\nA run: the exit status is the run's. A connection that breaks is made again and goes on "
+      "where it was.\n"
       "Ctrl-C ends the watching, not the run.\n\n"
-      "A folder: the service keeps the watch, with eval.yaml as it is now, until it is removed; restarts do not\n"
-      "matter. Each whole checkpoint is submitted once, those that are there already too. Ctrl-C ends the display.\n\n"
+      "A folder: the service keeps the watch, with eval.yaml as it is now, until it is removed; "
+      "restarts do not\n"
+      "matter. Each whole checkpoint is submitted once, those that are there already too. Ctrl-C "
+      "ends the display.\n\n"
       "With --json, each event is a line.\n\n"
       "Examples:\n"
       "  evald watch RUN\n"

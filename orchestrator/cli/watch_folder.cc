@@ -17,7 +17,8 @@ constexpr int kEveryMax = 1'000'000;
 // Tells what events say of one watch and its runs.
 class Teller {
  public:
-  Teller(const Json& watch, const Common& common) : id_(watch.at("id").get<std::string>()), common_(common) {
+  Teller(const Json& watch, const Common& common)
+      : id_(watch.at("id").get<std::string>()), common_(common) {
     for (const Json& note : watch.at("recent")) Know(note);
   }
 
@@ -44,20 +45,22 @@ class Teller {
 
  private:
   void Know(const Json& note) {
-    if (TextOf(note, "decision") == "submitted") runs_[TextOf(note, "run")] = TextOf(note, "checkpoint");
+    if (TextOf(note, "decision") == "submitted")
+      runs_[TextOf(note, "run")] = TextOf(note, "checkpoint");
   }
 
   static void TellCheckpoint(const Json& note) {
     const std::string run = TextOf(note, "run"), detail = TextOf(note, "detail");
-    fmt::print("{}  {}{}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"), run.empty() ? "" : " as " + run,
-               detail.empty() ? "" : ": " + detail);
+    fmt::print("{}  {}{}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
+               run.empty() ? "" : " as " + run, detail.empty() ? "" : ": " + detail);
     std::fflush(stdout);
   }
 
   static void TellEnd(const std::string& checkpoint, const Json& data) {
     std::string line = fmt::format("{}  {}", checkpoint, TextOf(data, "state"));
     if (data.contains("scores") && !ScoreText(data).empty()) line += ": " + ScoreText(data);
-    for (const Json& problem : data.value("problems", Json::array())) line += "\n  " + ForTerminal(problem.get<std::string>());
+    for (const Json& problem : data.value("problems", Json::array()))
+      line += "\n  " + ForTerminal(problem.get<std::string>());
     fmt::print("{}\n", line);
     std::fflush(stdout);
   }
@@ -68,7 +71,8 @@ class Teller {
 };
 
 std::string Policy(const Json& watch) {
-  return watch.at("every").is_number() ? fmt::format("every-{}", watch.at("every").get<int64_t>()) : TextOf(watch, "which");
+  return watch.at("every").is_number() ? fmt::format("every-{}", watch.at("every").get<int64_t>())
+                                       : TextOf(watch, "which");
 }
 
 }  // namespace
@@ -78,15 +82,20 @@ Json PolicyOf(const std::string& policy) {
   constexpr std::string_view kEvery = "every-";
   int every = 0;
   const char* const end = policy.data() + policy.size();
-  const auto parsed = policy.starts_with(kEvery) ? std::from_chars(policy.data() + kEvery.size(), end, every)
-                                                 : std::from_chars_result{end, std::errc::invalid_argument};
+  const auto parsed = policy.starts_with(kEvery)
+                          ? std::from_chars(policy.data() + kEvery.size(), end, every)
+                          : std::from_chars_result{end, std::errc::invalid_argument};
   if (parsed.ec != std::errc() || parsed.ptr != end || every < 1 || every > kEveryMax) {
-    throw Error(ErrorKind::kUsage, fmt::format("--policy: found '{}', expected all, newest or every-N, such as every-5", policy));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--policy: found '{}', expected all, newest or every-N, such as every-5",
+                    policy));
   }
   return {{"which", "every"}, {"every", every}};
 }
 
-ExitStatus WatchFolder(Client* client, const FolderWatch& watch, bool detach, const Common& common) {
+ExitStatus WatchFolder(Client* client, const FolderWatch& watch, bool detach,
+                       const Common& common) {
   Json body = SubmissionBody(watch.submission);
   std::filesystem::path folder = std::filesystem::absolute(watch.checkpoints).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();  // "checkpoints/"
@@ -102,14 +111,17 @@ ExitStatus WatchFolder(Client* client, const FolderWatch& watch, bool detach, co
     return ExitStatus::kDone;
   }
   if (!common.quiet) {
-    fmt::print(stderr, "evald: {} evaluates each new checkpoint under {} ({}).\n"
-               "evald: Ctrl-C ends this display; the watch goes on until 'evald watch --remove {}'.\n",
-               client->server(), folder.string(), id, id);
+    fmt::print(
+        stderr,
+        "evald: {} evaluates each new checkpoint under {} ({}).\n"
+        "evald: Ctrl-C ends this display; the watch goes on until 'evald watch --remove {}'.\n",
+        client->server(), folder.string(), id, id);
   }
   Teller teller(registered, common);
   const CatchInterrupt catching;
-  client->Follow(fmt::format("/v1/events?after={}", registered.at("sequence").get<int64_t>()),
-                 [&](const Json& event) { return teller.Visit(event); }, catching.caught());
+  client->Follow(
+      fmt::format("/v1/events?after={}", registered.at("sequence").get<int64_t>()),
+      [&](const Json& event) { return teller.Visit(event); }, catching.caught());
   return ExitStatus::kDone;
 }
 
@@ -119,12 +131,14 @@ ExitStatus ListWatches(Client* client, const Common& common) {
     PrintJson(found);
     return ExitStatus::kDone;
   }
-  if (found.at("watches").empty()) fmt::print("No watches. 'evald watch --checkpoints DIR eval.yaml' adds one.\n");
+  if (found.at("watches").empty())
+    fmt::print("No watches. 'evald watch --checkpoints DIR eval.yaml' adds one.\n");
   for (const Json& watch : found.at("watches")) {
     fmt::print("{}  {}  {}{}\n", TextOf(watch, "id"), TextOf(watch, "checkpoints"), Policy(watch),
                watch.at("configured").get<bool>() ? "  (of the service's configuration)" : "");
     for (const Json& note : watch.at("recent")) {
-      fmt::print("  {}  {} {}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"), TextOf(note, "run"), TextOf(note, "detail"));
+      fmt::print("  {}  {} {}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
+                 TextOf(note, "run"), TextOf(note, "detail"));
     }
     if (!TextOf(watch, "problem").empty()) fmt::print("  {}\n", TextOf(watch, "problem"));
   }

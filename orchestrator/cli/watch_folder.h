@@ -10,15 +10,15 @@ namespace evald::cli {
 
 /// A folder for a service to watch.
 struct FolderWatch {
-  std::string checkpoints;       ///< the folder
-  FileSubmission submission;     ///< what each checkpoint is evaluated by
-  std::string policy = "all";    ///< all, newest or every-N
+  std::string checkpoints;     ///< the folder
+  FileSubmission submission;   ///< what each checkpoint is evaluated by
+  std::string policy = "all";  ///< all, newest or every-N
   std::string marker;
   double settle_s = 5;
 };
 
-/// Registers the watch with the service; then, unless `detach`, shows what comes of it until Ctrl-C or
-/// until it is removed. With --json, the Watch resource, then each event as a line.
+/// Registers the watch with the service; then, unless `detach`, shows what comes of it until Ctrl-C
+/// or until it is removed. With --json, the Watch resource, then each event as a line.
 ExitStatus WatchFolder(Client* client, const FolderWatch& watch, bool detach, const Common& common);
 
 /// The service's watches on standard output.

@@ -299,7 +299,7 @@ void Service::SetPriority(const std::string& id, int priority, Done<Json> done) 
 void Service::Announce(const fs::path& checkpoint, Done<Json> done) {
   if (!on_announce || !on_announce(checkpoint)) {
     return done(Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
-                      "add a watch to the service's configuration, or submit a run"));
+                      "add a watch of it ('evald watch --checkpoints'), or submit a run"));
   }
   Json runs = Json::array();  // of this checkpoint already
   RunFilter filter;

@@ -15,7 +15,9 @@ constexpr std::chrono::milliseconds kPatience{50};
 constexpr size_t kRecentMax = 20;
 
 WatchWhich WhichFrom(const std::string& text) {
-  return text == "newest" ? WatchWhich::kNewest : text == "every" ? WatchWhich::kEvery : WatchWhich::kAll;
+  return text == "newest"  ? WatchWhich::kNewest
+         : text == "every" ? WatchWhich::kEvery
+                           : WatchWhich::kAll;
 }
 
 Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
@@ -32,12 +34,19 @@ ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin 
   options.settle_s = definition_.settle_s;
   options.poll_s = definition_.poll_s;
   options.memory = origin_.memory;
-  options.scope = configured() ? origin_.eval.string()
-                               : HashHex(Json::array({definition_.yaml, definition_.base.string(), definition_.set}).dump());
+  options.scope =
+      configured()
+          ? origin_.eval.string()
+          : HashHex(
+                Json::array({definition_.yaml, definition_.base.string(), definition_.set}).dump());
   options.may_be_missing = !configured();
   Watcher::Actions actions;
-  actions.submit = [this](const FoundCheckpoint& checkpoint, const std::string& key) { return Submit(checkpoint, key); };
-  actions.is_over = [service](const std::string& run) { return service->View()->active_runs.count(run) == 0; };
+  actions.submit = [this](const FoundCheckpoint& checkpoint, const std::string& key) {
+    return Submit(checkpoint, key);
+  };
+  actions.is_over = [service](const std::string& run) {
+    return service->View()->active_runs.count(run) == 0;
+  };
   actions.tell = [this](const WatchNote& note) { Note(note); };
   actions.trouble = [this](const std::string& why) { Trouble(why); };
   watcher_ = std::make_unique<Watcher>(std::move(options), std::move(actions));
@@ -74,7 +83,9 @@ std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::s
 }
 
 void ServiceWatch::Note(const WatchNote& note) {
-  Json entry = {{"checkpoint", note.checkpoint}, {"decision", note.decision}, {"run", OrNull(note.run)},
+  Json entry = {{"checkpoint", note.checkpoint},
+                {"decision", note.decision},
+                {"run", OrNull(note.run)},
                 {"detail", OrNull(note.detail)}};
   {
     const std::lock_guard lock(mutex_);
@@ -91,7 +102,8 @@ void ServiceWatch::Note(const WatchNote& note) {
     recent_.push_back(std::move(timed));
     if (recent_.size() > kRecentMax) recent_.pop_front();
   }
-  spdlog::info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision, note.run, note.detail);
+  spdlog::info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision,
+               note.run, note.detail);
   entry["watch"] = id();
   service_->Tell("watch.checkpoint", std::move(entry));
 }

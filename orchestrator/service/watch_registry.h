@@ -12,7 +12,8 @@
 
 namespace evald {
 
-/// What a watch is registered with: each whole checkpoint that appears under a folder becomes a run.
+/// What a watch is registered with: each whole checkpoint that appears under a folder becomes a
+/// run.
 struct WatchDefinition {
   std::filesystem::path checkpoints;  ///< the folder, absolute
   std::string yaml;                   ///< the text of the eval.yaml that each is evaluated by
@@ -42,14 +43,15 @@ class WatchRegistry {
 
   virtual ~WatchRegistry() = default;
 
-  /// Registers a watch, over restarts too. A second registration of the same is the first one. Throws
-  /// Error: kUsage or kInput for a folder that is none and for what a submission would be refused for.
+  /// Registers a watch, over restarts too. A second registration of the same is the first one.
+  /// Throws Error: kUsage or kInput for a folder that is none and for what a submission would be
+  /// refused for.
   virtual void Add(WatchDefinition definition, Done<RegisteredWatch> done) = 0;
   /// Watch resources, oldest first.
   virtual std::vector<Json> List() const = 0;
   virtual std::optional<Json> Find(const std::string& id) const = 0;
-  /// Ends a watch; its runs go on. Gives its last resource. Throws Error(kUsage) for one that stands in
-  /// the service's configuration or is not there.
+  /// Ends a watch; its runs go on. Gives its last resource. Throws Error(kUsage) for one that
+  /// stands in the service's configuration or is not there.
   virtual void Remove(const std::string& id, Done<Json> done) = 0;
 };
 

@@ -17,10 +17,17 @@ namespace {
 constexpr size_t kIdDigits = 12;
 
 Json ToJson(const WatchDefinition& watch) {
-  return {{"checkpoints", watch.checkpoints.string()}, {"yaml", watch.yaml},     {"base", watch.base.string()},
-          {"set", watch.set},           {"which", watch.which},       {"every", watch.every},
-          {"marker", watch.marker},     {"settle_s", watch.settle_s}, {"poll_s", watch.poll_s},
-          {"user", watch.user},         {"priority", watch.priority}};
+  return {{"checkpoints", watch.checkpoints.string()},
+          {"yaml", watch.yaml},
+          {"base", watch.base.string()},
+          {"set", watch.set},
+          {"which", watch.which},
+          {"every", watch.every},
+          {"marker", watch.marker},
+          {"settle_s", watch.settle_s},
+          {"poll_s", watch.poll_s},
+          {"user", watch.user},
+          {"priority", watch.priority}};
 }
 
 WatchDefinition DefinitionOf(const Json& json) {
@@ -40,7 +47,9 @@ WatchDefinition DefinitionOf(const Json& json) {
 }
 
 // Equal definitions are one watch.
-std::string IdOf(const Json& definition) { return "watch-" + HashHex(definition.dump()).substr(0, kIdDigits); }
+std::string IdOf(const Json& definition) {
+  return "watch-" + HashHex(definition.dump()).substr(0, kIdDigits);
+}
 
 Submission SubmissionOf(const WatchDefinition& watch) {
   Submission submission;
@@ -59,7 +68,8 @@ Watches::Watches(Service* service, const ServeConfig& config)
   for (const ServeWatch& watch : config.watches) AddConfigured(watch);
   for (const WatchRow& row : service->SavedWatches()) {
     try {
-      watches_.push_back(Make(DefinitionOf(ParseJson(row.definition, "a watch in the database")), row.created));
+      watches_.push_back(
+          Make(DefinitionOf(ParseJson(row.definition, "a watch in the database")), row.created));
     } catch (const std::exception& e) {
       spdlog::error("watch {} cannot be taken up again: {}", row.watch, e.what());
     }
@@ -68,24 +78,29 @@ Watches::Watches(Service* service, const ServeConfig& config)
 }
 
 void Watches::AddConfigured(const ServeWatch& watch) {
-  WatchDefinition definition{watch.checkpoints, "", watch.eval.parent_path(), {}, watch.which, watch.every, watch.marker,
-                             watch.settle_s, watch.poll_s, watch.user, watch.priority};
+  WatchDefinition definition{
+      watch.checkpoints, "",           watch.eval.parent_path(), {},           watch.which,
+      watch.every,       watch.marker, watch.settle_s,           watch.poll_s, watch.user,
+      watch.priority};
   const std::string place = HashHex(watch.checkpoints.string() + "\n" + watch.eval.string());
   watches_.push_back(std::make_shared<ServiceWatch>(
       service_, std::move(definition),
-      ServiceWatch::Origin{"watch-" + place.substr(0, kIdDigits), 0, watch.eval, memory_dir_ / (place + ".json")}));
+      ServiceWatch::Origin{"watch-" + place.substr(0, kIdDigits), 0, watch.eval,
+                           memory_dir_ / (place + ".json")}));
 }
 
 Watches::WatchPtr Watches::Make(const WatchDefinition& definition, double created) {
   const std::string id = IdOf(ToJson(definition));
-  return std::make_shared<ServiceWatch>(service_, definition,
-                                        ServiceWatch::Origin{id, created, {}, memory_dir_ / (id + ".json")});
+  return std::make_shared<ServiceWatch>(
+      service_, definition, ServiceWatch::Origin{id, created, {}, memory_dir_ / (id + ".json")});
 }
 
 void Watches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
   std::error_code error;
   if (!fs::is_directory(definition.checkpoints, error)) {
-    throw Error(ErrorKind::kUsage, fmt::format("checkpoints: {} is not a folder of this host", definition.checkpoints.string()),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("checkpoints: {} is not a folder of this host",
+                            definition.checkpoints.string()),
                 "name the folder that a training run writes its checkpoints into");
   }
   service_->CheckWatch(SubmissionOf(definition), definition.checkpoints);
@@ -93,24 +108,28 @@ void Watches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
   const std::string id = IdOf(json);
   if (const WatchPtr known = Get(id)) return done(RegisteredWatch{known->Resource(), false});
   if (All().size() >= kWatchesMax) {
-    throw Error(ErrorKind::kUsage, fmt::format("there are {} watches already", kWatchesMax), "remove one that is done with");
+    throw Error(ErrorKind::kUsage, fmt::format("there are {} watches already", kWatchesMax),
+                "remove one that is done with");
   }
   const double now = WallSeconds();
-  service_->SaveWatch({id, now, json.dump()}, [this, definition = std::move(definition), now, done] {
-    Begin(definition, now, done);
-  });
+  service_->SaveWatch({id, now, json.dump()}, [this, definition = std::move(definition), now,
+                                               done] { Begin(definition, now, done); });
 }
 
 // Once it is on disk.
-void Watches::Begin(const WatchDefinition& definition, double created, const Done<RegisteredWatch>& done) {
+void Watches::Begin(const WatchDefinition& definition, double created,
+                    const Done<RegisteredWatch>& done) {
   try {
     const WatchPtr watch = Make(definition, created);
-    if (const WatchPtr known = Get(watch->id())) return done(RegisteredWatch{known->Resource(), false});  // twice at once
+    if (const WatchPtr known = Get(watch->id()))
+      return done(RegisteredWatch{known->Resource(), false});  // twice at once
     {
       const std::lock_guard lock(mutex_);
       watches_.push_back(watch);
     }
-    service_->Tell("watch.state", {{"watch", watch->id()}, {"state", "added"}, {"checkpoints", definition.checkpoints.string()}});
+    service_->Tell("watch.state", {{"watch", watch->id()},
+                                   {"state", "added"},
+                                   {"checkpoints", definition.checkpoints.string()}});
     done(RegisteredWatch{watch->Resource(), true});
     watch->Start();
   } catch (const std::exception& e) {
@@ -120,10 +139,13 @@ void Watches::Begin(const WatchDefinition& definition, double created, const Don
 
 Watches::WatchPtr Watches::TakeOut(const std::string& id) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(watches_.begin(), watches_.end(), [&](const WatchPtr& watch) { return watch->id() == id; });
-  if (found == watches_.end()) throw Error(ErrorKind::kUsage, fmt::format("there is no watch {}", id));
+  const auto found = std::find_if(watches_.begin(), watches_.end(),
+                                  [&](const WatchPtr& watch) { return watch->id() == id; });
+  if (found == watches_.end())
+    throw Error(ErrorKind::kUsage, fmt::format("there is no watch {}", id));
   if ((*found)->configured()) {
-    throw Error(ErrorKind::kUsage, fmt::format("watch {} stands in the service's configuration", id),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("watch {} stands in the service's configuration", id),
                 "take it out there and start the service again");
   }
   WatchPtr watch = std::move(*found);

@@ -20,9 +20,9 @@ class ServiceWatch {
  public:
   struct Origin {
     std::string id;
-    double created = 0;               ///< seconds since 1970; 0 for one of the configuration
-    std::filesystem::path eval;       ///< the configuration's: read anew for each checkpoint
-    std::filesystem::path memory;     ///< where it remembers what it has decided
+    double created = 0;            ///< seconds since 1970; 0 for one of the configuration
+    std::filesystem::path eval;    ///< the configuration's: read anew for each checkpoint
+    std::filesystem::path memory;  ///< where it remembers what it has decided
   };
 
   /// `service` must outlive this. Throws Error as Watcher does.
@@ -51,7 +51,7 @@ class ServiceWatch {
   std::atomic<bool> ending_{false};
   mutable std::mutex mutex_;
   int64_t submitted_ = 0, passed_over_ = 0, refused_ = 0;  // in this life
-  std::deque<Json> recent_;  // the newest last
+  std::deque<Json> recent_;                                // the newest last
   std::string problem_;
   std::unique_ptr<Watcher> watcher_;
 };

@@ -5,9 +5,9 @@ import ctypes
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -34,12 +34,13 @@ class Gone(Exception):
 class Browser:
     def __init__(self, log):
         self.profile = tempfile.mkdtemp(prefix="evald-chromium-")
-        port = free_port()
+        self.base = None
         self.log = open(log, "w")
-        self.driver = subprocess.Popen([shutil.which("chromedriver"), f"--port={port}"], stdout=self.log,
+        self.driver = subprocess.Popen([shutil.which("chromedriver"), "--port=0"], stdout=self.log,
                                        stderr=self.log, preexec_fn=die_with_parent)
-        self.base = f"http://127.0.0.1:{port}"
         try:
+            started = wait(lambda: re.search(r"started successfully on port (\d+)", pathlib.Path(log).read_text()), "chromedriver", 60)
+            self.base = f"http://127.0.0.1:{started.group(1)}"
             self.start()
         except BaseException:
             self.close()
@@ -60,7 +61,8 @@ class Browser:
 
     def close(self):
         try:
-            self.call("DELETE", "")
+            if self.base:
+                self.call("DELETE", "")
         except (OSError, AssertionError):
             pass
         self.driver.terminate()
@@ -145,7 +147,7 @@ class Browser:
         return self.run("""const node = document.activeElement;
             return [node.tagName.toLowerCase(), node.getAttribute('aria-label') ?? node.innerText ?? node.textContent];""")
 
-    def wait(self, what, condition, seconds=30):
+    def wait(self, what, condition, seconds=60):
         return wait(condition, what, seconds)
 
     def screenshot(self, path, whole=True):
@@ -176,12 +178,6 @@ class Browser:
 def die_with_parent():
     """For a child: a test that is killed leaves nothing behind."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait(condition, what, seconds):

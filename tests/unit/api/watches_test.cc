@@ -7,7 +7,8 @@ namespace {
 using WatchesTest = ApiCase;
 
 TEST_F(WatchesTest, AreRegisteredListedAndRemoved) {
-  const Answer made = PostJson("/v1/watches", R"({"checkpoints": "/train/a", "config": {"tasks": ["sums"]}, "base": "/train",
+  const Answer made = PostJson(
+      "/v1/watches", R"({"checkpoints": "/train/a", "config": {"tasks": ["sums"]}, "base": "/train",
     "set": ["name=x"], "which": "every", "every": 3, "marker": "DONE", "settle_s": 0.5, "poll_s": 1, "user": "ann", "priority": 7})");
   ASSERT_EQ(made.status, 201) << made.body;
   const Json watch = Parse(made);
@@ -22,7 +23,10 @@ TEST_F(WatchesTest, AreRegisteredListedAndRemoved) {
   EXPECT_EQ(last.settle_s, 0.5);
   EXPECT_EQ(last.user, "ann");
   EXPECT_EQ(last.priority, 7);
-  EXPECT_EQ(PostJson("/v1/watches", R"({"checkpoints": "/train/a", "yaml": "tasks: [sums]", "user": "ann"})").status, 200);
+  EXPECT_EQ(PostJson("/v1/watches",
+                     R"({"checkpoints": "/train/a", "yaml": "tasks: [sums]", "user": "ann"})")
+                .status,
+            200);
   EXPECT_EQ(Parse(Get("/v1/watches"))["watches"].size(), 2u);
   const std::string path = made.headers.at("location");
   EXPECT_EQ(Parse(Get(path))["checkpoints"], "/train/a");
@@ -36,15 +40,20 @@ TEST_F(WatchesTest, AreRegisteredListedAndRemoved) {
 }
 
 TEST_F(WatchesTest, AreReadStrictly) {
-  for (const char* body : {
-           R"({})", R"([])", R"({"checkpoints": "/a"})", R"({"yaml": "a: 1"})", R"({"checkpoints": "a", "yaml": "a: 1"})",
-           R"({"checkpoints": "/a", "yaml": "a: 1", "config": {}})", R"({"checkpoints": "/a", "yaml": "a: 1", "which": "some"})",
-           R"({"checkpoints": "/a", "yaml": "a: 1", "every": 2})", R"({"checkpoints": "/a", "yaml": "a: 1", "which": "every"})",
-           R"({"checkpoints": "/a", "yaml": "a: 1", "which": "every", "every": 0})",
-           R"({"checkpoints": "/a", "yaml": "a: 1", "settle_s": -1})", R"({"checkpoints": "/a", "yaml": "a: 1", "settle_s": "1"})",
-           R"({"checkpoints": "/a", "yaml": "a: 1", "poll_s": 0})", R"({"checkpoints": "/a", "yaml": "a: 1", "marker": "../x"})",
-           R"({"checkpoints": "/a", "yaml": "a: 1", "priority": 101})", R"({"checkpoints": "/a", "yaml": "a: 1", "base": "x"})",
-           R"({"checkpoints": "/a", "yaml": "a: 1", "polcy": "all"})"}) {
+  for (const char* body : {R"({})", R"([])", R"({"checkpoints": "/a"})", R"({"yaml": "a: 1"})",
+                           R"({"checkpoints": "a", "yaml": "a: 1"})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "config": {}})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "which": "some"})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "every": 2})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "which": "every"})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "which": "every", "every": 0})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "settle_s": -1})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "settle_s": "1"})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "poll_s": 0})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "marker": "../x"})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "priority": 101})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "base": "x"})",
+                           R"({"checkpoints": "/a", "yaml": "a: 1", "polcy": "all"})"}) {
     EXPECT_EQ(PostJson("/v1/watches", body).status, 400) << body;
   }
   EXPECT_EQ(PostJson("/v1/watches", R"({"checkpoints": "/a", "yaml": "refuse"})").status, 422);
