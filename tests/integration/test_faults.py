@@ -87,9 +87,13 @@ class Faults(EvaldCase):
         process.communicate()
         names = sorted(path.relative_to(self.only_run()).parts[1:] for path in files)
         run = self.only_run()
-        victim = run / "generations" / names[0][0] / names[0][1]
+
+        def generations_of(task, scores):  # "3.1-64.jsonl" were made from "3.1.jsonl"
+            return run / "generations" / task / f"{scores.split('-')[0]}.jsonl"
+
+        victim = generations_of(*names[0])
         victim.write_bytes(victim.read_bytes()[:-20])
-        (run / "generations" / names[1][0] / names[1][1]).unlink()
+        generations_of(*names[1]).unlink()
         (run / "scores" / names[2][0] / names[2][1]).write_text("{}\n")
         self.check_against(expected, self.run_done(config, "--resume"))
 
