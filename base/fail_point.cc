@@ -1,5 +1,7 @@
 #include "base/fail_point.h"
 
+#include <errno.h>  // program_invocation_short_name
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,27 +12,51 @@
 namespace evald {
 namespace {
 
-struct Chosen {
-  std::string name;
-  std::atomic<long> left{1};
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
 
-  Chosen() {
-    const char* variable = std::getenv("EVALD_FAIL_POINT");
-    if (variable == nullptr) return;
-    name = variable;
+// What the environment asks of this process.
+struct Plan {
+  std::string name;  // of the point to die at; "" for none
+  std::atomic<long> left{1};
+  std::string once = Variable("EVALD_FAIL_POINT_ONCE");
+  std::string log = Variable("EVALD_FAIL_POINT_LOG");
+  bool active = false;
+
+  Plan() {
+    name = Variable("EVALD_FAIL_POINT");
+    const size_t slash = name.find('/');
+    if (slash != std::string::npos) {
+      const bool mine = name.compare(0, slash, program_invocation_short_name) == 0;
+      name = mine ? name.substr(slash + 1) : "";
+    }
     const size_t colon = name.find(':');
-    if (colon == std::string::npos) return;
-    left = std::strtol(name.c_str() + colon + 1, nullptr, 10);
-    name.resize(colon);
+    if (colon != std::string::npos) {
+      left = std::strtol(name.c_str() + colon + 1, nullptr, 10);
+      name.resize(colon);
+    }
+    active = !name.empty() || !log.empty();
+  }
+
+  void Log(std::string_view point) const {
+    const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const std::string line = std::string(program_invocation_short_name) + "/" + std::string(point) + "\n";
+    if (file < 0 || ::write(file, line.data(), line.size()) < 0) ::abort();
+    ::close(file);
   }
 };
 
 }  // namespace
 
 void FailPoint(std::string_view name) {
-  static Chosen chosen;
-  if (chosen.name.empty() || chosen.name != name) return;
-  if (--chosen.left == 0) ::kill(::getpid(), SIGKILL);
+  static Plan plan;
+  if (!plan.active) return;
+  if (!plan.log.empty()) plan.Log(name);
+  if (plan.name != name || --plan.left != 0) return;
+  if (!plan.once.empty() && ::unlink(plan.once.c_str()) != 0) return;
+  ::kill(::getpid(), SIGKILL);
 }
 
 }  // namespace evald

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
+#include "base/fail_point.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -96,6 +98,7 @@ void WriteFileAtomic(const fs::path& path, std::string_view content) {
 void FsyncDirectory(const fs::path& directory) {
   const fs::path opened = directory.empty() ? fs::path(".") : directory;
   UniqueFd fd(::open(opened.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd && errno == EACCES) return;  // may be written to but not read: cannot be fsynced
   if (!fd) ThrowErrno(opened, "open", errno);
   // Some network file systems refuse to fsync a directory; there is nothing more to do there.
   if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
@@ -105,13 +108,21 @@ void FsyncDirectory(const fs::path& directory) {
 
 void MakeDirectories(const fs::path& directory) {
   std::error_code error;
+  std::vector<fs::path> made;
+  for (fs::path folder = directory; !folder.empty() && !fs::exists(folder, error); folder = folder.parent_path()) {
+    made.push_back(folder);
+  }
   fs::create_directories(directory, error);
   if (error || !fs::is_directory(directory)) {
-    throw Error(ErrorKind::kUsage,
+    const int number = error.value();
+    const bool broken = number == ENOSPC || number == EDQUOT || number == EIO || number == ENOMEM;
+    throw Error(broken ? ErrorKind::kInfrastructure : ErrorKind::kUsage,
                 fmt::format("{}: cannot create this folder: {}", directory.string(),
                             error ? error.message() : "a file of that name is in the way"),
-                "choose a folder that you may write to");
+                broken ? RemedyFor(number) : "choose a folder that you may write to");
   }
+  // A power cut must not take away a folder with all that was fsynced in it.
+  for (const fs::path& folder : made) FsyncDirectory(folder.parent_path());
 }
 
 PendingFile::PendingFile(fs::path path) : path_(std::move(path)), part_(path_.string() + ".part") {
@@ -133,10 +144,14 @@ void PendingFile::Flush() {
 
 void PendingFile::Commit() {
   Flush();
+  FailPoint("file.written");
   if (::fsync(fd_.get()) != 0) ThrowErrno(part_, "fsync", errno);
+  FailPoint("file.synced");
   fd_.reset();
   if (::rename(part_.c_str(), path_.c_str()) != 0) ThrowErrno(path_, "rename", errno);
+  FailPoint("file.renamed");
   FsyncDirectory(path_.parent_path());
+  FailPoint("file.committed");
 }
 
 void PendingFile::Discard() {
@@ -172,6 +187,14 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+}
+
+void CheckHash(const fs::path& file, const std::string& hash) {
+  const std::string found = HashHex(MappedFile(file).view());
+  if (found == hash) return;
+  throw Error(ErrorKind::kInfrastructure,
+              fmt::format("{}: changed since it was committed: its hash is {}, expected {}", file.string(), found, hash),
+              "resume the run: the file is set aside, and its documents are done again");
 }
 
 }  // namespace evald

@@ -47,7 +47,8 @@ void WriteFileAtomic(const std::filesystem::path& path, std::string_view content
 
 void FsyncDirectory(const std::filesystem::path& directory);
 
-/// Creates `directory` and its parents; throws Error(kUsage) naming the first that cannot be made.
+/// Creates `directory` and its parents, so that they survive power loss; throws Error naming
+/// `directory`: kInfrastructure for a full or failing disk, else kUsage.
 void MakeDirectories(const std::filesystem::path& directory);
 
 /// A file being written under `<path>.part`, which becomes `path` on Commit(). What is destroyed
@@ -96,5 +97,8 @@ class MappedFile {
   const char* data_ = nullptr;
   uint64_t size_ = 0;
 };
+
+/// Throws Error(kInfrastructure) when the file is not what was committed under this XXH3-128.
+void CheckHash(const std::filesystem::path& file, const std::string& hash);
 
 }  // namespace evald

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "base/fail_point.h"
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
@@ -49,6 +50,7 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
                             job.task, prepared.document_count()));
   }
   const Scorer scorer(task, NeedsCode(task) ? code_runner() : nullptr);
+  if (!job.hash.empty()) CheckHash(job.generations, job.hash);
   const GenerationReader generations(job.generations, job.first, job.end);
   PendingFile scores(job.file);
   for (int64_t doc_id = job.first; doc_id < job.end; ++doc_id) {
@@ -60,10 +62,12 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
     const ScoredDocument score = scorer.Score(
         document, generations.Read(doc_id, scorer.Requests(document), prepared.repeats()));
     scores.Append(ToLine(ToJson(score)) + "\n");
+    FailPoint("metric.after_line");
     ++*done;
   }
   scores.Commit();
   result->job = job.job;
+  result->attempt = job.attempt;
   result->file = job.file;
   result->hash = scores.HashHex();
   result->bytes = scores.bytes();

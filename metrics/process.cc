@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "evald/error.h"
 #include "metrics/job.h"
+#include "protocol/seen_attempts.h"
 
 namespace evald {
 namespace {
@@ -135,7 +137,7 @@ class Session {
     if (!message) return;
     if (auto* job = std::get_if<protocol::Job>(&*message)) {
       const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(*job));
+      if (taken_.Add(job->job, job->attempt)) jobs_.push_back(std::move(*job));
     } else if (std::holds_alternative<protocol::Drain>(*message)) {
       const std::lock_guard lock(mutex_);
       draining_ = true;
@@ -160,12 +162,14 @@ class Session {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<protocol::Job> jobs_;
+  protocol::SeenAttempts taken_;
   bool draining_ = false;
   std::thread receiver_;
 };
 
 void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
   const int64_t begin = MonotonicMicros();
+  FailPoint("metric.job_taken");
   try {
     protocol::JobDone result;
     if (!RunJob(
@@ -179,14 +183,16 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
                                   {"job", job.job},
                                   {"documents", job.end - job.first},
                                   {"cpu_seconds", result.cpu_seconds}}});
+    FailPoint("metric.before_job_done");
     session->Send(result);
+    FailPoint("metric.after_job_done");
   } catch (const Error& e) {
     const bool retry = e.kind() == ErrorKind::kInfrastructure;
     if (retry) sandbox->Drop();
-    session->Send(protocol::JobFailed{job.job, retry, e.what()});
+    session->Send(protocol::JobFailed{job.job, retry, e.what(), job.attempt});
   } catch (const std::exception& e) {
     session->Send(
-        protocol::JobFailed{job.job, true, fmt::format("task '{}': {}", job.task, e.what())});
+        protocol::JobFailed{job.job, true, fmt::format("task '{}': {}", job.task, e.what()), job.attempt});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/fail_point.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "prepared/index.h"
@@ -112,8 +113,10 @@ void PreparedTaskWriter::Finish() {
   WriteFileAtomic(state_->temporary / "index.bin", prepared::EncodeIndex(state_->index));
   fs::path target = state_->directory;
   if (!target.has_filename()) target = target.parent_path();
+  FailPoint("prepared.written");
   if (::rename(state_->temporary.c_str(), target.c_str()) == 0) {
     state_->published = true;
+    FailPoint("prepared.renamed");
     FsyncDirectory(target.parent_path());
   } else if (errno != ENOTEMPTY && errno != EEXIST) {
     ThrowErrno(target, "rename a folder to this name", errno);

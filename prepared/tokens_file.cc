@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/fail_point.h"
 #include "evald/error.h"
 #include "prepared/index.h"
 
@@ -82,11 +83,13 @@ void TokensWriter::Commit() {
   pending_.Append(tail);
   pending_.Commit();
   committed_ = true;
+  FailPoint("tokens.written");
   if (::rename(pending_.path().c_str(), final_.c_str()) != 0) {
     const int error_number = errno;
     ::unlink(pending_.path().c_str());
     ThrowErrno(final_, "rename", error_number);
   }
+  FailPoint("tokens.renamed");
   FsyncDirectory(final_.parent_path());
 }
 

@@ -90,6 +90,7 @@ void Members(V& v, JobDone& m) {
   v("hash", m.hash);
   v("bytes", m.bytes);
   v("cpu_seconds", m.cpu_seconds);
+  v("attempt", m.attempt);
 }
 
 template <typename V>
@@ -97,6 +98,7 @@ void Members(V& v, JobFailed& m) {
   v("job", m.job);
   v("retry", m.retry);
   v("message", m.message);
+  v("attempt", m.attempt);
 }
 
 template <typename V>
@@ -118,6 +120,7 @@ void Members(V& v, Lease& m) {
   v("trial", m.trial);
   v("attempt", m.attempt);
   v("slices", m.slices);
+  v("fingerprint", m.fingerprint);
   v("run", m.run);
 }
 
@@ -132,6 +135,7 @@ void Members(V& v, Job& m) {
   v("hash", m.hash);
   v("file", m.file);
   v("run", m.run);
+  v("attempt", m.attempt);
 }
 
 template <typename V>

@@ -85,11 +85,13 @@ struct JobDone {
   std::string hash;
   uint64_t bytes = 0;
   double cpu_seconds = 0;
+  int attempt = 0;
 };
 struct JobFailed {
   int64_t job = 0;
   bool retry = true;
   std::string message;
+  int attempt = 0;
 };
 struct Revoked {  ///< answers a Revoke: nothing more is written for the attempt, its files are at rest
   int64_t trial = 0;
@@ -112,6 +114,7 @@ struct Lease {
   int64_t trial = 0;
   int attempt = 0;
   std::vector<Slice> slices;
+  std::string fingerprint;  ///< of the checkpoint that has to answer: that of the last Load
   std::string run;  ///< the run's id: what was written for one run is never taken for another's
 };
 struct Job {  ///< score documents [first, end) of a task
@@ -124,6 +127,7 @@ struct Job {  ///< score documents [first, end) of a task
   std::string hash;         ///< XXH3-128 of that file
   std::string file;         ///< the scores file to write
   std::string run;          ///< as in Lease
+  int attempt = 0;
 };
 struct Revoke {  ///< stop working on a trial; its lease is gone
   int64_t trial = 0;

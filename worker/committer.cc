@@ -60,7 +60,9 @@ void Committer::Commit(std::shared_ptr<TrialState> trial, protocol::Slice slice,
 void Committer::FinishTrial(std::shared_ptr<TrialState> trial, double device_seconds) {
   Queue([this, trial, device_seconds] {
     if (trial->over) return;
+    FailPoint("worker.before_trial_done");
     send_(protocol::TrialDone{trial->trial, trial->attempt, device_seconds});
+    FailPoint("worker.after_trial_done");
   });
 }
 

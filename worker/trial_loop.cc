@@ -100,6 +100,9 @@ void TrialLoop::Handle(protocol::Load&& load) {
 }
 
 void TrialLoop::Handle(protocol::Lease&& lease) {
+  if (!leased_.Add(lease.trial, lease.attempt)) {
+    return spdlog::warn("trial {}, attempt {} was leased to this worker twice", lease.trial, lease.attempt);
+  }
   wanted_ = std::max(wanted_ - 1, 0);
   waiting_.emplace_back(std::move(lease));
 }
@@ -112,6 +115,7 @@ void TrialLoop::Handle(protocol::Revoke&& revoke) {
     const auto* lease = std::get_if<protocol::Lease>(&entry);
     return lease != nullptr && matches(lease->trial, lease->attempt);
   });
+  leased_.Remove(revoke.trial, revoke.attempt);
   const Trials held = open_;
   for (const auto& trial : held) {
     if (!matches(trial->state()->trial, trial->state()->attempt)) continue;
@@ -147,14 +151,15 @@ void TrialLoop::TakeUpWaiting() {
 void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
   TakeBackAll();  // what revoked trials left in the engine
   const int64_t begin = MonotonicMicros();
-  loaded_ = false;
+  loaded_.reset();
   try {
     // Engines that need no weights of ours are given no folder.
     StagedLease staged = load.directory.empty() ? StagedLease() : StagedLease(load.directory);
     engine_->Load(load.directory);
     staged_ = std::move(staged);
     info_ = engine_->Info();
-    loaded_ = true;
+    loaded_ = load.fingerprint;
+    FailPoint("worker.loaded");
   } catch (const std::exception& e) {
     const Error error = AsError(e);
     send_(protocol::TrialFailed{-1, 0, error.kind() != ErrorKind::kInput, error.what()});
@@ -170,7 +175,15 @@ void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
 void TrialLoop::Open(const protocol::Lease& lease) {
   try {
     if (!loaded_) throw Error(ErrorKind::kInfrastructure, "this worker has no checkpoint loaded");
+    if (lease.fingerprint != *loaded_) {
+      // Answers of another model would be taken for this one's: nothing that this worker was told can
+      // be trusted any more, so its agent starts another.
+      const std::string why = fmt::format("leased for checkpoint '{}', which is not what is loaded: '{}'",
+                                          lease.fingerprint, *loaded_);
+      return send_(protocol::TrialFailed{-1, 0, true, why});
+    }
     open_.push_back(std::make_shared<OpenTrial>(lease, info_, &prepared_));
+    FailPoint("worker.lease_taken");
   } catch (const std::exception& e) {
     const Error error = AsError(e);
     send_(protocol::TrialFailed{lease.trial, lease.attempt, error.kind() != ErrorKind::kInput,

@@ -14,6 +14,7 @@
 #include "checkpoint/lease.h"
 #include "evald/error.h"
 #include "protocol/messages.h"
+#include "protocol/seen_attempts.h"
 #include "worker/committer.h"
 #include "worker/engine.h"
 #include "worker/open_trial.h"
@@ -88,7 +89,8 @@ class TrialLoop {
   uint64_t next_tag_ = 1;
   /// Loads, and what came behind them: a lease belongs to the checkpoint of the Load before it.
   std::deque<std::variant<protocol::Load, protocol::Lease>> waiting_;
-  bool loaded_ = false;
+  protocol::SeenAttempts leased_;
+  std::optional<std::string> loaded_;  ///< fingerprint of the checkpoint that answers
   bool draining_ = false;
   bool stopping_ = false;
   int wanted_ = 0;

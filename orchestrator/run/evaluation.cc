@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "orchestrator/report/results.h"
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMetricSilenceSeconds = 120;
+constexpr int64_t kJobsMax = int64_t{1} << 30;  // where the numbers of jobs begin again
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
@@ -58,10 +60,17 @@ Evaluation::~Evaluation() {
 }
 
 // Work that another thread hands to the loop: nothing happens when the evaluation is gone by then.
+// A failure is the run's, not the loop's.
 template <typename Work>
 void Evaluation::OnLoop(Work work) {
   support_.loop->Post([weak = weak_from_this(), work = std::move(work)]() mutable {
-    if (const auto self = weak.lock()) work();
+    const auto self = weak.lock();
+    if (!self) return;
+    try {
+      work();
+    } catch (const Error& e) {
+      self->Fail(e.kind(), e.what());
+    }
   });
 }
 
@@ -157,6 +166,7 @@ void Evaluation::OnStaged() {
                             directory_.path().string(), before, fingerprint_, config_.checkpoint.string()));
   }
   directory_.Update({{"fingerprint", fingerprint_}});
+  FailPoint("run.staged");
   hooks_.work();
 }
 
@@ -180,6 +190,7 @@ void Evaluation::OnPrepared(Suite suite) {
     return;
   }
   directory_.Update({{"prepared", prepared}});
+  FailPoint("run.prepared");
   machine_.SetTasks(std::move(tasks));
   MaybePlan();
 }
@@ -246,7 +257,8 @@ void Evaluation::OnRecovered(Recovery recovery) {
   }
   PlanOptions plan;
   plan.workers = devices_;
-  machine_.Plan(plan, recovery.first_trial);
+  // A job takes longer than a millisecond: numbers of this life are above those of the one before.
+  machine_.Plan(plan, recovery.first_trial, MonotonicMicros() / 1000 % kJobsMax);
   // What is generated but not scored yet becomes jobs, file by file.
   for (const auto& [task, documents] : record_.generated) {
     std::map<size_t, std::vector<int64_t>> unscored;
@@ -258,6 +270,7 @@ void Evaluation::OnRecovered(Recovery recovery) {
       machine_.GenerationsCommitted(task_index_.at(task), list, source.path, source.trial, source.attempt);
     }
   }
+  FailPoint("run.planned");
   planned_ = true;
   planned_at_us_ = MonotonicMicros();
   for (size_t t = 0; t < machine_.tasks().size(); ++t) {
@@ -395,7 +408,11 @@ RunOutcome Evaluation::Finish() {
   if (staging_thread_.joinable()) staging_thread_.join();
   if (preparation_thread_.joinable()) preparation_thread_.join();
   const int64_t end_us = MonotonicMicros();
-  timeline_.Write(directory_.path() / "timeline.json", end_us);
+  try {
+    timeline_.Write(directory_.path() / "timeline.json", end_us);
+  } catch (const Error& e) {  // a picture for people: the results stand without it
+    spdlog::warn("no timeline: {}", e.what());
+  }
   const auto shares = timeline_.Share("generate", end_us);
   RunOutcome outcome;
   outcome.directory = directory_.path();
@@ -411,10 +428,13 @@ RunOutcome Evaluation::Finish() {
     RunResultsInput input{config_, directory_, *suite_, record_, finished_tasks_, engine_info_,
                           isolation_, fingerprint_, shares, outcome.seconds, outcome.problems};
     outcome.results = BuildRunResults(input);
+    FailPoint("run.before_results");
     if (complete) WriteFileAtomic(directory_.path() / "results.json", ResultsText(outcome.results) + "\n");
   }
-  const std::string state = complete ? "done" : "incomplete";
+  FailPoint("run.after_results");
+  const std::string state = complete ? "done" : cancelled_ ? "cancelled" : "incomplete";
   directory_.Update({{"state", state}, {"ended", WallSeconds()}, {"problems", outcome.problems}});
+  FailPoint("run.ended");
   outcome.status = complete ? ExitStatus::kDone
                    : failure_ ? ExitStatusFor(failure_->kind)
                               : ExitStatus::kIncomplete;

@@ -95,7 +95,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void WorkerHeard(const std::string& worker, int64_t now) { machine_.WorkerHeard(worker, now); }
   void ScorerHeard(const std::string& scorer, int64_t now) { machine_.ScorerHeard(scorer, now); }
   void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
-  void OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
+  /// False for one that comes late, or twice.
+  bool OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
   void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
   void OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation);
   void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
@@ -156,6 +157,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void CommitGenerations(const CommittedFile& file);
   void CommitScores(const MetricJob& job, const protocol::JobDone& done);
   void FinishTask(size_t task);
+
+  std::string HashOf(const std::string& generations) const;
 
   std::string Absolute(const std::string& relative) const;
   bool NeedsKind(RequestKind kind) const;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/run/wire_id.h"
@@ -55,7 +56,7 @@ std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker)
   if (!planned_ || !wants_workers()) return std::nullopt;
   const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
   if (!lease) return std::nullopt;
-  protocol::Lease message{WireId(number_, lease->trial), lease->attempt, {}, id()};
+  protocol::Lease message{WireId(number_, lease->trial), lease->attempt, {}, load().fingerprint, id()};
   for (const LeasedSlice& slice : lease->slices) {
     const SuiteTask& task = suite_->tasks[slice.task];
     protocol::Slice sent{task.definition.name, task.prepared.string(), task.tokenizer_key,
@@ -63,6 +64,7 @@ std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker)
     for (const std::string& file : slice.salvage) sent.salvage.push_back(Absolute(file));
     message.slices.push_back(std::move(sent));
   }
+  FailPoint("run.lease_given");
   support_.database->Post([run = id(), worker, trial = lease->trial, attempt = lease->attempt](
                               RunStore& store) { store.RecordLease(run, trial, attempt, worker); });
   return message;
@@ -80,18 +82,25 @@ std::optional<protocol::Job> Evaluation::LeaseJob(const std::string& scorer,
   }
   const auto job = machine_.LeaseJob(scorer, MonotonicMicros(), fits);
   if (!job) return std::nullopt;
+  FailPoint("run.job_given");
   const SuiteTask& task = suite_->tasks[job->task];
-  const auto source = std::find_if(record_.generations.begin(), record_.generations.end(),
-                                   [&](const CommittedFile& file) { return file.path == job->generations; });
   return protocol::Job{WireId(number_, job->job),
                        task.definition.name,
                        task.prepared.string(),
                        job->documents.first,
                        job->documents.end,
                        Absolute(job->generations),
-                       source == record_.generations.end() ? "" : source->hash,
+                       HashOf(job->generations),
                        Absolute(job->file),
-                       id()};
+                       id(),
+                       job->job_attempt};
+}
+
+std::string Evaluation::HashOf(const std::string& generations) const {
+  for (const CommittedFile& file : record_.generations) {
+    if (file.path == generations) return file.hash;
+  }
+  throw Error(ErrorKind::kInternal, fmt::format("{}: to be scored, but not committed", generations));
 }
 
 std::vector<protocol::Revoke> Evaluation::HeldTrials(const std::string& worker) const {
@@ -118,6 +127,7 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
 }
 
 void Evaluation::CommitGenerations(const CommittedFile& file) {
+  FailPoint("run.generations_reported");
   ++pending_commits_;
   auto won = std::make_shared<std::vector<int64_t>>();
   support_.database->Post(
@@ -126,6 +136,7 @@ void Evaluation::CommitGenerations(const CommittedFile& file) {
       },
       [this, self = shared_from_this(), file, won] {
         --pending_commits_;
+        FailPoint("run.generations_committed");
         const size_t index = record_.generations.size();
         record_.generations.push_back(file);
         for (const int64_t document : *won) record_.generated[file.task][document] = index;
@@ -135,12 +146,12 @@ void Evaluation::CommitGenerations(const CommittedFile& file) {
       });
 }
 
-void Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
-  if (ending_) return;
-  if (!machine_.TrialDone(IdOfWireId(done.trial), done.attempt)) {
-    spdlog::warn("{}: late end of trial {} is ignored", worker, IdOfWireId(done.trial));
-  }
+bool Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
+  if (ending_) return false;
+  const bool counts = machine_.TrialDone(IdOfWireId(done.trial), done.attempt);
+  if (!counts) spdlog::warn("{}: late end of trial {} is ignored", worker, IdOfWireId(done.trial));
   CheckEnd();
+  return counts;
 }
 
 void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed) {
@@ -154,12 +165,13 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
 void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation) {
   if (ending_) return;
   isolation_ = isolation;
-  const auto job = machine_.JobDone(scorer, IdOfWireId(done.job));
+  const auto job = machine_.JobDone(IdOfWireId(done.job), done.attempt);
   if (!job) return spdlog::warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
   CommitScores(*job, done);
 }
 
 void Evaluation::CommitScores(const MetricJob& job, const protocol::JobDone& done) {
+  FailPoint("run.scores_reported");
   ++pending_commits_;
   CommittedFile file;
   file.task = machine_.tasks()[job.task].name;
@@ -177,6 +189,7 @@ void Evaluation::CommitScores(const MetricJob& job, const protocol::JobDone& don
       },
       [this, self = shared_from_this(), file, won, task = job.task] {
         --pending_commits_;
+        FailPoint("run.scores_committed");
         const size_t index = record_.scores.size();
         record_.scores.push_back(file);
         for (const int64_t document : *won) record_.scored[file.task][document] = index;
@@ -194,8 +207,10 @@ void Evaluation::FinishTask(size_t task) {
   finished.prepared = suite_task.prepared;
   finished.samples = directory_.path() / fmt::format("samples_{}.jsonl", name);
   finished.bootstrap_iters = config_.bootstrap_iters;
-  for (const CommittedFile& file : record_.generations) finished.generation_files.push_back(Absolute(file.path));
-  for (const CommittedFile& file : record_.scores) finished.score_files.push_back(Absolute(file.path));
+  for (const CommittedFile& file : record_.generations) {
+    finished.generation_files.push_back({Absolute(file.path), file.hash});
+  }
+  for (const CommittedFile& file : record_.scores) finished.score_files.push_back({Absolute(file.path), file.hash});
   for (int64_t document = 0; document < suite_task.documents; ++document) {
     finished.generation_of.push_back(record_.generated[name].at(document));
     finished.score_of.push_back(record_.scored[name].at(document));
@@ -204,6 +219,7 @@ void Evaluation::FinishTask(size_t task) {
       std::move(finished),
       [this, self = shared_from_this(), task, name](TaskResult result) {
         hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
+        FailPoint("run.task_finished");
         finished_tasks_[task] = std::move(result);
         CheckEnd();
       },
@@ -215,8 +231,10 @@ void Evaluation::FinishTask(size_t task) {
 void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed) {
   if (ending_) return;
   const int64_t job = IdOfWireId(failed.job);
+  if (!machine_.JobFailed(job, failed.attempt, failed.message, failed.retry)) {
+    return spdlog::warn("{}: late failure of job {} is ignored", scorer, job);
+  }
   spdlog::warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
-  machine_.JobFailed(scorer, job, failed.message, failed.retry);
   CheckEnd();
 }
 

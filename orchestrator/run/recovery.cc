@@ -100,16 +100,35 @@ class Recoverer {
       : store_(store), run_(std::move(run)), directory_(std::move(directory)), suite_(suite) {}
 
   Recovery Recover() {
+    if (const int64_t rows = store_->DropUnfounded(run_)) {
+      spdlog::warn("run {}: {} rows of the database contradict others; their documents are done again", run_, rows);
+    }
     DropDamaged();
     result_.record = store_->Load(run_);
     for (const auto& [trial, attempt] : result_.record.attempts) SeenTrial(trial);
     for (const SuiteTask& task : suite_.tasks) RecoverTask(task);
     result_.record = store_->Load(run_);
+    KeepKnownDocuments(&result_.record.generated);
+    KeepKnownDocuments(&result_.record.scored);
     return std::move(result_);
   }
 
  private:
-  void SeenTrial(int64_t trial) { result_.first_trial = std::max(result_.first_trial, trial + 1); }
+  // Numbers that no run comes to are damage, and the next trials' must stay below 2^31.
+  void SeenTrial(int64_t trial) {
+    constexpr int64_t kTrialsMax = 1'000'000'000;
+    if (trial < kTrialsMax) result_.first_trial = std::max(result_.first_trial, trial + 1);
+  }
+
+  // The tasks are those that the run was begun with: what they do not have is damage.
+  void KeepKnownDocuments(std::map<std::string, std::map<int64_t, size_t>>* counted) const {
+    std::map<std::string, int64_t> documents;
+    for (const SuiteTask& task : suite_.tasks) documents[task.definition.name] = task.documents;
+    std::erase_if(*counted, [&](const auto& task) { return documents.count(task.first) == 0; });
+    for (auto& [task, files] : *counted) {
+      std::erase_if(files, [&](const auto& entry) { return entry.first < 0 || entry.first >= documents[task]; });
+    }
+  }
 
   void DropDamaged() {
     const RunRecord record = store_->Load(run_);

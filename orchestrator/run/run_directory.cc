@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "base/jsonl.h"
 #include "base/version.h"
 #include "evald/error.h"
@@ -39,12 +41,16 @@ std::string RandomId() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-bool IsFinished(const Json& record) { return record.value("state", "") == "done"; }
+bool IsFinished(const Json& record) { return record.at("state") == "done"; }
 
-std::optional<Json> ReadRecord(const fs::path& directory) {
-  const fs::path file = directory / "run.json";
-  if (!fs::is_regular_file(file)) return std::nullopt;
-  return ParseJson(ReadFile(file), file.string());
+// Of a run that is looked for among others; a damaged one is not it.
+std::optional<Json> ReadRecordOrWarn(const fs::path& directory) {
+  try {
+    return RunDirectory::ReadRecord(directory);
+  } catch (const Error& e) {
+    spdlog::warn("passed over: {}", e.message());
+    return std::nullopt;
+  }
 }
 
 // The newest unfinished run below `output` with this deciding configuration.
@@ -53,9 +59,9 @@ fs::path FindUnfinished(const fs::path& output, const Json& deciding) {
   double best_created = -1;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(output, error)) {
-    const auto record = ReadRecord(entry.path());
-    if (!record || IsFinished(*record) || record->value("deciding", Json()) != deciding) continue;
-    const double created = record->value("created", 0.0);
+    const auto record = ReadRecordOrWarn(entry.path());
+    if (!record || IsFinished(*record) || record->at("deciding") != deciding) continue;
+    const double created = record->at("created").get<double>();
     if (created > best_created) {
       best_created = created;
       best = entry.path();
@@ -70,6 +76,23 @@ fs::path FindUnfinished(const fs::path& output, const Json& deciding) {
 }
 
 }  // namespace
+
+std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
+  const fs::path file = directory / "run.json";
+  if (!fs::is_regular_file(file)) return std::nullopt;
+  try {
+    Json record = ParseJson(ReadFile(file), file.string());
+    for (const char* key : {"id", "state"}) Field<std::string>(record, key, file.string());
+    Field<double>(record, "created", file.string());
+    if (!Field<Json>(record, "deciding", file.string()).is_object()) {
+      ThrowField(record, "deciding", "an object", file.string());
+    }
+    return record;
+  } catch (const Error& e) {
+    throw Error(ErrorKind::kInput, e.message(),
+                "a run cannot be resumed without its record: put run.json back from a copy, or start a new run");
+  }
+}
 
 RunDirectory RunDirectory::Create(const EvalConfig& config) {
   RunDirectory run;
@@ -87,15 +110,18 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
                                                  run.path_.string(), error.message()),
                   "choose an output.dir that you may write to");
     }
+    if (run.TakeRemains()) break;
     if (!config.run_name.empty()) {
       throw Error(ErrorKind::kUsage, fmt::format("{}: this run exists already", run.path_.string()),
                   "choose another output.name, finish it with --resume, or delete it");
     }
     name = fmt::format("{}-{}", base, suffix);
   }
-  fs::create_directories(run.path_ / "logs");
+  FsyncDirectory(config.output_dir);
+  FailPoint("run.folder_made");
+  MakeDirectories(run.path_ / "logs");
   run.id_ = RandomId();
-  run.Lock();
+  if (!run.lock_) run.Lock();
   run.Update({{"id", run.id_},
               {"evald_version", kEvaldVersion},
               {"state", "running"},
@@ -119,12 +145,12 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
     throw Error(ErrorKind::kUsage, fmt::format("{}: not a run's folder (no run.json)", run.path_.string()));
   }
   run.record_ = *record;
-  run.id_ = Field<std::string>(run.record_, "id", (run.path_ / "run.json").string());
+  run.id_ = run.record_.at("id").get<std::string>();
   if (IsFinished(run.record_)) {
     throw Error(ErrorKind::kUsage, fmt::format("{}: this run is finished", run.path_.string()),
                 "start a new one without --resume");
   }
-  if (run.record_.value("deciding", Json()) != deciding) {
+  if (run.record_.at("deciding") != deciding) {
     std::string differing;
     for (const auto& [key, value] : deciding.items()) {
       if (run.record_["deciding"].value(key, Json()) != value) differing += (differing.empty() ? "" : ", ") + key;
@@ -137,6 +163,24 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
   run.Lock();
   run.Update({{"state", "running"}});
   return run;
+}
+
+// A start that was killed may have left the folder without a run.json: there is nothing to resume.
+bool RunDirectory::TakeRemains() {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name != "logs" && name != ".lock" && name != "run.json.part") return false;
+  }
+  if (error) return false;
+  try {
+    Lock();
+  } catch (const Error&) {  // it is just being made
+    return false;
+  }
+  if (!fs::exists(path_ / "run.json")) return true;
+  lock_.reset();
+  return false;
 }
 
 void RunDirectory::Lock() {

@@ -22,6 +22,9 @@ class RunDirectory {
   /// something that decides scores.
   static RunDirectory Resume(const EvalConfig& config, const std::string& run);
 
+  /// run.json of a folder; nothing where there is none. Throws Error(kInput) when it is damaged.
+  static std::optional<Json> ReadRecord(const std::filesystem::path& directory);
+
   const std::filesystem::path& path() const { return path_; }
   /// Names the run in the database: unique, kept in run.json.
   const std::string& id() const { return id_; }
@@ -32,6 +35,7 @@ class RunDirectory {
 
  private:
   RunDirectory() = default;
+  bool TakeRemains();
   void Lock();
 
   std::filesystem::path path_;

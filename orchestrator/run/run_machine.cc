@@ -34,7 +34,8 @@ void RunMachine::SetTasks(std::vector<MachineTask> tasks) {
   }
 }
 
-void RunMachine::Plan(const PlanOptions& options, int64_t first_trial) {
+void RunMachine::Plan(const PlanOptions& options, int64_t first_trial, int64_t first_job) {
+  next_job_ = first_job;
   std::vector<PlanTask> plan_tasks;
   for (size_t t = 0; t < specs_.size(); ++t) {
     TaskState& state = tasks_[t];
@@ -151,20 +152,18 @@ std::optional<MetricJob> RunMachine::LeaseJob(const std::string& scorer, int64_t
   if (fits) of_job = [&](int64_t job) { return fits(jobs_.at(job).generations); };
   const auto grant = jobs_table_.Lease(scorer, now, of_job);
   if (!grant) return std::nullopt;
-  return jobs_.at(grant->item);
+  MetricJob job = jobs_.at(grant->item);
+  job.job_attempt = grant->attempt;
+  return job;
 }
 
-std::optional<MetricJob> RunMachine::JobDone(const std::string& scorer, int64_t job) {
-  for (const Grant& grant : jobs_table_.HeldBy(scorer)) {
-    if (grant.item == job && jobs_table_.Complete(job, grant.attempt)) return jobs_.at(job);
-  }
-  return std::nullopt;
+std::optional<MetricJob> RunMachine::JobDone(int64_t job, int attempt) {
+  if (!jobs_table_.Complete(job, attempt)) return std::nullopt;
+  return jobs_.at(job);
 }
 
-void RunMachine::JobFailed(const std::string& scorer, int64_t job, const std::string& cause, bool retry) {
-  for (const Grant& grant : jobs_table_.HeldBy(scorer)) {
-    if (grant.item == job) jobs_table_.Fail(job, grant.attempt, cause, retry);
-  }
+bool RunMachine::JobFailed(int64_t job, int attempt, const std::string& cause, bool retry) {
+  return jobs_table_.Fail(job, attempt, cause, retry);
 }
 
 void RunMachine::ScorerLost(const std::string& scorer, const std::string& cause) {

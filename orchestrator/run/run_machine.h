@@ -43,6 +43,7 @@ struct MetricJob {
   std::string file;         ///< scores file to write, likewise
   int64_t trial = 0;        ///< of the generations file
   int attempt = 0;          ///< likewise
+  int job_attempt = 0;      ///< of the job itself: fences what is reported of it
 };
 
 /// Something that will be missing from the run's results, and why.
@@ -69,7 +70,9 @@ class RunMachine {
 
   /// Cuts what is open into trials numbered from `first_trial`. Documents that are generated but not
   /// scored become jobs through GenerationsCommitted.
-  void Plan(const PlanOptions& options, int64_t first_trial);
+  /// Jobs are numbered from `first_job`: a metric process that outlives the orchestrator has seen the
+  /// numbers of the life before.
+  void Plan(const PlanOptions& options, int64_t first_trial, int64_t first_job = 0);
 
   // ---- trials
   std::optional<TrialLease> LeaseTrial(const std::string& worker, int64_t now);
@@ -90,8 +93,9 @@ class RunMachine {
   std::optional<MetricJob> LeaseJob(const std::string& scorer, int64_t now,
                                     const std::function<bool(const std::string& generations)>& fits = {});
   /// The job's scores file is complete: the job when it counts.
-  std::optional<MetricJob> JobDone(const std::string& scorer, int64_t job);
-  void JobFailed(const std::string& scorer, int64_t job, const std::string& cause, bool retry);
+  std::optional<MetricJob> JobDone(int64_t job, int attempt);
+  /// False when the attempt does not hold the job.
+  bool JobFailed(int64_t job, int attempt, const std::string& cause, bool retry);
   void ScorerHeard(const std::string& scorer, int64_t now) { jobs_table_.Heard(scorer, now); }
   void ScorerLost(const std::string& scorer, const std::string& cause);
   /// These documents' scores are durable.

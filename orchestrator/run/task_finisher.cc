@@ -17,9 +17,11 @@ namespace {
 template <typename Reader>
 class Readers {
  public:
-  Readers(const std::vector<std::filesystem::path>& files, const std::vector<size_t>& used) {
+  Readers(const std::vector<FileAndHash>& files, const std::vector<size_t>& used) {
     for (const size_t file : used) {
-      if (open_.count(file) == 0) open_.try_emplace(file, files.at(file));
+      if (open_.count(file) > 0) continue;
+      CheckHash(files.at(file).path, files.at(file).hash);
+      open_.try_emplace(file, files.at(file).path);
     }
   }
   const Reader& operator[](size_t file) const { return open_.at(file); }

@@ -15,12 +15,18 @@
 
 namespace evald {
 
+/// A committed file and its XXH3-128: what is read must be what was committed.
+struct FileAndHash {
+  std::filesystem::path path;
+  std::string hash;
+};
+
 /// A task all of whose documents are scored.
 struct FinishedTask {
   TaskDefinition definition;
   std::filesystem::path prepared;
-  std::vector<std::filesystem::path> generation_files;
-  std::vector<std::filesystem::path> score_files;
+  std::vector<FileAndHash> generation_files;
+  std::vector<FileAndHash> score_files;
   std::vector<size_t> generation_of;  ///< document -> index into generation_files
   std::vector<size_t> score_of;       ///< document -> index into score_files
   std::filesystem::path samples;      ///< the samples_<task>.jsonl to write
@@ -33,7 +39,8 @@ struct TaskResult {
   std::string hash;  ///< the harness's task hash
 };
 
-/// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error.
+/// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error, for a
+/// file that is no longer what was committed too.
 TaskResult AggregateFinished(const FinishedTask& task);
 
 /// A thread that does this, so that a task's score stands as soon as its last document is scored and

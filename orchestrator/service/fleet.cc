@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "evald/engine_info.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/service/process_id.h"
 
@@ -207,6 +208,8 @@ void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
     spdlog::error("{}: {}", id, e.what());
     Entry* entry = workers_.Owns(id) ? Find(slots_.at(id).run) : runs_.empty() ? nullptr : &runs_.begin()->second;
     if (entry != nullptr) entry->run->Fail(e.kind(), e.what());
+  } catch (const Json::exception& e) {  // what it carries is of another form than it should be
+    KillHung(id, fmt::format("it does not keep to the protocol: {}", e.what()));
   }
 }
 
@@ -231,9 +234,8 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
   } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     Entry* entry = Find(RunOfWireId(done->trial));
     if (entry == nullptr) return;
+    if (entry->run->OnTrialDone(id, *done)) use_[entry->user] += done->device_seconds;
     slots_.at(id).held.erase({done->trial, done->attempt});
-    use_[entry->user] += done->device_seconds;
-    entry->run->OnTrialDone(id, *done);
     Serve();
   } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
     OnTrialFailed(id, *failed);
@@ -267,6 +269,7 @@ void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& mess
 void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   Slot& slot = slots_.at(id);
   if (slot.loading != loaded.fingerprint) return;  // the answer to a Load before the last one
+  EngineInfoFromJson(loaded.engine, "message 'loaded'");  // throws where it is another form
   slot.loaded = loaded;
   workers_.SetReady(id, true);
   if (Entry* entry = Find(slot.run)) entry->run->WorkerLoaded(id, loaded);

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "base/fail_point.h"
 #include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/fleet/local_host.h"
@@ -51,6 +52,7 @@ class ForegroundRun {
     fleet_.AddHost(&host_, MakeHostInfo(options.config));
     fleet_.HostReady(kLocalHost, {});
     const int64_t number = store_.OpenRun(directory.id(), directory.path());
+    FailPoint("run.registered");
     database_ = std::make_unique<DatabaseThread>(&store_, &loop_, [this](std::exception_ptr error) {
       try {
         std::rethrow_exception(error);

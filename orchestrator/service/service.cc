@@ -9,8 +9,10 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/service/process_id.h"
+#include "orchestrator/service/submission.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -51,17 +53,6 @@ LocalAgent LocalAgentOf(const ServiceOptions& options) {
           options.state_dir};
 }
 
-// Judges a run's gates and writes verdict.json and report.html. Nothing when that is not possible: the
-// results stand all the same.
-std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outcome) {
-  try {
-    return RunVerdict({}, gates).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
-  } catch (const std::exception& e) {
-    spdlog::error("{}: gates could not be judged: {}", outcome.directory.string(), e.what());
-    return std::nullopt;
-  }
-}
-
 uint64_t BytesIn(const fs::path& folder) {
   uint64_t bytes = 0;
   std::error_code error;
@@ -78,6 +69,10 @@ Service::Service(ServiceOptions options)
   MakeDirectories(options_.output_dir);
   store_ = std::make_unique<RunStore>(options_.state_dir);
   reader_ = std::make_unique<Database>(options_.state_dir / "state.db");
+  if (!store_->damaged().empty()) {
+    service_store::SkipEvents(store_->database(), static_cast<int64_t>(WallSeconds() * 1e3));
+  }
+  AdoptRuns();
   next_event_ = service_store::LastEvent(*reader_) + 1;
   const std::vector<RunRow> unfinished = service_store::Unfinished(*reader_);
   database_ = std::make_unique<DatabaseThread>(store_.get(), &loop_,
@@ -105,10 +100,16 @@ void Service::Run() {
   Tick();
   loop_.Run();
   for (auto& [number, run] : queue_.runs()) {
-    if (run.evaluation && !run.outcome) run.evaluation->Finish();  // stopped at once: it stays to be resumed
+    if (!run.evaluation || run.outcome) continue;
+    try {
+      run.evaluation->Finish();  // stopped at once: it stays to be resumed
+    } catch (const std::exception& e) {
+      spdlog::error("run {}: {}", run.id, e.what());
+    }
   }
   finisher_.reset();
   database_.reset();
+  if (database_error_) std::rethrow_exception(database_error_);
 }
 
 void Service::DatabaseFailed(std::exception_ptr error) {
@@ -117,6 +118,7 @@ void Service::DatabaseFailed(std::exception_ptr error) {
   } catch (const std::exception& e) {
     spdlog::critical("the database cannot be written: {}; the service stops", e.what());
   }
+  database_error_ = error;
   StopNow();
 }
 
@@ -176,6 +178,7 @@ void Service::Start(QueuedRun* run) {
   run->directory.reset();
   SetState(run, "preparing");
   fleet_->Add(run->evaluation, run->priority, run->user);
+  FailPoint("service.run_started");
   run->evaluation->Start();
 }
 
@@ -186,7 +189,16 @@ void Service::OnOver(int64_t number) {
 void Service::Conclude(int64_t number) {
   QueuedRun* run = queue_.Find(number);
   if (run == nullptr || run->outcome || stopping_) return;
-  run->outcome = run->evaluation->Finish();
+  try {
+    run->outcome = run->evaluation->Finish();
+  } catch (const std::exception& e) {  // its folder cannot be written, say: other runs go on
+    spdlog::error("run {}: {}", run->id, e.what());
+    run->outcome.emplace();
+    run->outcome->directory = run->path;
+    run->outcome->status = ExitStatus::kIncomplete;
+    run->outcome->problems.push_back(e.what());
+  }
+  FailPoint("service.run_ended");
   run->ended = WallSeconds();
   auto verdict = std::make_shared<std::optional<Verdict>>();
   finisher_->Run(
@@ -198,14 +210,15 @@ void Service::Conclude(int64_t number) {
 void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
   QueuedRun* run = queue_.Find(number);
   if (run == nullptr || stopping_) return;
+  FailPoint("service.judged");
   // One that did not come to its end is not judged, and leaves no verdict.json.
-  if (verdict && !verdict->gates.empty() && run->outcome->status == ExitStatus::kDone) {
+  const bool complete = run->outcome->status == ExitStatus::kDone;
+  if (verdict && !verdict->gates.empty() && complete) {
     run->outcome->status = verdict->status;
     run->verdict = StatusWord(verdict->status);
     Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", Summary(*verdict)}});
   }
   const bool cancelled = run->evaluation->cancelled();
-  const bool complete = run->evaluation->complete();
   const std::string state = cancelled    ? "cancelled"
                             : complete   ? "done"
                             : draining_  ? "queued"
@@ -214,6 +227,7 @@ void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
   run->state = state;
   if (state != "queued") CountFinished(*run);
   SetState(run, state);
+  FailPoint("service.run_closed");
   fleet_->Remove(number);
   queue_.Remove(number);
   progress_sent_us_.erase(number);

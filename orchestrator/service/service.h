@@ -56,7 +56,8 @@ class Service : public RunService {
   ~Service() override;
 
   /// Works until stopped. SIGTERM and SIGINT drain (trials under way are finished, runs stay queued
-  /// for the next life); a second one stops at once.
+  /// for the next life); a second one stops at once. Throws Error(kInfrastructure) when it had to stop
+  /// because the database could not be written.
   void Run();
   Loop* loop() { return &loop_; }
 
@@ -91,7 +92,12 @@ class Service : public RunService {
   EvalConfig Configure(const Submission& submission) const;
   EvalConfig ReadSubmission(const Submission& submission) const;
   void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
+
+  // taking up what an earlier life left (service_recovery.cc)
+  void RecordSubmission(RunDirectory* directory, const Submission& submission) const;
+  void AdoptRuns();
   void TakeUp(const RunRow& row);
+  void CloseEarlier(QueuedRun* run, const RunRow& row);
 
   // working
   void StartRuns();
@@ -128,6 +134,7 @@ class Service : public RunService {
   bool draining_ = false;
   bool stopping_ = false;
   bool local_seen_ = false;  // the local agent was there
+  std::exception_ptr database_error_;
   std::map<std::string, double> counters_;  // of runs that are over
   int64_t next_event_ = 1;
   std::map<int64_t, int64_t> progress_sent_us_;

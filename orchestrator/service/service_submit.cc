@@ -4,32 +4,17 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/jsonl.h"
+#include "base/fail_point.h"
 #include "checkpoint/layout.h"
 #include "datasets/task_set.h"
 #include "orchestrator/service/service.h"
+#include "orchestrator/service/submission.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFileName = "eval.yaml";
-
-Json ToJson(const Submission& submission) {
-  return {{"yaml", submission.yaml}, {"base", submission.base.string()}, {"set", submission.set}};
-}
-
-Submission SubmissionOf(const RunRow& row) {
-  const Json json = ParseJson(row.submission, "a submission in the database");
-  Submission submission;
-  submission.yaml = json.at("yaml").get<std::string>();
-  submission.base = json.at("base").get<std::string>();
-  submission.set = json.at("set").get<std::vector<std::string>>();
-  submission.user = row.user;
-  submission.priority = row.priority;
-  submission.idempotency_key = row.idempotency_key;
-  return submission;
-}
 
 bool LiesUnder(const fs::path& path, const std::vector<fs::path>& roots) {
   std::error_code error;
@@ -144,10 +129,11 @@ void Service::Submit(Submission submission, Done<Submitted> done) {
   }
 }
 
-// The row in the database makes the run: the answer waits for it.
+// The answer waits for the row in the database.
 void Service::Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done) {
   auto run = std::make_shared<QueuedRun>();
   run->directory = RunDirectory::Create(*config);
+  FailPoint("service.folder_made");
   run->id = run->directory->id();
   run->path = run->directory->path();
   run->config = std::move(*config);
@@ -172,7 +158,9 @@ void Service::Register(std::shared_ptr<EvalConfig> config, Submission submission
           QueuedRun* active = queue_.Find((*known)->run);
           return done(Submitted{active ? Resource(*active) : Json::parse((*known)->resource), false});
         }
+        FailPoint("service.run_registered");
         run->number = row->number;
+        RecordSubmission(&*run->directory, SubmissionOf(*row));
         QueuedRun* queued = queue_.Add(std::move(*run));
         counters_["runs_submitted_total"] += 1;
         Emit(queued->id, "run.state", {{"state", "queued"}, {"name", queued->config.name}});
@@ -181,34 +169,6 @@ void Service::Register(std::shared_ptr<EvalConfig> config, Submission submission
         Publish();
         done(Submitted{resource, true});
       });
-}
-
-// A run of an earlier life, from its row.
-void Service::TakeUp(const RunRow& row) {
-  QueuedRun run;
-  run.number = row.number;
-  run.id = row.run;
-  run.path = row.output;
-  run.user = row.user;
-  run.priority = row.priority;
-  run.created = row.created;
-  run.paused = row.state == "paused";
-  run.state = run.paused ? "paused" : "queued";
-  run.config.name = row.name;
-  run.config.checkpoint = row.checkpoint;
-  try {
-    run.config = Configure(SubmissionOf(row));
-    run.directory = RunDirectory::Resume(run.config, row.output);
-    if (row.state == "cancelling") throw Error(ErrorKind::kUsage, "cancelled");
-    queue_.Add(std::move(run));
-  } catch (const Error& e) {
-    spdlog::error("run {} cannot be taken up again: {}", row.run, e.what());
-    run.outcome.emplace();
-    run.outcome->status = ExitStatus::kUsage;
-    run.outcome->problems.push_back(e.what());
-    run.ended = WallSeconds();
-    SetState(&run, row.state == "cancelling" ? "cancelled" : "failed");
-  }
 }
 
 }  // namespace evald

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/jsonl.h"
+#include "orchestrator/report/run_results.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/staging/stager.h"
 
@@ -43,6 +44,26 @@ Json ProgressOf(const ProgressSnapshot& snapshot) {
           {"tasks", std::move(tasks)}};
 }
 
+// The same of a run that an earlier life finished, from its results.
+Json PastProgress(const Json& results) {
+  ProgressSnapshot snapshot;
+  const Json counts = results.value("n-samples", Json::object());
+  for (const auto& [task, samples] : counts.items()) {
+    const int64_t documents = samples.value("effective", int64_t{0});
+    snapshot.tasks.push_back({task, documents, documents, documents, ""});
+  }
+  return ProgressOf(snapshot);
+}
+
+Json PastScores(const Json& results) {
+  Json scores = Json::object();
+  const Json counts = results.value("n-samples", Json::object());
+  for (const auto& [task, samples] : counts.items()) {
+    scores[task] = HeadlineScore(results.value("results", Json::object()).value(task, Json::object()));
+  }
+  return scores;
+}
+
 Json StagedResources(const fs::path& root) {
   Json staged = Json::array();
   for (const StagedInfo& info : ListStaged(root)) {
@@ -66,8 +87,9 @@ Json Rfc3339(double seconds) {
 }
 
 Json Service::Resource(const QueuedRun& run) const {
-  const Json scores = run.evaluation ? run.evaluation->Scores() : Json::object();
   const bool over = run.outcome.has_value();
+  const Json past = over && run.outcome->results.is_object() ? run.outcome->results : Json::object();
+  const Json scores = run.evaluation ? run.evaluation->Scores() : PastScores(past);
   return {{"id", run.id},
           {"name", run.config.name},
           {"user", run.user},
@@ -81,7 +103,7 @@ Json Service::Resource(const QueuedRun& run) const {
           {"started", Rfc3339(run.started)},
           {"ended", Rfc3339(run.ended)},
           {"directory", run.path.string()},
-          {"progress", ProgressOf(run.evaluation ? run.evaluation->Progress() : ProgressSnapshot{})},
+          {"progress", run.evaluation ? ProgressOf(run.evaluation->Progress()) : PastProgress(past)},
           {"exit_status", over ? Json(static_cast<int>(run.outcome->status)) : Json()},
           {"problems", over ? Json(run.outcome->problems) : Json::array()},
           {"scores", scores},

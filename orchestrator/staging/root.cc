@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fail_point.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -166,6 +167,7 @@ StagedLease StagingRoot::Publish(const fs::path& staging, const StagedRecord& re
   PutFile(staging / kRecordFile, ToLine(ToJson(record)) + "\n");
   PutFile(staging / kLeaseFile, "");
   Seal(staging, !IsTmpfs(path_));
+  FailPoint("staging.sealed");
   // Leased before it has a name under which anyone would drop it.
   StagedLease lease(staging);
   const fs::path folder = FolderOf(record.fingerprint);
@@ -181,6 +183,7 @@ StagedLease StagingRoot::Publish(const fs::path& staging, const StagedRecord& re
     if (!fs::exists(folder / kLeaseFile)) RemoveTree(folder);
     ::usleep(2'000);
   }
+  FailPoint("staging.renamed");
   if (!IsTmpfs(path_)) FsyncDirectory(path_);
   return lease;
 }
@@ -247,6 +250,7 @@ bool StagingRoot::Drop(const std::string& fingerprint) const {
       path_ / fmt::format("{}{}-{}-{}", kDroppedPrefix, fingerprint, ::getpid(), counter++);
   if (::rename(folder.c_str(), away.c_str()) != 0) ThrowErrno(folder, "rename", errno);
   ::unlink(KeptFileOf(fingerprint).c_str());
+  FailPoint("staging.dropped");
   fd.reset();
   RemoveTree(away);
   return true;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -217,6 +218,7 @@ CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& 
   RoomTurn turn(root_.path(), attempt.hooks.cancel);
   MakeRoom(needed);
   MakeTree(files, staging);
+  FailPoint("staging.room_taken");
   Reservation reservation(std::move(turn), files, staging, needed);
   CopyHooks hooks = attempt.hooks;
   hooks.progress = [&](uint64_t done, uint64_t total) {
@@ -253,7 +255,9 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
   CheckShards(layout);
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   StagingGuard guard(staging);
+  FailPoint("staging.owned");
   const CopyResult result = Copy(attempt, layout);
+  FailPoint("staging.copied");
 
   StagedRecord record;
   record.fingerprint = result.fingerprint;
@@ -266,8 +270,10 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
   record.staged_at = WallSeconds();
   // Before the name: whoever sees the folder finds the memo too.
   memo_.Store(record);
+  FailPoint("staging.memo_written");
   StagedLease lease = root_.Publish(staging, record);
   guard.Published();
+  FailPoint("staging.leased");
 
   StageReport report;
   report.bytes = layout.total_bytes;

@@ -4,6 +4,10 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <cerrno>
+#include <cstring>
+
+#include "base/fail_point.h"
 #include "base/file.h"
 #include "evald/error.h"
 
@@ -17,11 +21,26 @@ constexpr unsigned long kLustreMagic = 0x0BD00BD0;
 constexpr unsigned long kGpfsMagic = 0x47504653;
 constexpr unsigned long kCephMagic = 0x00C36400;
 
+// The statement's beginning is enough to know what was being done.
+std::string Shortened(const std::string& doing) {
+  constexpr size_t kShown = 60;
+  return doing.size() <= kShown ? doing : doing.substr(0, kShown) + "…";
+}
+
 [[noreturn]] void Throw(sqlite3* database, const std::string& doing) {
-  throw Error(ErrorKind::kInfrastructure,
-              fmt::format("state database {}: {}: {}",
-                          database != nullptr ? sqlite3_db_filename(database, "main") : "", doing,
-                          database != nullptr ? sqlite3_errmsg(database) : "out of memory"));
+  if (database == nullptr) throw Error(ErrorKind::kInfrastructure, doing + ": out of memory");
+  const int code = sqlite3_errcode(database) & 0xff;
+  const int error_number = sqlite3_system_errno(database);
+  std::string what = fmt::format("state database {}: {}: {}", sqlite3_db_filename(database, "main"),
+                                 Shortened(doing), sqlite3_errmsg(database));
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) throw DatabaseDamaged(what);
+  const bool io = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
+  if (io && error_number != 0) what += fmt::format(" ({})", std::strerror(error_number));
+  const bool full = code == SQLITE_FULL || (io && (error_number == ENOSPC || error_number == EDQUOT));
+  throw Error(ErrorKind::kInfrastructure, what,
+              full ? "free some space, or set state_dir to a folder on another disk"
+              : io ? "check the disk that state_dir lies on"
+                   : "");
 }
 
 void RefuseNetworkFileSystem(const std::filesystem::path& directory) {
@@ -46,7 +65,7 @@ Statement::Statement(sqlite3* database, std::string_view sql) : database_(databa
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()), &statement, nullptr) !=
       SQLITE_OK) {
-    Throw(database, fmt::format("prepare '{}'", sql));
+    Throw(database, std::string(sql));
   }
   statement_.reset(statement);
 }
@@ -112,7 +131,7 @@ Database::Database(const std::filesystem::path& file) : file_(file) {
 
 void Database::Execute(const std::string& sql) {
   if (sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
-    Throw(handle_.get(), sql.substr(0, 80));
+    Throw(handle_.get(), sql);
   }
 }
 
@@ -120,7 +139,9 @@ void Database::Transaction(const std::function<void()>& body) {
   Execute("BEGIN IMMEDIATE");
   try {
     body();
+    FailPoint("database.before_commit");
     Execute("COMMIT");
+    FailPoint("database.after_commit");
   } catch (...) {
     sqlite3_exec(handle_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
     throw;

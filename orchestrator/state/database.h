@@ -10,7 +10,17 @@
 #include <string_view>
 #include <vector>
 
+#include "evald/error.h"
+
 namespace evald {
+
+/// The file is not the database that was written: SQLite found it malformed.
+class DatabaseDamaged : public Error {
+ public:
+  explicit DatabaseDamaged(std::string message)
+      : Error(ErrorKind::kInfrastructure, std::move(message),
+              "start evald again: a damaged database is set aside and filled again from the runs' folders") {}
+};
 
 /// A prepared SQL statement. Used as: bind in order, Step, read columns. Not thread-safe.
 class Statement {
@@ -20,7 +30,7 @@ class Statement {
   Statement& Bind(int64_t value);
   Statement& Bind(double value);
   Statement& Bind(std::string_view value);
-  /// True when there is a row. Throws Error(kInfrastructure).
+  /// True when there is a row. Throws Error(kInfrastructure), of which DatabaseDamaged is one.
   bool Step();
   /// Steps to the end, then resets for the next use.
   void Run();
@@ -43,11 +53,14 @@ class Statement {
 /// thread at a time. Refuses a network file system, where SQLite's locks do not hold.
 class Database {
  public:
-  /// Opens or creates `file`. Throws Error(kInfrastructure) that names the file.
+  /// Opens or creates `file`. Throws Error(kInfrastructure) that names the file, DatabaseDamaged when it
+  /// is no database.
   explicit Database(const std::filesystem::path& file);
 
   Statement Prepare(std::string_view sql) { return Statement(handle_.get(), sql); }
   void Execute(const std::string& sql);
+  /// Rows that the last statement changed.
+  int64_t changes() const { return sqlite3_changes(handle_.get()); }
   /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
   void Transaction(const std::function<void()>& body);
 

@@ -95,18 +95,12 @@ CREATE TABLE watches (
 
 constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3};
 
-}  // namespace
-
-RunStore::RunStore(const std::filesystem::path& state_dir) : database_(state_dir / "state.db") {
-  Migrate();
-}
-
-void RunStore::Migrate() {
+void Migrate(Database& database) {
   // A table that others refer to is replaced as https://www.sqlite.org/lang_altertable.html (section
   // 7) says, which takes enforcement off; that cannot be done within a transaction.
-  database_.Execute("PRAGMA foreign_keys=OFF");
-  database_.Transaction([&] {
-    Statement version = database_.Prepare("PRAGMA user_version");
+  database.Execute("PRAGMA foreign_keys=OFF");
+  database.Transaction([&] {
+    Statement version = database.Prepare("PRAGMA user_version");
     version.Step();
     const int64_t found = version.Integer(0);
     version.Reset();
@@ -117,11 +111,21 @@ void RunStore::Migrate() {
                   "use the newer evald, or another state_dir");
     }
     if (found == kSchemaVersion) return;
-    for (int64_t v = found; v < kSchemaVersion; ++v) database_.Execute(kVersions[v]);
-    database_.Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
+    Statement tables = database.Prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runs'");
+    tables.Step();
+    if (found < 0 || (tables.Integer(0) > 0) != (found > 0)) {
+      throw DatabaseDamaged(fmt::format("state.db has schema version {}, but not its tables", found));
+    }
+    tables.Reset();
+    for (int64_t v = found; v < kSchemaVersion; ++v) database.Execute(kVersions[v]);
+    database.Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
   });
-  database_.Execute("PRAGMA foreign_keys=ON");
+  database.Execute("PRAGMA foreign_keys=ON");
 }
+
+}  // namespace
+
+RunStore::RunStore(const std::filesystem::path& state_dir) : sound_(OpenSoundDatabase(state_dir, Migrate)) {}
 
 int64_t RunStore::OpenRun(const std::string& run, const std::filesystem::path& output) {
   Statement open = database_.Prepare(
@@ -209,6 +213,24 @@ std::vector<int64_t> RunStore::Commit(const std::string& run, FileKind kind,
     insert.Reset();
   }
   return won;
+}
+
+int64_t RunStore::DropUnfounded(const std::string& run) {
+  // A document's row is in its file's range and of its file's kind and task.
+  Statement ranges = database_.Prepare(
+      "DELETE FROM documents WHERE run = ? AND NOT EXISTS (SELECT 1 FROM files f WHERE f.file = documents.file "
+      "AND f.run = documents.run AND f.kind = documents.kind AND f.task = documents.task "
+      "AND documents.document >= f.first AND documents.document < f.end)");
+  ranges.Bind(run).Run();
+  int64_t dropped = database_.changes();
+  // Scores are those of the generations that count: both files bear the same trial and attempt.
+  Statement scores = database_.Prepare(
+      "DELETE FROM documents WHERE run = ? AND kind = 1 AND NOT EXISTS (SELECT 1 FROM documents g "
+      "JOIN files gf ON gf.file = g.file JOIN files sf ON sf.file = documents.file "
+      "WHERE g.run = documents.run AND g.kind = 0 AND g.task = documents.task AND g.document = documents.document "
+      "AND gf.trial = sf.trial AND gf.attempt = sf.attempt)");
+  scores.Bind(run).Run();
+  return dropped + database_.changes();
 }
 
 void RunStore::Forget(const std::string& run, FileKind kind, const std::string& path) {

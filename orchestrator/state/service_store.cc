@@ -87,10 +87,24 @@ std::vector<RunRow> ListRuns(Database& database, const RunQuery& query) {
   return All(std::move(list));
 }
 
+std::set<std::string> Outputs(Database& database) {
+  std::set<std::string> outputs;
+  Statement list = database.Prepare("SELECT output FROM runs");
+  while (list.Step()) outputs.insert(list.Text(0));
+  return outputs;
+}
+
 int64_t LastEvent(Database& database) {
   // Not the largest row: progress events are replaced, and a number must not come twice.
   Statement last = database.Prepare("SELECT seq FROM sqlite_sequence WHERE name = 'events'");
   return last.Step() ? last.Integer(0) : 0;
+}
+
+void SkipEvents(Database& database, int64_t sequence) {
+  database.Transaction([&] {
+    database.Prepare("DELETE FROM sqlite_sequence WHERE name = 'events'").Run();
+    database.Prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)").Bind(sequence).Run();
+  });
 }
 
 void AddEvent(Database& database, const EventRow& event) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,12 @@ std::vector<RunRow> Unfinished(Database& database);
 /// Submitted runs, newest first.
 std::vector<RunRow> ListRuns(Database& database, const RunQuery& query);
 
+/// Folders of all runs.
+std::set<std::string> Outputs(Database& database);
+
 int64_t LastEvent(Database& database);
+/// Numbers events from after `sequence`: of a database that was lost it is not known how far they came.
+void SkipEvents(Database& database, int64_t sequence);
 /// Of events "run.progress" only the newest of each run is kept.
 void AddEvent(Database& database, const EventRow& event);
 /// Events after `sequence`, of one run or ("") of all, oldest first.

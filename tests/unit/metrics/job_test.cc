@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "base/hash.h"
 #include "evald/error.h"
 #include "metrics/line_index.h"
 #include "metrics/process.h"
@@ -57,6 +58,23 @@ class JobTest : public ::testing::Test {
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> count_{0};
 };
+
+// Scores of an answer that somebody changed would count as the model's.
+TEST_F(JobTest, GenerationsThatChangedSinceTheyWereCommittedAreNotScored) {
+  protocol::Job job = MakeJob(0, 20);
+  job.hash = HashHex(all_);
+  job.attempt = 3;
+  protocol::JobDone done;
+  ASSERT_TRUE(RunJob(
+      job, [] { return nullptr; }, stop_, &count_, &done));
+  EXPECT_EQ(done.attempt, 3);
+  std::filesystem::remove(job.file);
+  all_[all_.find("#### ") + 5] ^= 1;
+  test::WriteText(scratch_.path() / "generations.jsonl", all_);
+  const Error error = RunAndFail(job);
+  EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+  EXPECT_THAT(error.what(), HasSubstr("generations.jsonl: changed since it was committed"));
+}
 
 TEST_F(JobTest, ScoresASliceInOrder) {
   protocol::JobDone done;
@@ -167,10 +185,15 @@ TEST_F(ProcessTest, ServesJobsAndDrains) {
   Await<protocol::Want>();
   protocol::Job bad = MakeJob(0, 20);
   bad.generations = scratch_.path() / "absent.jsonl";
+  std::filesystem::remove(done.file);
+  agent_->Send(MakeJob(0, 20));  // what comes twice is done once
+  bad.attempt = 1;
   agent_->Send(bad);
   const auto failed = Await<protocol::JobFailed>();
   EXPECT_FALSE(failed.retry);
   EXPECT_THAT(failed.message, HasSubstr("absent.jsonl"));
+  EXPECT_EQ(failed.attempt, 1);
+  EXPECT_FALSE(std::filesystem::exists(done.file));
   EXPECT_EQ(Await<protocol::Progress>().trial, -1);
   agent_->Send(protocol::Drain{});
   process_.join();
@@ -184,7 +207,9 @@ TEST_F(ProcessTest, WithoutASandboxOnlyCodeFails) {
   agent_->Send(job);
   const auto failed = Await<protocol::JobFailed>();
   EXPECT_TRUE(failed.retry);
-  agent_->Send(MakeJob(0, 20));
+  job = MakeJob(0, 20);
+  job.attempt = 1;
+  agent_->Send(job);
   Await<protocol::JobDone>();
 }
 

@@ -37,8 +37,8 @@ TEST(RunMachine, OneSliceFromLeaseToScore) {
   machine.GenerationsCommitted(0, List({0, 5}), lease.slices[0].file, 7, 1);
   const MetricJob job = *machine.LeaseJob("m", 0);
   EXPECT_EQ(job.file, "scores/t/7.1-0.jsonl");
-  EXPECT_FALSE(machine.JobDone("another", job.job));
-  ASSERT_TRUE(machine.JobDone("m", job.job));
+  EXPECT_FALSE(machine.JobDone(job.job, job.job_attempt + 1));
+  ASSERT_TRUE(machine.JobDone(job.job, job.job_attempt));
   EXPECT_FALSE(machine.complete()) << "scores count once they are durable";
   machine.ScoresCommitted(0, List({0, 5}));
   EXPECT_TRUE(machine.complete());
@@ -104,7 +104,8 @@ TEST(RunMachine, WhatIsGivenUpIsMissingByName) {
   machine.TrialDone(second.trial, second.attempt);
   machine.GenerationsCommitted(0, List(second.slices[0].documents), "f", second.trial, second.attempt);
   const MetricJob job = *machine.LeaseJob("m", 0);
-  machine.JobFailed("m", job.job, "sandbox is gone", true);
+  EXPECT_FALSE(machine.JobFailed(job.job, job.job_attempt + 1, "of another attempt", true));
+  EXPECT_TRUE(machine.JobFailed(job.job, job.job_attempt, "sandbox is gone", true));
   EXPECT_TRUE(machine.idle());
   EXPECT_FALSE(machine.complete());
   ASSERT_EQ(machine.missing().size(), 2u);
@@ -166,7 +167,7 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
         case 4: {
           if (jobs.empty()) break;
           const auto [scorer, job] = jobs[random() % jobs.size()];
-          if (!machine.JobDone(scorer, job.job)) break;
+          if (!machine.JobDone(job.job, job.job_attempt)) break;
           for (const int64_t d : List(job.documents)) ++scored[{job.task, d}];
           machine.ScoresCommitted(job.task, List(job.documents));
           break;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/file.h"
 #include "evald/error.h"
 #include "orchestrator/state/database_thread.h"
 #include "orchestrator/state/service_store.h"
@@ -138,14 +139,54 @@ TEST_F(RunStoreTest, ANewerSchemaIsRefused) {
   }
 }
 
-TEST_F(RunStoreTest, AFileThatIsNoDatabaseIsNamed) {
+TEST_F(RunStoreTest, ADamagedDatabaseIsSetAside) {
+  const std::string garbage(4096, 'x');
+  std::ofstream(folder_ / "state.db") << garbage;
+  {
+    RunStore store(folder_);
+    EXPECT_EQ(store.damaged(), folder_ / "state.db.damaged-1");
+    EXPECT_EQ(ReadFile(store.damaged()), garbage);
+    store.OpenRun("r", "/out");
+  }
+  EXPECT_TRUE(RunStore(folder_).damaged().empty()) << "the fresh one is sound";
+  std::ofstream(folder_ / "state.db") << garbage;
+  EXPECT_EQ(RunStore(folder_).damaged(), folder_ / "state.db.damaged-2");
+}
+
+TEST_F(RunStoreTest, ADamagedDatabaseInUseIsNamedAndLeftAlone) {
+  RunStore other(folder_);
+  other.database().Execute("PRAGMA wal_checkpoint(TRUNCATE)");
   std::ofstream(folder_ / "state.db") << std::string(4096, 'x');
   try {
     RunStore store(folder_);
-    FAIL() << "garbage was opened";
+    FAIL() << "it was set aside under another's feet";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("state.db"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("another evald"), std::string::npos) << e.what();
   }
+}
+
+TEST_F(RunStoreTest, ASchemaWithoutItsTablesIsDamage) {
+  { Database(folder_ / "state.db").Execute("CREATE TABLE other (x); PRAGMA user_version = 1"); }
+  EXPECT_FALSE(RunStore(folder_).damaged().empty());
+}
+
+TEST_F(RunStoreTest, RowsThatContradictOthersAreDropped) {
+  RunStore store(folder_);
+  store.OpenRun("r", "/out");
+  store.Commit("r", FileKind::kGenerations, File("a", 0, 3), {0, 1, 2});
+  store.Commit("r", FileKind::kScores, File("s", 0, 3), {0, 1, 2});
+  EXPECT_EQ(store.DropUnfounded("r"), 0);
+  Database& database = store.database();
+  database.Execute("UPDATE documents SET document = 7 WHERE kind = 0 AND document = 2");  // beyond its file
+  EXPECT_EQ(store.DropUnfounded("r"), 2) << "the row, and the score of document 2";
+  database.Execute("PRAGMA foreign_keys=OFF; UPDATE documents SET file = 99 WHERE kind = 0 AND document = 1");
+  EXPECT_EQ(store.DropUnfounded("r"), 2) << "a file that is not there";
+  database.Execute("UPDATE files SET attempt = 5 WHERE kind = 1");
+  EXPECT_EQ(store.DropUnfounded("r"), 1) << "scores of other generations than those that count";
+  const RunRecord record = store.Load("r");
+  EXPECT_EQ(record.generated.at("t").size(), 1u);
+  EXPECT_TRUE(record.scored.empty());
 }
 
 TEST_F(RunStoreTest, AnExceptionRollsATransactionBack) {

@@ -29,7 +29,7 @@ class WorkerProcess : public testing::Test {
 
   protocol::Lease MakeLease(int64_t trial, int attempt, int64_t first, int64_t end,
                             const std::vector<std::string>& salvage = {}) {
-    return {trial, attempt, {{"task", prepared_, "", first, end, File(trial, attempt), salvage}}};
+    return {trial, attempt, {{"task", prepared_, "", first, end, File(trial, attempt), salvage}}, "f00d"};
   }
   std::string File(int64_t trial, int attempt) {
     return folder_.path() / fmt::format("{}.{}.jsonl", trial, attempt);
@@ -256,13 +256,13 @@ TEST_F(WorkerProcess, AFullDiskFailsTheTrialNamesThePathAndKeepsThePart) {
       TestAgent agent;
       agent.StartUp();
       const std::string file = small / "1.0.jsonl";
-      agent.Send(protocol::Lease{1, 0, {{"task", prepared_, "", 0, 2000, file, {}}}});
+      agent.Send(protocol::Lease{1, 0, {{"task", prepared_, "", 0, 2000, file, {}}}, "f00d"});
       const auto failed = agent.Expect<protocol::TrialFailed>();
       EXPECT_TRUE(failed.retry);
       EXPECT_THAT(failed.message, HasSubstr("1.0.jsonl.part: write: No space left on device"));
       EXPECT_TRUE(fs::exists(file + ".part"));
       EXPECT_FALSE(fs::exists(file));
-      agent.Send(protocol::Lease{2, 0, {{"task", prepared_, "", 0, 50, File(2, 0), {}}}});
+      agent.Send(protocol::Lease{2, 0, {{"task", prepared_, "", 0, 50, File(2, 0), {}}}, "f00d"});
       while (true) {  // the worker is still able to work
         const auto next = agent.Next();
         if (!next || std::holds_alternative<protocol::TrialDone>(*next)) break;

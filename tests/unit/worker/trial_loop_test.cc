@@ -79,7 +79,13 @@ class TrialLoopTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       sent_.push_back(message);
     });
-    for (protocol::Message& message : messages) loop.Post(std::move(message));
+    std::string loaded;
+    for (protocol::Message& message : messages) {
+      if (const auto* load = std::get_if<protocol::Load>(&message)) loaded = load->fingerprint;
+      auto* lease = std::get_if<protocol::Lease>(&message);
+      if (lease != nullptr && lease->fingerprint.empty()) lease->fingerprint = loaded;
+      loop.Post(std::move(message));
+    }
     if (drain) loop.Post(protocol::Drain{});
     loop.Run();
   }
@@ -152,7 +158,7 @@ TEST_F(TrialLoopTest, AsksAgainWhileThereIsStillWork) {
     sent_.push_back(message);
   });
   loop.Post(MakeLoad());
-  loop.Post(protocol::Lease{2, 0, {MakeSlice("math", 0, 64, "2.0.jsonl")}});
+  loop.Post(protocol::Lease{2, 0, {MakeSlice("math", 0, 64, "2.0.jsonl")}, "f00d"});
   std::thread thread([&] { loop.Run(); });
   while (true) {
     const std::lock_guard lock(mutex_);
@@ -326,6 +332,31 @@ TEST_F(TrialLoopTest, SpansFollowOneAnother) {
     if (spans[i].name == "generate") computed += spans[i].args["device_seconds"].get<double>();
   }
   EXPECT_GT(computed, 0.19);  // 40 requests of 10 ms, two at a time
+}
+
+// Two of it would write one file.
+TEST_F(TrialLoopTest, ALeaseThatComesTwiceIsWorkedOffOnce) {
+  Prepare({"math", 6});
+  ScriptedEngine engine;
+  const protocol::Lease lease{1, 1, {MakeSlice("math", 0, 6, "1.1.jsonl")}};
+  Run(&engine, {MakeLoad(), lease, lease, protocol::Lease{2, 1, {MakeSlice("math", 0, 2, "2.1.jsonl")}}, lease});
+  EXPECT_EQ(engine.submitted.size(), 8u);
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 2u);
+  EXPECT_TRUE(Sent<protocol::TrialFailed>().empty());
+}
+
+// Its answers would be taken for those of the checkpoint that was meant.
+TEST_F(TrialLoopTest, ALeaseForAnotherCheckpointIsNotAnswered) {
+  Prepare({"math", 6});
+  ScriptedEngine engine;
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 1, {MakeSlice("math", 0, 6, "1.1.jsonl")}, "another"}});
+  EXPECT_TRUE(engine.submitted.empty());
+  ASSERT_EQ(Sent<protocol::TrialFailed>().size(), 1u);
+  const protocol::TrialFailed failed = Sent<protocol::TrialFailed>()[0];
+  EXPECT_EQ(failed.trial, -1) << "the worker as a whole is not what its agent thinks";
+  EXPECT_TRUE(failed.retry);
+  EXPECT_THAT(failed.message, HasSubstr("'another'"));
+  EXPECT_THAT(failed.message, HasSubstr("'f00d'"));
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#include "orchestrator/service/submission.h"
+
+#include <spdlog/spdlog.h>
+
+#include "base/jsonl.h"
+
+namespace evald {
+
+Json ToJson(const Submission& submission) {
+  return {{"yaml", submission.yaml},         {"base", submission.base.string()},
+          {"set", submission.set},           {"user", submission.user},
+          {"priority", submission.priority}, {"idempotency_key", submission.idempotency_key}};
+}
+
+Submission SubmissionFromJson(const Json& json, const std::string& where) {
+  Submission submission;
+  submission.yaml = Field<std::string>(json, "yaml", where);
+  submission.base = Field<std::string>(json, "base", where);
+  submission.set = Field<std::vector<std::string>>(json, "set", where);
+  submission.user = FieldOr<std::string>(json, "user", "", where);
+  submission.priority = FieldOr<int>(json, "priority", 0, where);
+  submission.idempotency_key = FieldOr<std::string>(json, "idempotency_key", "", where);
+  return submission;
+}
+
+Submission SubmissionOf(const RunRow& row) {
+  const std::string where = "the submission of run " + row.run + " in the database";
+  Submission submission = SubmissionFromJson(ParseJson(row.submission, where), where);
+  submission.user = row.user;
+  submission.priority = row.priority;
+  submission.idempotency_key = row.idempotency_key;
+  return submission;
+}
+
+std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outcome) {
+  try {
+    return RunVerdict({}, gates).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
+  } catch (const std::exception& e) {
+    spdlog::error("{}: gates could not be judged: {}", outcome.directory.string(), e.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace evald

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+
+#include "orchestrator/config/eval_config.h"
+#include "orchestrator/run/run_outcome.h"
+#include "orchestrator/service/run_service.h"
+#include "orchestrator/state/service_store.h"
+#include "orchestrator/verdict/run_verdict.h"
+
+namespace evald {
+
+/// A submission as the database's rows and a run's run.json keep it.
+Json ToJson(const Submission& submission);
+/// Throws Error(kInput) "<where>: ...".
+Submission SubmissionFromJson(const Json& json, const std::string& where);
+Submission SubmissionOf(const RunRow& row);
+
+/// Judges a run's gates and writes verdict.json and report.html. Nothing when that is not possible: the
+/// results stand all the same.
+std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outcome);
+
+}  // namespace evald
