@@ -31,13 +31,13 @@ class JobTest : public ::testing::Test {
   }
 
   protocol::Job MakeJob(int64_t first, int64_t end) const {
-    return {7,
-            "sums",
-            scratch_.path() / "prepared",
-            first,
-            end,
-            scratch_.path() / "generations.jsonl",
-            scratch_.path() / "scores.jsonl"};
+    return {.job = 7,
+            .task = "sums",
+            .prepared = scratch_.path() / "prepared",
+            .first = first,
+            .end = end,
+            .generations = scratch_.path() / "generations.jsonl",
+            .file = scratch_.path() / "scores.jsonl"};
   }
 
   // The error that running the job ends in.

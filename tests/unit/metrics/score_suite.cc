@@ -70,13 +70,12 @@ Json ScoreSuite(const Json& suite, const fs::path& out,
     WriteLines(data["generations"], folder / "given.jsonl");
     const PreparedTask prepared(folder / "prepared");
     ImportGenerations(prepared, folder / "given.jsonl", folder / "generations.jsonl");
-    protocol::Job job{1,
-                      name,
-                      folder / "prepared",
-                      0,
-                      prepared.document_count(),
-                      folder / "generations.jsonl",
-                      folder / "scores.jsonl"};
+    protocol::Job job{.job = 1,
+                      .task = name,
+                      .prepared = folder / "prepared",
+                      .end = prepared.document_count(),
+                      .generations = folder / "generations.jsonl",
+                      .file = folder / "scores.jsonl"};
     std::atomic<int64_t> done{0};
     protocol::JobDone result;
     RunJob(job, runner, std::atomic<bool>{false}, &done, &result);
