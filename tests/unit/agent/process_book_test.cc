@@ -86,6 +86,18 @@ TEST_F(ProcessBookTest, AJobOfTheOneBeforeEndsUnheard) {
   EXPECT_TRUE(book_.idle());
 }
 
+TEST_F(ProcessBookTest, WhatDoesNotArriveIsStillAskedFor) {
+  book_.Received("w0", Want{1});
+  book_.Sent("w0", Lease{7, 1, {}, "r"});
+  book_.BeginAnew();
+  book_.Undelivered("w0", Lease{7, 1, {}, "r"});
+  EXPECT_TRUE(book_.NotAtRest().empty());
+  EXPECT_EQ(book_.Processes()[0].wants, 1) << "the worker waits";
+  book_.Sent("w0", Load{"/dev/shm/x", "f00d"});
+  book_.Undelivered("w0", Load{"/dev/shm/x", "f00d"});
+  EXPECT_FALSE(book_.Processes()[0].loading);
+}
+
 TEST_F(ProcessBookTest, AFailedLoadIsForgotten) {
   book_.Sent("w0", Load{"/dev/shm/x", "f00d"});
   EXPECT_TRUE(book_.Received("w0", TrialFailed{-1, 0, false, "no such folder"}));

@@ -1,0 +1,70 @@
+#include "orchestrator/fleet/agent_files.h"
+
+#include <gtest/gtest.h>
+
+namespace evald {
+namespace {
+
+using namespace protocol;
+
+Slice SliceOf(const std::string& file) { return {"sums", "/cache/prepared/ab12", "", 0, 4, file, {}}; }
+
+class AgentFilesTest : public testing::Test {
+ protected:
+  void SetUp() override { files_.Begin("me"); }
+  AgentFiles files_;
+};
+
+TEST_F(AgentFilesTest, NobodyHasAnythingBeforeItIsGivenWork) {
+  EXPECT_FALSE(files_.Prepared("me", "ab12"));
+  EXPECT_FALSE(files_.Checkpoint("me", "f00d"));
+  EXPECT_FALSE(files_.Generations("me", "aa"));
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/generations/sums/7.1.jsonl"));
+}
+
+TEST_F(AgentFilesTest, ALeaseGivesItsTaskAndItsFilesUntilItEnds) {
+  files_.Sent("me", "w0", Lease{7, 1, {SliceOf("/runs/r/7.1.jsonl")}, "r"});
+  EXPECT_EQ(files_.Prepared("me", "ab12"), "/cache/prepared/ab12");
+  EXPECT_EQ(files_.Upload("me", "/runs/r/7.1.jsonl"), "/runs/r/7.1.jsonl");
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/7.2.jsonl"));
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/../r/7.1.jsonl")) << "names are compared, not followed";
+  EXPECT_FALSE(files_.Upload("other", "/runs/r/7.1.jsonl"));
+  files_.Received("me", TrialDone{7, 1, 1.0});
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/7.1.jsonl"));
+}
+
+TEST_F(AgentFilesTest, WhatIsRevokedMayNotBeWrittenAnyMore) {
+  files_.Sent("me", "w0", Lease{7, 1, {SliceOf("/runs/r/7.1.jsonl")}, "r"});
+  files_.Sent("me", "w0", Lease{8, 1, {SliceOf("/runs/r/8.1.jsonl")}, "r"});
+  files_.Sent("me", "w0", Revoke{7, 1});
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/7.1.jsonl"));
+  EXPECT_TRUE(files_.Upload("me", "/runs/r/8.1.jsonl"));
+  files_.Received("me", TrialFailed{8, 1, true, "disk full"});
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/8.1.jsonl"));
+}
+
+TEST_F(AgentFilesTest, AJobGivesGenerationsByTheirHashAndItsScoresFile) {
+  files_.Sent("me", "m0", Job{3, "sums", "/cache/prepared/ab12", 0, 4, "/runs/r/7.1.jsonl", "aa", "/runs/r/s.jsonl", "r"});
+  EXPECT_EQ(files_.Generations("me", "aa"), "/runs/r/7.1.jsonl");
+  EXPECT_FALSE(files_.Generations("me", "bb"));
+  EXPECT_TRUE(files_.Upload("me", "/runs/r/s.jsonl"));
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/7.1.jsonl")) << "to be read, not written";
+  files_.Received("me", JobDone{3, "/runs/r/s.jsonl", "cc", 1, 0.1});
+  EXPECT_FALSE(files_.Upload("me", "/runs/r/s.jsonl"));
+}
+
+TEST_F(AgentFilesTest, ACheckpointIsForThoseWhoLoadIt) {
+  files_.Sent("me", "w0", Load{"/dev/shm/evald-0/f00d", "f00d"});
+  EXPECT_EQ(files_.Checkpoint("me", "f00d"), "/dev/shm/evald-0/f00d");
+  files_.Sent("me", "w0", Load{"/dev/shm/evald-0/beef", "beef"});
+  EXPECT_FALSE(files_.Checkpoint("me", "f00d"));
+  files_.Sent("me", "w1", Load{"", ""});
+  EXPECT_FALSE(files_.Checkpoint("me", "")) << "an engine without weights of ours";
+  files_.Begin("me");  // another conversation
+  EXPECT_FALSE(files_.Checkpoint("me", "beef"));
+  files_.Sent("stranger", "w0", Load{"/dev/shm/evald-0/beef", "beef"});
+  EXPECT_FALSE(files_.Checkpoint("stranger", "beef")) << "never began";
+}
+
+}  // namespace
+}  // namespace evald
