@@ -23,6 +23,8 @@ Examples:
   evald run eval.yaml --resume                finish a run that was interrupted
   evald compare runs/step-1200 runs/step-600  document by document
   evald score --task gsm8k --generations answers.jsonl --data-dir data
+  evald serve                                 a service: runs over REST, a page, metrics
+  evald watch --checkpoints DIR eval.yaml     have it evaluate each new checkpoint
   evald doctor                                what this machine can do
 
 Exit status: 0 done and every gate met; 1 a gate failed; 2 usage, configuration or input;

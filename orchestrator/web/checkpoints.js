@@ -1,6 +1,6 @@
 // Tasks × checkpoints of a training run, as a table and as curves.
 
-import { el, empty, problem, show } from './dom.js';
+import { breakable, el, empty, problem, show } from './dom.js';
 import { count, score } from './format.js';
 import { curve } from './curves.js';
 import { linkTo, rewrite } from './router.js';
@@ -107,7 +107,7 @@ class CheckpointsView {
       caption: 'Score with its standard error; columns are checkpoints, in the order of their steps',
       idOf: (task) => task,
       columns: [
-        { label: 'Task', header: true, class: 'pin breaks', value: (task) => task, cell: (task) => task },
+        { label: 'Task', header: true, class: 'pin breaks', value: (task) => task, cell: (task) => breakable(task) },
         ...shown.map((one) => ({ label: one.name, class: 'number', value: (task) => one.scores.get(task)?.entry.value ?? null,
           cell: (task) => {
             const found = one.scores.get(task);

@@ -22,6 +22,11 @@ export function svg(tag, attributes, ...children) {
   return fill(document.createElementNS(kSvg, tag), attributes, children);
 }
 
+/** A name or a path that a narrow column breaks between its parts rather than anywhere. */
+export function breakable(text) {
+  return text.split(/(?<=[_/.-])/).flatMap((part, index) => (index > 0 ? [el('wbr'), part] : [part]));
+}
+
 const shown = new WeakMap();
 
 /** Puts what `build` gives into `node`, unless it was put there for an equal `key`: what a person has

@@ -1,7 +1,7 @@
 // Hosts, their devices and workers, what waits, what is watched, what is staged.
 
 import { get } from './api.js';
-import { el, empty, problem, show, svg } from './dom.js';
+import { breakable, el, empty, problem, show, svg } from './dom.js';
 import { bytes, percent, plural, time } from './format.js';
 import { linkTo } from './router.js';
 import { badge } from './states.js';
@@ -83,8 +83,8 @@ function lastNote(watch) {
 }
 
 const kWatchColumns = [
-  { label: 'Folder', header: true, class: 'breaks', value: (watch) => watch.checkpoints,
-    cell: (watch) => (watch.problem ? [watch.checkpoints, el('p', { class: 'small muted' }, watch.problem)] : watch.checkpoints) },
+  { label: 'Folder', header: true, class: 'breaks', value: (watch) => watch.checkpoints, key: (watch) => [watch.checkpoints, watch.problem],
+    cell: (watch) => [breakable(watch.checkpoints), watch.problem ? el('p', { class: 'small muted' }, watch.problem) : null] },
   { label: 'Which', value: (watch) => watch.which, cell: (watch) => (watch.which === 'every' ? `every ${watch.every}` : watch.which) },
   { label: 'Submitted', class: 'number wide', value: (watch) => watch.submitted, cell: (watch) => String(watch.submitted) },
   { label: 'Last', class: 'breaks', value: (watch) => Date.parse(watch.recent.at(-1)?.time ?? 0), cell: lastNote },

@@ -2,7 +2,7 @@
 
 import { find, patch, post, runPath, token } from './api.js';
 import { confirmed, openDialog } from './dialogs.js';
-import { announce, el, empty, problem, show } from './dom.js';
+import { announce, breakable, el, empty, problem, show } from './dom.js';
 import { count, plural, score, took, time } from './format.js';
 import { gatesOf } from './gates.js';
 import { bar, percentOf, phaseRow, rateOf, shareOf } from './progress.js';
@@ -42,7 +42,7 @@ class RunView {
     idOf: (row) => row.task,
     columns: [
       { label: 'Task', header: true, class: 'breaks', value: (row) => row.task,
-        cell: (row) => [row.task, row.score ? el('div', { class: 'small muted narrow' }, row.score.metric) : null], key: (row) => row.score?.metric },
+        cell: (row) => [breakable(row.task), row.score ? el('div', { class: 'small muted narrow' }, row.score.metric) : null], key: (row) => row.score?.metric },
       { label: 'Metric', class: 'wide', value: (row) => row.score?.metric ?? null, cell: (row) => row.score?.metric ?? '\u2013' },
       { label: 'Score', class: 'number', value: (row) => row.score?.value ?? null, key: (row) => score(row.score), cell: (row) => score(row.score) },
       { label: 'Scored', class: 'number wide', value: (row) => row.scored, key: (row) => [row.scored, row.documents],

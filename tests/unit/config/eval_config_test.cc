@@ -61,6 +61,13 @@ TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
               StartsWith("/somewhere/eval.yaml:5: unknown key 'workers.thread'"));
 }
 
+TEST(EvalConfig, TheModelsNameIsShortAndPlain) {
+  EXPECT_EQ(Problem(kPlain, {"name=step-1"}), "");
+  EXPECT_THAT(Problem(kPlain, {"name=" + std::string(256, 'x')}), HasSubstr("key 'name': must be at most 255 bytes"));
+  EXPECT_THAT(Problem(std::string(kPlain) + "name: \"\\e[2J\"\n"),
+              StartsWith("/somewhere/eval.yaml:5: key 'name': must be at most 255 bytes without control characters"));
+}
+
 TEST(EvalConfig, TasksAndEngineKeysKnowTheirPlaces) {
   const EvalConfig config =
       ParseEvalConfig("tasks: [gsm8k]\nengine:\n  name: emulated\n  delay_ms: 3\n",

@@ -1,0 +1,85 @@
+// serve.yaml: what is understood, and what is refused with its place.
+#include "orchestrator/config/serve_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class ServeConfigTest : public testing::Test {
+ protected:
+  ServeConfigTest() {
+    std::string name = (fs::temp_directory_path() / "evald-serve-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    std::ofstream(folder_ / "eval.yaml") << "tasks: [gsm8k]\n";
+  }
+  ~ServeConfigTest() override { fs::remove_all(folder_); }
+
+  ServeConfig Read(const std::string& text, const std::vector<std::string>& set = {}) const {
+    std::ofstream(folder_ / "serve.yaml") << text;
+    return ReadServeConfig(folder_ / "serve.yaml", set);
+  }
+
+  std::string Problem(const std::string& text) const {
+    try {
+      Read(text);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+      return e.what();
+    }
+    return "";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
+  const ServeConfig config = Read(
+      "listen: '[::1]:9000'\nstate_dir: state\nroots: [models, /data]\nengine_urls: ['http://gpu1:8000']\n"
+      "watch: [{checkpoints: run7, eval: eval.yaml, which: every, every: 3, marker: DONE}]\n");
+  EXPECT_EQ(config.address, "::1");
+  EXPECT_EQ(config.port, 9000);
+  EXPECT_EQ(config.state_dir, folder_ / "state");
+  EXPECT_EQ(config.output_dir, folder_ / "state" / "runs");
+  EXPECT_EQ(config.roots, (std::vector<fs::path>{folder_ / "models", "/data"}));
+  EXPECT_EQ(config.engine_urls, std::vector<std::string>{"http://gpu1:8000"});
+  ASSERT_EQ(config.watches.size(), 1u);
+  EXPECT_EQ(config.watches[0].checkpoints, folder_ / "run7");
+  EXPECT_EQ(config.watches[0].every, 3);
+}
+
+TEST_F(ServeConfigTest, AloneItListensOnLoopback) {
+  const ServeConfig config = ReadServeConfig("", {"listen=127.0.0.1:0"});
+  EXPECT_EQ(config.address, "127.0.0.1");
+  EXPECT_EQ(config.port, 0);
+  EXPECT_TRUE(config.engine_urls.empty());
+  EXPECT_FALSE(config.allow_commands);
+}
+
+TEST_F(ServeConfigTest, MistakesNameLineKeyAndWhatIsExpected) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"lisen: 1\n", "serve.yaml:1: unknown key 'lisen'; did you mean 'listen'"},
+      {"listen: 127.0.0.1:99999\n", "expected address:port"},
+      {"active_runs: 0\n", "serve.yaml:1: key 'active_runs'"},
+      {"tls: {certificate: a.pem}\n", "'tls.key': is absent"},
+      {"watch: [{eval: eval.yaml}]\n", "is absent, expected the folder that checkpoints appear in"},
+      {"watch: [{checkpoints: a, eval: none.yaml}]\n", "none.yaml: no such file"},
+      {"watch: [{checkpoints: a, eval: eval.yaml, which: some}]\n", "expected all, newest or every"},
+      {"watch: [{checkpoints: a, eval: eval.yaml, every: 2}]\n", "goes together with 'which: every'"},
+      {"webhooks: [{url: 'ftp://a'}]\n", "expected http://... or https://..."},
+  };
+  for (const auto& [text, problem] : cases) EXPECT_THAT(Problem(text), HasSubstr(problem)) << text;
+}
+
+}  // namespace
+}  // namespace evald
