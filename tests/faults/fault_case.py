@@ -1,0 +1,224 @@
+"""What the fault tests share: a small suite, its undisturbed results, and lives of evald that end badly.
+
+EVALD_TEST_SEED sets the seed, which every test prints; EVALD_FULL=1 runs all of what is otherwise sampled."""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+from evald_case import BINARIES, QUICKSTART, SOURCE, EvaldCase, scores  # noqa: E402
+
+SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
+FULL = os.environ.get("EVALD_FULL", "0") not in ("", "0")
+LAYERS = BINARIES / "tests"
+PATIENCE_S = 120
+OVER = ("done", "incomplete", "failed", "cancelled")
+
+
+def preload(layer, **variables):
+    """The environment of a process with a layer before its C library."""
+    options = os.environ.get("ASAN_OPTIONS", "")
+    return dict(os.environ, LD_PRELOAD=str(LAYERS / f"{layer}.so"),
+                ASAN_OPTIONS=f"{options}:verify_asan_link_order=0", **{k: str(v) for k, v in variables.items()})
+
+
+def sample(items, count, rng):
+    """All items in a full run, else `count` of them, in their order."""
+    items = list(items)
+    if FULL or len(items) <= count:
+        return items
+    return [items[i] for i in sorted(rng.sample(range(len(items)), count))]
+
+
+class FaultCase(EvaldCase):
+    """The suite lies in `folder`; what evald writes, under `folder`/disk."""
+    SUMS, CHOICE = 24, 12
+    ENGINE = {"name": "emulated", "concurrency": 4}
+    DIRECTORIES = {"cache_dir": "disk/cache", "state_dir": "disk/state", "output": {"dir": "disk/runs"}}
+
+    def setUp(self):
+        super().setUp()
+        print(f"{self.id()}: seed {SEED}", flush=True)
+        self.rng = random.Random(f"{SEED} {self.id()}")
+        self.disk = self.folder / "disk"
+        self.disk.mkdir()
+        self.daemon = None
+        self.addCleanup(self.end_daemon)
+        self.make_suite(self.SUMS, self.CHOICE)
+
+    # ---- runs in the foreground
+
+    def config(self, **changes):
+        return self.write_config(**{"engine": self.ENGINE, **self.DIRECTORIES, **changes})
+
+    def native(self, **changes):
+        """A run that stages a checkpoint and makes tokens."""
+        return self.config(name="native.yaml", checkpoint=str(QUICKSTART / "checkpoints" / "step-00100"), engine={"name": "native"},
+                           tasks=[{"task": "quickstart_choice", "limit": 8}, {"task": "quickstart_math", "limit": 4}],
+                           task_dirs=[str(QUICKSTART / "tasks")], staging={"root": str(self.folder / "staging")}, **changes)
+
+    def undisturbed(self, config=None):
+        """Results and samples of a run that nothing happens to."""
+        config = json.loads((config or self.config()).read_text())
+        config.update(cache_dir="plain/cache", state_dir="plain/state", output={"dir": "plain/runs", "name": "p"})
+        if "staging" in config:
+            config["staging"] = {"root": str(self.folder / "plain-staging")}
+        path = self.folder / "plain.yaml"
+        path.write_text(json.dumps(config))
+        self.run_done(path)
+        return self.outcome(self.folder / "plain" / "runs" / "p")
+
+    @staticmethod
+    def outcome(run):
+        """What must be the same to the byte, however a run went; each document is in it once."""
+        files = {p.name: p.read_bytes() for p in sorted(run.glob("samples_*.jsonl"))}
+        files["results"] = json.dumps(scores(json.loads((run / "results.json").read_text()))).encode()
+        return files
+
+    def runs(self):
+        return [p for p in sorted((self.disk / "runs").glob("*")) if (p / "run.json").is_file()]
+
+    def life(self, *arguments, env=None):
+        """One life of `evald run`: its exit status (negative: the signal) and what it said. When it is over, so
+        are its processes, as they are not to meet the next life's."""
+        process = self.start("run", *arguments, "--quiet", env=env, start_new_session=True)
+        try:
+            out, err = process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            self.fail(f"evald run {arguments} hangs\n{out}\n{err}\n{self.logs()}")
+        self.wait_until_gone(process.pid)
+        return process.returncode, out + err
+
+    def logs(self):
+        text = ""
+        for log in sorted(self.disk.glob("**/logs/*.log")):
+            if log.stat().st_size:
+                text += f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}\n"
+        return text
+
+    def wait_until_gone(self, session):
+        """Children of a killed evald die with it, but not at the same instant."""
+        self.wait_for(f"the processes of session {session} to end", lambda: not processes_of(session))
+
+    def resume(self, config, env=None):
+        """The next life of a run that ended in any way: it is resumed, or begun where it was not yet on disk."""
+        status, said = self.life(config, "--resume", env=env)
+        if status == 2 and "no unfinished run" in said:
+            unfinished = [r for r in self.runs() if json.loads((r / "run.json").read_text())["state"] != "done"]
+            self.assertEqual(unfinished, [], said)
+            if not self.runs():
+                status, said = self.life(config, env=env)
+            else:
+                status = 0  # it was killed when all was done
+        return status, said
+
+    def finish(self, config, expected, what):
+        """Resumes until it is done, which without further faults is at once; compares."""
+        status, said = self.resume(config)
+        self.assertEqual(status, 0, f"{what}: the next life failed:\n{said}\n{self.logs()}")
+        done = [r for r in self.runs() if (r / "results.json").exists()]
+        self.assertEqual(len(done), 1, f"{what}: {done}\n{said}")
+        self.compare(done[0], expected, what)
+        return said
+
+    def compare(self, run, expected, what):
+        found = self.outcome(run)
+        self.assertEqual(sorted(found), sorted(expected), what)
+        for name in expected:
+            self.assertEqual(found[name], expected[name], f"{what}: {name} differs from an undisturbed run's")
+
+    def clear(self):
+        """A fresh disk for the next fault."""
+        for path in sorted(self.folder.glob("disk*")) + [self.folder / "staging"]:
+            subprocess.run(["chmod", "-R", "u+rwx", str(path)], stderr=subprocess.DEVNULL, check=False)
+            subprocess.run(["rm", "-rf", str(path)], check=True)
+        self.disk.mkdir()
+
+    # ---- the service
+
+    def serve(self, env=None, **changes):
+        config = {"listen": "127.0.0.1:0", "state_dir": "disk/state", "cache_dir": "disk/cache", "output_dir": "disk/runs",
+                  "workers": {"count": 2, "threads": 1}, "metrics": {"processes": 2},
+                  "staging": {"root": str(self.folder / "staging")}, **changes}
+        (self.folder / "serve.yaml").write_text(json.dumps(config))
+        self.end_daemon()
+        self.said = open(self.folder / "daemon.log", "a+")
+        self.daemon = subprocess.Popen([str(BINARIES / "evald"), "serve", str(self.folder / "serve.yaml"), "--json"],
+                                       stdout=subprocess.PIPE, stderr=self.said, text=True, env=env, start_new_session=True)
+        line = self.daemon.stdout.readline()
+        self.url = json.loads(line).get("url") if line else None  # an error that is said on standard output too
+        if self.url is None:
+            self.daemon.wait(timeout=PATIENCE_S)
+        return self.url is not None
+
+    def daemon_log(self):
+        return (self.folder / "daemon.log").read_text() if (self.folder / "daemon.log").exists() else ""
+
+    def end_daemon(self, sign=signal.SIGKILL):
+        """Its exit status."""
+        if self.daemon is None:
+            return None
+        daemon, self.daemon = self.daemon, None
+        if daemon.poll() is None:
+            daemon.send_signal(sign)
+        daemon.wait(timeout=PATIENCE_S)
+        daemon.stdout.close()
+        self.said.close()
+        self.wait_until_gone(daemon.pid)
+        return daemon.returncode
+
+    def call(self, method, path, body=None, **headers):
+        """The answer; None when the service is gone."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json", **headers}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            self.fail(f"{method} {path}: {error.code} {error.read()}\n{self.daemon_log()}")
+        except (OSError, json.JSONDecodeError):  # killed before or while it answered
+            return None
+
+    def submit(self, key, **changes):
+        body = {"config": json.loads(self.config(**changes).read_text()), "base": str(self.folder)}
+        return self.call("POST", "/v1/runs", body, **{"Idempotency-Key": key})
+
+    def run_over(self, run_id):
+        """Waits for a run's end; the Run resource, or None when the service is gone meanwhile."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            if self.daemon.poll() is not None:
+                return None
+            run = self.call("GET", f"/v1/runs/{run_id}")
+            if run is None or run["state"] in OVER:
+                return run
+            time.sleep(0.02)
+        self.fail(f"waited {PATIENCE_S} s for run {run_id}: {run}\n{self.daemon_log()}\n{self.logs()}")
+
+    def check_done(self, run, expected, what):
+        self.assertEqual(run["state"], "done", f"{what}: {run}\n{self.daemon_log()}")
+        self.compare(pathlib.Path(run["directory"]), expected, what)
+
+
+def processes_of(session):
+    """Process ids of a session, without those that are dead but for their parent's wait."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rsplit(") ", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] not in "ZX":
+            found.append(int(entry.name))
+    return found
