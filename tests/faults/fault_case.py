@@ -163,8 +163,33 @@ class FaultCase(EvaldCase):
     def daemon_log(self):
         return (self.folder / "daemon.log").read_text() if (self.folder / "daemon.log").exists() else ""
 
-    def end_daemon(self, sign=signal.SIGKILL):
-        """Its exit status."""
+    def agent(self):
+        """Process id of the agent that holds the service's processes; None when there is none."""
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if words[1:2] == [b"agent"] and str(self.disk / "state").encode() in words:
+                    return int(entry.name)
+            except OSError:
+                continue
+        return None
+
+    def end_agent(self):
+        """What it was started with, faults among it, ends with it."""
+        pid = self.agent()
+        if pid is None:
+            return
+        try:
+            session = os.getsid(pid)
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.wait_for("the agent and its processes to end", lambda: not processes_of(session))
+
+    def end_daemon(self, sign=signal.SIGKILL, outlived=False):
+        """Its exit status. The agent and its processes outlive it if they may."""
         if self.daemon is None:
             return None
         daemon, self.daemon = self.daemon, None
@@ -174,6 +199,8 @@ class FaultCase(EvaldCase):
         daemon.stdout.close()
         self.said.close()
         self.wait_until_gone(daemon.pid)
+        if not outlived:
+            self.end_agent()
         return daemon.returncode
 
     def call(self, method, path, body=None, **headers):

@@ -1,4 +1,4 @@
-"""kill -9 of the daemon, a worker or a metric process at random moments, while runs follow one another.
+"""kill -9 of the daemon, its agent, a worker or a metric process at random moments, while runs follow one another.
 
 EVALD_KILLS sets how many; 200 in a full run."""
 import collections
@@ -24,13 +24,17 @@ class RandomKills(FaultCase):
         self.assertTrue(self.serve(), self.daemon_log())
 
     def kill_one(self):
-        """Who was killed: a daemon dies with its children, which the next one replaces."""
-        victim = self.rng.choice(["daemon", "evald-worker", "evald-worker", "evald-metric"])
+        """Who was killed. A daemon is outlived by its agent, whose processes go on; an agent is not by its."""
+        victim = self.rng.choice(["daemon", "agent", "evald-worker", "evald-worker", "evald-metric"])
         if victim == "daemon":
-            self.assertEqual(self.end_daemon(), -9)
+            self.assertEqual(self.end_daemon(outlived=True), -9)
             self.start_service()
             return victim
-        found = self.children(self.daemon.pid, victim)
+        agent = self.agent()
+        if victim == "agent":
+            found = [agent] if agent else []
+        else:
+            found = self.children(agent, victim) if agent else []
         if not found:  # it is just being started again
             return None
         os.kill(self.rng.choice(found), signal.SIGKILL)
