@@ -31,8 +31,9 @@ std::string Shortened(const std::string& doing) {
   if (database == nullptr) throw Error(ErrorKind::kInfrastructure, doing + ": out of memory");
   const int code = sqlite3_errcode(database) & 0xff;
   const int error_number = sqlite3_system_errno(database);
-  std::string what = fmt::format("state database {}: {}: {}", sqlite3_db_filename(database, "main"),
-                                 Shortened(doing), sqlite3_errmsg(database));
+  const char* file = sqlite3_db_filename(database, "main");  // null when it could not be opened
+  std::string what = fmt::format("state database {}: {}: {}", file == nullptr ? "" : file, Shortened(doing),
+                                 sqlite3_errmsg(database));
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) throw DatabaseDamaged(what);
   const bool io = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
   if (io && error_number != 0) what += fmt::format(" ({})", std::strerror(error_number));
@@ -122,7 +123,10 @@ Database::Database(const std::filesystem::path& file) : file_(file) {
   const int code = sqlite3_open_v2(file.c_str(), &handle,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(handle);
-  if (code != SQLITE_OK) Throw(handle, fmt::format("open {}", file.string()));
+  if (code != SQLITE_OK) {
+    const int error_number = handle == nullptr ? ENOMEM : sqlite3_system_errno(handle);
+    ThrowErrno(file, "open the state database", error_number == 0 ? EIO : error_number);
+  }
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
   Execute("PRAGMA journal_mode=WAL");
   Execute("PRAGMA synchronous=FULL");

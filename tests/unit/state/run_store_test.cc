@@ -153,6 +153,17 @@ TEST_F(RunStoreTest, ADamagedDatabaseIsSetAside) {
   EXPECT_EQ(RunStore(folder_).damaged(), folder_ / "state.db.damaged-2");
 }
 
+TEST_F(RunStoreTest, ADatabaseThatCannotBeOpenedIsNamed) {
+  fs::create_directory(folder_ / "state.db");
+  try {
+    RunStore store(folder_);
+    FAIL() << "a folder was opened";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos) << e.what();
+  }
+}
+
 TEST_F(RunStoreTest, ADamagedDatabaseInUseIsNamedAndLeftAlone) {
   RunStore other(folder_);
   other.database().Execute("PRAGMA wal_checkpoint(TRUNCATE)");
