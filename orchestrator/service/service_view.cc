@@ -77,6 +77,11 @@ Json StagedResources(const fs::path& root) {
   return staged;
 }
 
+// A run whose gates are being judged is not over yet.
+bool IsOver(const std::string& state) {
+  return state == "done" || state == "incomplete" || state == "failed" || state == "cancelled";
+}
+
 }  // namespace
 
 Json Rfc3339(double seconds) {
@@ -87,7 +92,7 @@ Json Rfc3339(double seconds) {
 }
 
 Json Service::Resource(const QueuedRun& run) const {
-  const bool over = run.outcome.has_value();
+  const bool over = run.outcome.has_value() && IsOver(run.state);
   const Json past = over && run.outcome->results.is_object() ? run.outcome->results : Json::object();
   const Json scores = run.evaluation ? run.evaluation->Scores() : PastScores(past);
   return {{"id", run.id},
@@ -101,7 +106,7 @@ Json Service::Resource(const QueuedRun& run) const {
                               : Json()},
           {"created", Rfc3339(run.created)},
           {"started", Rfc3339(run.started)},
-          {"ended", Rfc3339(run.ended)},
+          {"ended", over ? Rfc3339(run.ended) : Json()},
           {"directory", run.path.string()},
           {"progress", run.evaluation ? ProgressOf(run.evaluation->Progress()) : PastProgress(past)},
           {"exit_status", over ? Json(static_cast<int>(run.outcome->status)) : Json()},
