@@ -36,6 +36,7 @@ class Browser:
         self.profile = tempfile.mkdtemp(prefix="evald-chromium-")
         self.base = None
         self.log = open(log, "w")
+        self.chromium = None
         self.driver = subprocess.Popen([shutil.which("chromedriver"), "--port=0"], stdout=self.log,
                                        stderr=self.log, preexec_fn=die_with_parent)
         try:
@@ -53,7 +54,13 @@ class Browser:
                      "--disable-background-networking", "--disable-component-update"]
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")  # Chromium refuses to sandbox what root starts
-        options = {"binary": shutil.which("chromium"), "args": arguments}
+        # Started here and named by its address: chromedriver would look for "localhost", which a bare
+        # system without /etc/hosts does not know.
+        self.chromium = subprocess.Popen([shutil.which("chromium"), *arguments, "--remote-debugging-port=0", "about:blank"],
+                                         stdout=self.log, stderr=self.log, preexec_fn=die_with_parent)
+        port_file = pathlib.Path(self.profile) / "DevToolsActivePort"
+        port = wait(lambda: port_file.exists() and port_file.read_text().split("\n")[0], "chromium", 60)
+        options = {"debuggerAddress": f"127.0.0.1:{port}"}
         answer = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL"}}}})
@@ -65,12 +72,13 @@ class Browser:
                 self.call("DELETE", "")
         except (OSError, AssertionError):
             pass
-        self.driver.terminate()
-        try:
-            self.driver.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.driver.kill()
-            self.driver.wait()
+        for process in filter(None, (self.chromium, self.driver)):
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         self.log.close()
         shutil.rmtree(self.profile, ignore_errors=True)
 
