@@ -1,6 +1,6 @@
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <fmt/core.h>
 
 #include <string>
 
@@ -10,4 +10,39 @@ namespace evald {
 /// trace, debug, info, warn, error or off.
 void SetUpLog(const std::string& program, const std::string& level);
 
+/// Lines for the log, formatted as by fmt::format where their level is wanted. From any thread. The
+/// logging library stays behind Write: its headers would cost every file that says something seconds
+/// of compilation.
+namespace log {
+
+enum class Level { kDebug, kInfo, kWarn, kError, kCritical };
+
+void Write(Level level, fmt::string_view format, fmt::format_args values);
+
+template <typename... T>
+void Debug(fmt::format_string<T...> format, T&&... values) {
+  Write(Level::kDebug, format, fmt::make_format_args(values...));
+}
+
+template <typename... T>
+void Info(fmt::format_string<T...> format, T&&... values) {
+  Write(Level::kInfo, format, fmt::make_format_args(values...));
+}
+
+template <typename... T>
+void Warn(fmt::format_string<T...> format, T&&... values) {
+  Write(Level::kWarn, format, fmt::make_format_args(values...));
+}
+
+template <typename... T>
+void Error(fmt::format_string<T...> format, T&&... values) {
+  Write(Level::kError, format, fmt::make_format_args(values...));
+}
+
+template <typename... T>
+void Critical(fmt::format_string<T...> format, T&&... values) {
+  Write(Level::kCritical, format, fmt::make_format_args(values...));
+}
+
+}  // namespace log
 }  // namespace evald

@@ -6,9 +6,11 @@
 
 namespace evald {
 
-std::string RandomId() {
+std::string RandomId(int words) {
   std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+  std::string id;
+  for (int i = 0; i < words; ++i) id += fmt::format("{:08x}", device());
+  return id;
 }
 
 }  // namespace evald

@@ -4,7 +4,8 @@
 
 namespace evald {
 
-/// 32 hexadecimal digits that nothing else has: 128 bits of the kernel's randomness.
-std::string RandomId();
+/// Hexadecimal digits that nothing else has, eight for each of `words`: 32 bits of the kernel's
+/// randomness each.
+std::string RandomId(int words = 4);
 
 }  // namespace evald

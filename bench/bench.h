@@ -33,6 +33,19 @@ struct Workload {
   Result (*run)(const Options& options);
 };
 
+/// A task of one short answer a document, read from sums.jsonl beside it ("question", "answer").
+inline constexpr const char* kSumsTask = R"(task: sums
+dataset_path: json
+dataset_kwargs: {data_files: {test: sums.jsonl}}
+output_type: generate_until
+test_split: test
+doc_to_text: "Question: {{question}}\nAnswer:"
+doc_to_target: "{{answer}}"
+generation_kwargs: {until: ["\n"], max_gen_toks: 16, do_sample: false}
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+metadata: {version: 1.0}
+)";
+
 /// All workloads, in the order in which `evald-bench --list` names them (bench/main.cc).
 const std::vector<Workload>& Workloads();
 

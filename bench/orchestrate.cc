@@ -18,18 +18,6 @@ std::string Documents(int count) {
   return lines;
 }
 
-constexpr const char* kTask = R"(task: sums
-dataset_path: json
-dataset_kwargs: {data_files: {test: sums.jsonl}}
-output_type: generate_until
-test_split: test
-doc_to_text: "Question: {{question}}\nAnswer:"
-doc_to_target: "{{answer}}"
-generation_kwargs: {until: ["\n"], max_gen_toks: 16, do_sample: false}
-metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
-metadata: {version: 1.0}
-)";
-
 }  // namespace
 
 // 20,000 requests through a whole `evald run`: its start, preparation, two workers, two metric
@@ -37,7 +25,7 @@ metadata: {version: 1.0}
 Result RunOrchestrate(const Options& options) {
   const int requests = options.quick ? 2000 : 20000;
   WriteText(options.scratch / "tasks" / "sums.jsonl", Documents(requests));
-  WriteText(options.scratch / "tasks" / "sums.yaml", kTask);
+  WriteText(options.scratch / "tasks" / "sums.yaml", kSumsTask);
   const auto config = WriteText(options.scratch / "eval.yaml",
                                 "tasks: [sums]\ntask_dirs: [tasks]\n"
                                 "engine: {name: emulated, concurrency: 64, text: '{doc_id}'}\n"

@@ -21,25 +21,13 @@ constexpr int kConcurrency = 8;
 constexpr double kBarMs = 50;
 constexpr double kRateRatioLeast = 0.95;
 
-constexpr const char* kTask = R"(task: sums
-dataset_path: json
-dataset_kwargs: {data_files: {test: sums.jsonl}}
-output_type: generate_until
-test_split: test
-doc_to_text: "Question: {{question}}\nAnswer:"
-doc_to_target: "{{answer}}"
-generation_kwargs: {until: ["\n"], max_gen_toks: 16, do_sample: false}
-metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
-metadata: {version: 1.0}
-)";
-
 void WriteSuite(const std::filesystem::path& folder, int documents) {
   std::string lines;
   for (int i = 0; i < documents; ++i)
     lines +=
         fmt::format("{{\"question\": \"What is {} plus 1?\", \"answer\": \"{}\"}}\n", i, i + 1);
   WriteText(folder / "tasks" / "sums.jsonl", lines);
-  WriteText(folder / "tasks" / "sums.yaml", kTask);
+  WriteText(folder / "tasks" / "sums.yaml", kSumsTask);
   WriteText(
       folder / "serve.yaml",
       "listen: 127.0.0.1:0\nstate_dir: state\ncache_dir: cache\nworkers: {count: 1, threads: 1}\n"

@@ -12,8 +12,7 @@ add_library(evald_options INTERFACE)
 target_compile_features(evald_options INTERFACE cxx_std_20)
 target_include_directories(evald_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 target_compile_options(evald_options INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
-target_link_libraries(evald_options INTERFACE nlohmann_json::nlohmann_json fmt::fmt spdlog::spdlog
-                                              Threads::Threads)
+target_link_libraries(evald_options INTERFACE nlohmann_json::nlohmann_json fmt::fmt Threads::Threads)
 if(EVALD_SANITIZE)
   target_compile_options(evald_options INTERFACE -fsanitize=${EVALD_SANITIZE} -fno-omit-frame-pointer
                                                  -fno-sanitize-recover=undefined)
@@ -33,10 +32,15 @@ function(evald_precompiled name)
   target_precompile_headers(${name} PRIVATE ${EVALD_COMMON_HEADERS} ${ARG_HEADERS})
 endfunction()
 # Test code is built for the compiler's speed, not its own.
-set(EVALD_TEST_OPTIONS -O1)
+set(EVALD_TEST_OPTIONS -O0)
 evald_precompiled(evald_pch)
 evald_precompiled(evald_test_pch HEADERS <gmock/gmock.h> <gtest/gtest.h> LINKS GTest::gtest GTest::gmock
                   OPTIONS ${EVALD_TEST_OPTIONS})
+
+# What uses Boost.Asio links this instead of Boost::headers.
+add_library(evald_asio STATIC ${CMAKE_SOURCE_DIR}/cmake/asio.cc)
+target_link_libraries(evald_asio PUBLIC evald_options Boost::headers OpenSSL::SSL OpenSSL::Crypto)
+target_compile_definitions(evald_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION)
 
 function(evald_room name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})

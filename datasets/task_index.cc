@@ -1,10 +1,10 @@
 #include "datasets/task_index.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "datasets/builtin_files.h"
 #include "evald/error.h"
 
@@ -113,7 +113,7 @@ void TaskIndex::Merge(Entries entries) {
   for (auto& [name, entry] : entries) {
     const auto existing = entries_.find(name);
     if (existing != entries_.end()) {
-      spdlog::warn("'{}' of {} takes the place of the one {}", name, SourceOf(entry),
+      log::Warn("'{}' of {} takes the place of the one {}", name, SourceOf(entry),
                    SourceOf(existing->second));
     }
     entries_[name] = std::move(entry);

@@ -1,7 +1,6 @@
 #include "datasets/yaml_reader.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "datasets/builtin_files.h"
 #include "datasets/quoted_scalar.h"
@@ -150,7 +150,7 @@ class Converter {
         Merge(item.second, value, &merged);
       } else {
         if (object.contains(name)) {
-          spdlog::warn("{}: the key '{}' is written twice; this one counts",
+          log::Warn("{}: the key '{}' is written twice; this one counts",
                        Place(item.first.Mark()), name);
         }
         object[name] = std::move(value);

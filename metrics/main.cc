@@ -1,5 +1,4 @@
 #include <signal.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 
@@ -34,7 +33,7 @@ int main(int argc, char** argv) {
         evald::SandboxOptionsFromJson(evald::ParseJson(sandbox, "--sandbox"), "--sandbox");
     return evald::RunMetricProcess(options);
   } catch (const evald::Error& e) {
-    spdlog::error("{}", e.what());
+    evald::log::Error("{}", e.what());
     return static_cast<int>(evald::ExitStatusFor(e.kind()));
   }
 }

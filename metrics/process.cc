@@ -1,7 +1,6 @@
 #include "metrics/process.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "evald/error.h"
 #include "metrics/job.h"
 #include "protocol/seen_attempts.h"
@@ -75,7 +75,7 @@ class Session {
     try {
       channel_->Send(message);
     } catch (const Error& e) {
-      if (!lost_.exchange(true)) spdlog::error("{}", e.what());
+      if (!lost_.exchange(true)) log::Error("{}", e.what());
     }
   }
 
@@ -132,7 +132,7 @@ class Session {
       message = channel_->Receive(kReceiveWait);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInput) lost_ = true;
-      spdlog::error("from the agent: {}", e.what());
+      log::Error("from the agent: {}", e.what());
     }
     if (!message) return;
     if (auto* job = std::get_if<protocol::Job>(&*message)) {
@@ -208,7 +208,7 @@ int RunMetricProcessOn(protocol::Channel* channel, const MetricProcessOptions& o
   Session session(channel, hello);
   while (const std::optional<protocol::Job> job = session.Next()) Serve(*job, &sandbox, &session);
   if (!session.lost()) return 0;
-  spdlog::error("the agent is gone; this metric process ends");
+  log::Error("the agent is gone; this metric process ends");
   return static_cast<int>(ExitStatus::kIncomplete);
 }
 

@@ -114,30 +114,10 @@ namespace {
 constexpr const char* kTypes[] = {"agent_hello", "agent_welcome", "agent_refused", "ping",          "pong",
                                   "agent_ready", "from",          "ended",         "agent_leaving", "start",
                                   "to",          "kill",          "agent_stop"};
-static_assert(std::size(kTypes) == std::variant_size_v<AgentMessage>);
-
-template <size_t I = 0>
-AgentMessage DecodeAs(std::string_view type, const Json& json) {
-  if constexpr (I == std::size(kTypes)) {
-    throw Error(ErrorKind::kInput, fmt::format("unknown message type '{}' between agent and orchestrator", type),
-                "both ends must be of the same version of evald");
-  } else {
-    if (type != kTypes[I]) return DecodeAs<I + 1>(type, json);
-    std::variant_alternative_t<I, AgentMessage> message;
-    MemberDecoder decoder{json, fmt::format("message '{}'", type)};
-    Members(decoder, message);
-    return message;
-  }
-}
 
 }  // namespace
 
-std::string EncodeBody(const AgentMessage& message) {
-  MemberEncoder encoder;
-  encoder.json["type"] = kTypes[message.index()];
-  std::visit([&](auto copy) { Members(encoder, copy); }, message);
-  return ToLine(encoder.json);
-}
+std::string EncodeBody(const AgentMessage& message) { return ToLine(VariantToJson(message, kTypes)); }
 
 std::string EncodeFrame(uint64_t number, uint64_t ack, std::string_view body) {
   return fmt::format("{{\"number\":{},\"ack\":{},{}\n", number, ack, body.substr(1));
@@ -148,7 +128,8 @@ Frame DecodeFrame(std::string_view line) {
   Frame frame;
   frame.number = Field<uint64_t>(json, "number", "message");
   frame.ack = Field<uint64_t>(json, "ack", "message");
-  frame.message = DecodeAs(Field<std::string>(json, "type", "message"), json);
+  frame.message = VariantFromJson<AgentMessage>(Field<std::string>(json, "type", "message"), json, kTypes,
+                                                " between agent and orchestrator");
   return frame;
 }
 

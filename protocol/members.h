@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/jsonl.h"
+#include "evald/error.h"
 #include "protocol/messages.h"
 
 /// How messages are turned into JSON and back. A message lists its members once, in a function
@@ -61,5 +64,32 @@ struct MemberDecoder {
     }
   }
 };
+
+/// A message and the name of its kind, `types[message.index()]`, as JSON.
+template <typename V>
+Json VariantToJson(const V& message, const char* const (&types)[std::variant_size_v<V>]) {
+  MemberEncoder encoder;
+  encoder.json["type"] = types[message.index()];
+  // Members() is shared with the decoder and so takes a mutable message.
+  std::visit([&](auto copy) { Members(encoder, copy); }, message);
+  return std::move(encoder.json);
+}
+
+/// The way back, of a message whose "type" is `type`. Throws Error(kInput) when it is none of `types`;
+/// `scope` then says of what.
+template <typename V, size_t I = 0>
+V VariantFromJson(const std::string& type, const Json& json, const char* const (&types)[std::variant_size_v<V>],
+                  const char* scope = "") {
+  if constexpr (I == std::variant_size_v<V>) {
+    throw Error(ErrorKind::kInput, fmt::format("unknown message type '{}'{}", type, scope),
+                "both ends must be of the same version of evald");
+  } else {
+    if (type != types[I]) return VariantFromJson<V, I + 1>(type, json, types, scope);
+    std::variant_alternative_t<I, V> message;
+    MemberDecoder decoder{json, fmt::format("message '{}'", type)};
+    Members(decoder, message);
+    return message;
+  }
+}
 
 }  // namespace evald::protocol

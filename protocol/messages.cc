@@ -164,34 +164,13 @@ constexpr const char* kTypes[] = {"hello",      "loaded",     "want",         "p
                                   "job_failed", "span",       "load",         "lease",
                                   "job",        "revoke",     "drain",        "stop",
                                   "revoked"};
-static_assert(std::size(kTypes) == std::variant_size_v<Message>);
-
-template <size_t I = 0>
-Message DecodeAs(std::string_view type, const Json& json) {
-  if constexpr (I == std::size(kTypes)) {
-    throw Error(ErrorKind::kInput, fmt::format("unknown message type '{}'", type),
-                "both ends must be of the same version of evald");
-  } else {
-    if (type != kTypes[I]) return DecodeAs<I + 1>(type, json);
-    std::variant_alternative_t<I, Message> message;
-    MemberDecoder decoder{json, fmt::format("message '{}'", type)};
-    Members(decoder, message);
-    return message;
-  }
-}
 
 }  // namespace
 
-Json ToJson(const Message& message) {
-  MemberEncoder encoder;
-  encoder.json["type"] = kTypes[message.index()];
-  // Members() is shared with the decoder and so takes a mutable message.
-  std::visit([&](auto copy) { Members(encoder, copy); }, message);
-  return std::move(encoder.json);
-}
+Json ToJson(const Message& message) { return VariantToJson(message, kTypes); }
 
 Message MessageFromJson(const Json& json) {
-  return DecodeAs(Field<std::string>(json, "type", "message"), json);
+  return VariantFromJson<Message>(Field<std::string>(json, "type", "message"), json, kTypes);
 }
 
 std::string Encode(const Message& message) { return ToLine(ToJson(message)) + '\n'; }

@@ -1,13 +1,13 @@
 #include "worker/generations_file.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <limits>
 
 #include "base/fail_point.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -64,7 +64,7 @@ void GenerationsFile::Salvage(const std::string& file, std::string_view bytes, i
       ++salvaged_;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kInput) throw;
-      if (refused++ == 0) spdlog::warn("a line that cannot be salvaged: {}", e.what());
+      if (refused++ == 0) log::Warn("a line that cannot be salvaged: {}", e.what());
     }
   }
 }

@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     if (!line.cpus.empty()) evald::SetCpuAffinity(line.cpus);
     return evald::RunWorker(line.worker);
   } catch (const evald::Error& e) {
-    spdlog::error("{}", e.what());
+    evald::log::Error("{}", e.what());
     return static_cast<int>(evald::ExitStatusFor(e.kind()));
   }
 }

@@ -1,6 +1,5 @@
 #include "worker/process.h"
 
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/log.h"
 #include "evald/error.h"
 #include "worker/trial_loop.h"
 
@@ -40,7 +40,7 @@ class Line {
     try {
       channel_->Send(message);
     } catch (const Error& e) {
-      if (!lost_.exchange(true)) spdlog::error("{}", e.what());
+      if (!lost_.exchange(true)) log::Error("{}", e.what());
     }
   }
   bool lost() const { return lost_ || channel_->closed(); }
@@ -108,7 +108,7 @@ int RunWorkerOn(protocol::Channel* channel, Engine* engine) {
     loop.Post(std::move(*message));
   }
   const int status = line.lost() ? 3 : 0;
-  if (status == 3) spdlog::error("the agent is gone; this worker ends");
+  if (status == 3) log::Error("the agent is gone; this worker ends");
   if (stopping && !thread.WaitEnded(kStopGrace)) ::_exit(status);
   thread.Join();
   return status;
@@ -122,7 +122,7 @@ int RunWorker(const WorkerOptions& options) {
   } catch (const Error& e) {
     channel.Send(MakeHello(options.id, Json()));
     channel.Send(protocol::TrialFailed{-1, 0, false, e.what()});
-    spdlog::error("{}", e.what());
+    log::Error("{}", e.what());
     return 2;
   }
   channel.Send(MakeHello(options.id, ToJson(engine->Info())));

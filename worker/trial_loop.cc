@@ -1,7 +1,6 @@
 #include "worker/trial_loop.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -91,7 +91,7 @@ void TrialLoop::TakeMessages(bool wait) {
 
 template <typename T>
 void TrialLoop::Handle(T&&) {
-  spdlog::warn("a message that is not for a worker was passed over");
+  log::Warn("a message that is not for a worker was passed over");
 }
 
 void TrialLoop::Handle(protocol::Load&& load) {
@@ -101,7 +101,7 @@ void TrialLoop::Handle(protocol::Load&& load) {
 
 void TrialLoop::Handle(protocol::Lease&& lease) {
   if (!leased_.Add(lease.trial, lease.attempt)) {
-    return spdlog::warn("trial {}, attempt {} was leased to this worker twice", lease.trial, lease.attempt);
+    return log::Warn("trial {}, attempt {} was leased to this worker twice", lease.trial, lease.attempt);
   }
   wanted_ = std::max(wanted_ - 1, 0);
   waiting_.emplace_back(std::move(lease));
@@ -122,7 +122,7 @@ void TrialLoop::Handle(protocol::Revoke&& revoke) {
     try {
       trial->Flush();  // what the last step finished is worth keeping
     } catch (const std::exception& e) {
-      spdlog::warn("trial {}: {}", revoke.trial, e.what());
+      log::Warn("trial {}: {}", revoke.trial, e.what());
     }
     Drop(trial);
   }

@@ -26,7 +26,7 @@ UniqueFd Lock(const char* path, int kind) {
   while (flock(folder.get(), kind | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) ThrowErrno(path, "locking", errno);
     if (MonotonicMicros() > say_at) {
-      spdlog::warn(
+      log::Warn(
           "still waiting for a turn to run a program: see who holds a lock on {} with "
           "'lslocks'",
           path);

@@ -83,7 +83,7 @@ class ZygoteRunner : public CodeRunner {
       } catch (const Error& error) {
         zygote_.reset();
         if (again) throw;
-        spdlog::warn("{}; starting the sandbox anew", error.what());
+        log::Warn("{}; starting the sandbox anew", error.what());
       }
     }
   }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "base/random_id.h"
 #include "base/version.h"
 #include "evald/error.h"
@@ -18,10 +18,10 @@
 #include "orchestrator/agent/courier.h"
 #include "orchestrator/agent/process_book.h"
 #include "orchestrator/fleet/conversation.h"
+#include "orchestrator/fleet/local_agent.h"
 #include "orchestrator/fleet/local_host.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/socket_directory.h"
-#include "orchestrator/fleet/local_agent.h"
 #include "orchestrator/staging/flock.h"
 
 namespace evald {
@@ -107,7 +107,7 @@ class Agent::Impl {
   }
 
   void Redial(const std::string& why) {
-    if (why != last_failure_) spdlog::info("{}: {}", dialer_.name(), why);
+    if (why != last_failure_) log::Info("{}: {}", dialer_.name(), why);
     last_failure_ = why;
     loop_.After(redial_, [this] { Dial(); });
     if (!here()) redial_ = std::min(redial_ * 2, kLongestRedial);
@@ -166,7 +166,7 @@ class Agent::Impl {
     redial_ = kFirstRedial;
     last_failure_.clear();
     last_seen_us_ = MonotonicMicros();
-    spdlog::info("{}: connected{}", dialer_.name(), welcome->resumed ? " again" : "");
+    log::Info("{}: connected{}", dialer_.name(), welcome->resumed ? " again" : "");
     if (!welcome->resumed) BeginAnew();
     Ping();
   }
@@ -257,7 +257,7 @@ class Agent::Impl {
       book_.Started(spec);
       host_->Start(spec);
     } catch (const Error& e) {
-      spdlog::error("{}: {}", spec.id, e.what());
+      log::Error("{}: {}", spec.id, e.what());
       book_.Ended(spec.id);
       conversation_.Send(protocol::ProcessEnded{spec.id, 0, 0, e.what()});
     }
@@ -272,7 +272,7 @@ class Agent::Impl {
     if (now - pinged_us_ > kPingMicros) Ping();
     if (!joined_ && now > rest_until_us_) {
       for (const std::string& id : book_.NotAtRest()) {
-        spdlog::warn("{} does not let go of what was revoked; it is killed", id);
+        log::Warn("{} does not let go of what was revoked; it is killed", id);
         host_->Kill(id);
       }
     }
@@ -286,7 +286,7 @@ class Agent::Impl {
     const std::string why = fmt::format("no orchestrator for {} s", (now - last_seen_us_) / 1'000'000);
     if (here()) return End(why);
     for (const std::string& id : book_.ids()) {
-      spdlog::warn("{}; {} ends", why, id);
+      log::Warn("{}; {} ends", why, id);
       host_->Send(id, protocol::Stop{});
     }
     last_seen_us_ = now;
@@ -304,7 +304,7 @@ class Agent::Impl {
 
   void OnSignal() {
     if (leaving_ || !conversation_.attached()) return End("a signal");
-    spdlog::info("finishing what is under way; a second signal ends at once");
+    log::Info("finishing what is under way; a second signal ends at once");
     leaving_ = true;
     if (joined_) conversation_.Send(protocol::AgentLeaving{});
   }
@@ -312,7 +312,7 @@ class Agent::Impl {
   void End(const std::string& why) {
     if (ending_) return;
     ending_ = true;
-    spdlog::info("this agent ends: {}", why);
+    log::Info("this agent ends: {}", why);
     host_->StopAll(kStopGrace, [this] { loop_.Stop(); });
   }
 

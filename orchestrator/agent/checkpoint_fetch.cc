@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +11,12 @@
 
 #include "base/clock.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/weight_index.h"
 #include "evald/error.h"
 #include "orchestrator/agent/file_client.h"
+#include "orchestrator/http/target.h"
 #include "orchestrator/staging/room.h"
 
 namespace evald {
@@ -39,7 +40,7 @@ class RemoveAtEnd {
 
 std::string EncodePath(const std::string& name) {
   std::string encoded;
-  for (const fs::path& part : fs::path(name)) encoded += "/" + PercentEncode(part.string());
+  for (const fs::path& part : fs::path(name)) encoded += "/" + http::PercentEncode(part.string());
   return encoded;
 }
 
@@ -75,9 +76,9 @@ StagedCheckpoint CheckpointFetch::Obtain(const std::string& fingerprint, const s
       hooks.cancel = cancel;
       StagedCheckpoint own = Stager(staging_).Stage(source, hooks);
       if (own.fingerprint() == fingerprint) return own;
-      spdlog::info("{} holds another checkpoint here; it is fetched from the orchestrator", source);
+      log::Info("{} holds another checkpoint here; it is fetched from the orchestrator", source);
     } catch (const Error& e) {
-      spdlog::warn("{}; it is fetched from the orchestrator", e.what());
+      log::Warn("{}; it is fetched from the orchestrator", e.what());
     }
   }
   std::vector<File> files;
@@ -129,7 +130,7 @@ StagedCheckpoint CheckpointFetch::Fetch(const std::string& fingerprint, const st
   report.threads = kConnections;
   StagedLease lease = root_.Publish(folder, record);
   report.seconds = 1e-6 * static_cast<double>(MonotonicMicros() - begin);
-  spdlog::info("checkpoint {} fetched: {} bytes in {:.2f} s", fingerprint, bytes, report.seconds);
+  log::Info("checkpoint {} fetched: {} bytes in {:.2f} s", fingerprint, bytes, report.seconds);
   return Wrap(fingerprint, std::move(lease), std::move(report));
 }
 

@@ -1,10 +1,10 @@
 #include "orchestrator/agent/courier.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "evald/error.h"
 #include "orchestrator/staging/fingerprint.h"
 
@@ -182,10 +182,10 @@ Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& mes
     } catch (const Error& e) {
       if (*over) return {};
       if (e.kind() != ErrorKind::kInfrastructure || pause == kLongestPause) {
-        spdlog::error("{}: {}", key.first, e.what());
+        log::Error("{}: {}", key.first, e.what());
         return {{}, Failure(message, e.what())};
       }
-      spdlog::warn("{}: {}; trying again", key.first, e.what());
+      log::Warn("{}: {}; trying again", key.first, e.what());
     } catch (const std::exception& e) {
       return {{}, Failure(message, e.what())};
     }

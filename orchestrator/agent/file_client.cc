@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cerrno>
-#include <cstring>
 
 #include "base/jsonl.h"
 #include "evald/error.h"
@@ -137,19 +135,6 @@ void FileClient::GetRange(const std::string& path, uint64_t first, uint64_t coun
 void FileClient::Put(const std::string& path, std::string_view body) {
   Sink sink;
   state_->Do("PUT", path, "", body, &sink);
-}
-
-std::string PercentEncode(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) || std::strchr("-._~", c) != nullptr) {
-      encoded += c;
-    } else {
-      encoded += fmt::format("%{:02X}", byte);
-    }
-  }
-  return encoded;
 }
 
 }  // namespace evald

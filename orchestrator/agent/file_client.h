@@ -29,7 +29,4 @@ class FileClient {
   std::unique_ptr<State> state_;
 };
 
-/// `text` with everything but letters, digits and "-._~" as %XX.
-std::string PercentEncode(std::string_view text);
-
 }  // namespace evald

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "evald/error.h"
+#include "orchestrator/http/target.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -58,7 +59,7 @@ std::string Spool::Prepared(const std::string& folder, const std::string& tokeni
   const std::lock_guard lock(prepared_mutex_);
   const bool there = fs::is_directory(mine);
   if (there && (tokens.empty() || fs::exists(mine / tokens))) return mine.string();
-  const std::string url = fmt::format("{}/prepared/{}", url_, PercentEncode(key));
+  const std::string url = fmt::format("{}/prepared/{}", url_, http::PercentEncode(key));
   const Json list = ParseJson(client->Get(url), url);
   const fs::path making = there ? mine : folder_ / "prepared" / ("." + key);
   MakeDirectories(making);
@@ -66,7 +67,7 @@ std::string Spool::Prepared(const std::string& folder, const std::string& tokeni
     const std::string name = Checked(Field<std::string>(file, "name", url));
     const bool other_tokens = name.starts_with("tokens-") && name != tokens;
     if (other_tokens || (there && name != tokens)) continue;
-    Fetch(url + "/" + PercentEncode(name), making / name, Field<uint64_t>(file, "bytes", url),
+    Fetch(url + "/" + http::PercentEncode(name), making / name, Field<uint64_t>(file, "bytes", url),
           Field<std::string>(file, "hash", url), client);
   }
   if (!there) fs::rename(making, mine);
@@ -113,7 +114,7 @@ protocol::Job Spool::Localize(const protocol::Job& job, FileClient* client) {
   mine.prepared = Prepared(job.prepared, "", client);
   const fs::path generations = Place(job.run, job.generations);
   if (!fs::exists(generations) || HashOfFile(generations) != job.hash) {  // another host made it
-    const std::string url = fmt::format("{}/generations/{}", url_, PercentEncode(job.hash));
+    const std::string url = fmt::format("{}/generations/{}", url_, http::PercentEncode(job.hash));
     WriteFileAtomic(generations, client->Get(url));
     if (HashOfFile(generations) != job.hash) {
       throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
@@ -136,7 +137,7 @@ std::string Spool::Give(const std::string& local, const std::string& hash, FileC
   uint64_t offset = 0;
   do {
     const std::string_view piece = std::string_view(content).substr(offset, kPieceBytes);
-    client->Put(fmt::format("{}/files/{}?file={}&offset={}&bytes={}", url_, hash, PercentEncode(theirs), offset, content.size()),
+    client->Put(fmt::format("{}/files/{}?file={}&offset={}&bytes={}", url_, hash, http::PercentEncode(theirs), offset, content.size()),
                 piece);
     offset += piece.size();
   } while (offset < content.size());

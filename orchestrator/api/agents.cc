@@ -24,7 +24,6 @@ using http::Responder;
 using http::Role;
 
 constexpr uint64_t kPieceBytesMax = 8 << 20;
-constexpr size_t kPathLengthMax = 4096;
 constexpr int64_t kFileBytesMax = int64_t{1} << 40;
 constexpr const char* kProtocol = "evald-agent";
 

@@ -49,7 +49,7 @@ http::Response AnswerFor(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error); known != nullptr && known->kind() != ErrorKind::kInternal) {
     return http::ProblemResponse(http::ProblemFor(*known));
   }
-  spdlog::error("api: {}", error.what());
+  log::Error("api: {}", error.what());
   return http::ProblemResponse({500, "internal", "an internal error; the service's log says more"});
 }
 

@@ -10,8 +10,6 @@ using http::Request;
 using http::Responder;
 using http::Role;
 
-constexpr size_t kPathLengthMax = 4096;
-
 // A part of the service's view under its name.
 http::Response Part(const Context& context, const Request& request, const char* name, Json ServiceView::*part) {
   QueryReader(request).Finish();

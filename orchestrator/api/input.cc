@@ -161,6 +161,13 @@ void QueryReader::Finish() const {
   }
 }
 
+std::string EvalText(const std::optional<Json>& config, const std::optional<std::string>& yaml) {
+  if (config.has_value() == yaml.has_value()) {
+    BodyReader::Refuse("", "expected either 'config' (an object) or 'yaml' (a text), and not both");
+  }
+  return yaml ? *yaml : ToLine(*config);
+}
+
 std::string MediaType(const http::Request& request) {
   const std::string field = request.headers.Get("Content-Type");
   std::string type(Trim(std::string_view(field).substr(0, field.find(';'))));

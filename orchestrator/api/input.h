@@ -11,6 +11,12 @@
 
 namespace evald::api {
 
+// What requests may hold at most.
+inline constexpr uint64_t kEvalBytesMax = 1 << 20;  ///< an eval.yaml, and a body that holds one
+inline constexpr size_t kPathLengthMax = 4096;
+inline constexpr size_t kNameLengthMax = 200;
+inline constexpr size_t kOverridesMax = 100;
+
 /// Reads a request's JSON object strictly: each member is asked for once, then Finish() refuses what
 /// was not asked for, naming the nearest valid name. Throws ProblemError(400) that points at the
 /// member. Lengths are in characters.
@@ -58,6 +64,10 @@ class QueryReader {
   const http::Request& request_;
   std::vector<std::string> known_;
 };
+
+/// The text of an eval.yaml that a body gives as `config` or as `yaml`. Throws ProblemError(400) unless
+/// it is one of them.
+std::string EvalText(const std::optional<Json>& config, const std::optional<std::string>& yaml);
 
 /// The media type of Content-Type in lower case, without parameters; "" when there is none.
 std::string MediaType(const http::Request& request);

@@ -17,10 +17,6 @@ using http::Request;
 using http::Responder;
 using http::Role;
 
-constexpr uint64_t kSubmissionBytesMax = 1 << 20;
-constexpr size_t kPathLengthMax = 4096;
-constexpr size_t kNameLengthMax = 200;
-constexpr size_t kOverridesMax = 100;
 constexpr int64_t kCursorMax = 999'999'999'999'999'999;
 const std::vector<std::string> kStates = {"queued", "preparing", "running", "paused", "cancelling",
                                           "done", "incomplete", "failed", "cancelled"};
@@ -60,16 +56,13 @@ Submission FromQuery(const Request& request) {
 void ReadJson(const Request& request, Submission* submission) {
   BodyReader body(request.body);
   const std::optional<Json> config = body.Object("config");
-  const std::optional<std::string> yaml = body.String("yaml", kSubmissionBytesMax);
+  const std::optional<std::string> yaml = body.String("yaml", kEvalBytesMax);
   if (const auto base = body.String("base", kPathLengthMax)) submission->base = Base(base);
   if (const auto set = body.Strings("set", kOverridesMax, kPathLengthMax)) submission->set = *set;
   if (const auto user = body.String("user", kNameLengthMax)) submission->user = *user;
   if (const auto priority = body.Integer("priority", -100, 100)) submission->priority = static_cast<int>(*priority);
   body.Finish();
-  if (config.has_value() == yaml.has_value()) {
-    BodyReader::Refuse("", "expected either 'config' (an object) or 'yaml' (a text), and not both");
-  }
-  submission->yaml = yaml ? *yaml : ToLine(*config);
+  submission->yaml = EvalText(config, yaml);
 }
 
 Submission ReadSubmission(const Request& request) {
@@ -165,7 +158,7 @@ void Act(const Context& context, const RequestPtr& request, RunAction action, co
 void AddRunRoutes(http::Router* router, const Context* context) {
   router->Add({"POST", "/v1/runs", Role::kSubmit,
                [=](const RequestPtr& request, const Responder& answer) { Submit(*context, request, answer); },
-               kSubmissionBytesMax});
+               kEvalBytesMax});
   router->Add({"GET", "/v1/runs", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
                  answer(List(*context, *request)); }});
   router->Add({"GET", "/v1/runs/{run}", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {

@@ -15,10 +15,6 @@ using http::Request;
 using http::Responder;
 using http::Role;
 
-constexpr uint64_t kBodyBytesMax = 1 << 20;
-constexpr size_t kPathLengthMax = 4096;
-constexpr size_t kNameLengthMax = 200;
-constexpr size_t kOverridesMax = 100;
 constexpr double kSecondsMax = 86'400;
 const std::vector<std::string> kWhich = {"all", "newest", "every"};
 
@@ -38,11 +34,8 @@ std::string AbsolutePath(const std::optional<std::string>& path, const char* nam
 
 void ReadEval(BodyReader* body, WatchDefinition* watch) {
   const std::optional<Json> config = body->Object("config");
-  const std::optional<std::string> yaml = body->String("yaml", kBodyBytesMax);
-  if (config.has_value() == yaml.has_value()) {
-    BodyReader::Refuse("", "expected either 'config' (an object) or 'yaml' (a text), and not both");
-  }
-  watch->yaml = yaml ? *yaml : ToLine(*config);
+  const std::optional<std::string> yaml = body->String("yaml", kEvalBytesMax);
+  watch->yaml = EvalText(config, yaml);
   if (const auto base = body->String("base", kPathLengthMax))
     watch->base = AbsolutePath(base, "base");
   if (const auto set = body->Strings("set", kOverridesMax, kPathLengthMax)) watch->set = *set;
@@ -160,7 +153,7 @@ void AddWatchRoutes(http::Router* router, const Context* context) {
   router->Add(
       {"POST", "/v1/watches", Role::kSubmit,
        [=](const RequestPtr& request, const Responder& answer) { Add(*context, request, answer); },
-       kBodyBytesMax});
+       kEvalBytesMax});
   router->Add(
       {"GET", "/v1/watches", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
          answer(List(*context, *request));

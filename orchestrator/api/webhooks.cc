@@ -136,7 +136,7 @@ void Webhooks::State::Loop() {
       TakeEvents();
       if (DeliverDue()) continue;
     } catch (const std::exception& error) {
-      spdlog::warn("webhooks: {}", error.what());
+      log::Warn("webhooks: {}", error.what());
     }
     Wait();
   }
@@ -171,7 +171,7 @@ bool Webhooks::State::DeliverDue() {
     const uint64_t failed = hook.queue.failed();
     hook.queue.Ended(outcome, MonotonicMicros(), jitter);
     if (hook.queue.failed() > failed) {
-      spdlog::warn("webhooks: {}: event {} is given up after attempt {} (status {})", hook.target.url, call->id,
+      log::Warn("webhooks: {}: event {} is given up after attempt {} (status {})", hook.target.url, call->id,
                    call->attempt, status);
     }
   }

@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <csignal>
-#include <random>
 #include <thread>
 
 #include "base/file.h"
+#include "base/random_id.h"
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/report/progress.h"
 
@@ -15,13 +15,6 @@ namespace evald::cli {
 namespace {
 
 constexpr int kAttempts = 4;
-
-std::string RandomKey() {
-  std::random_device random;
-  std::string key;
-  for (int i = 0; i < 4; ++i) key += fmt::format("{:08x}", random());
-  return key;
-}
 
 std::atomic<bool> interrupted{false};
 
@@ -48,7 +41,7 @@ Json SubmissionBody(const FileSubmission& submission) {
 
 Json SubmitFile(Client* client, const FileSubmission& submission) {
   const Json body = SubmissionBody(submission);
-  const std::string key = "Idempotency-Key: " + (submission.key.empty() ? RandomKey() : submission.key);
+  const std::string key = "Idempotency-Key: " + (submission.key.empty() ? RandomId() : submission.key);
   for (int attempt = 1;; ++attempt) {
     try {
       return client->Post("/v1/runs", body, {key});

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <cstdlib>
 
+#include "base/log.h"
 #include "orchestrator/api/api_server.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/serve_config.h"

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,6 +17,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "evald/error.h"
 #include "orchestrator/fleet/stream_wire.h"
 
@@ -81,7 +81,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     acceptor_.async_accept([self = shared_from_this()](const ErrorCode& error, Unix::socket socket) {
       if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
       if (error) {  // no descriptor left, say: others may give some back
-        spdlog::warn("accepting a connection failed: {}", error.message());
+        log::Warn("accepting a connection failed: {}", error.message());
         return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
       }
       self->Welcome(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
@@ -201,7 +201,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
       if (events_.message) events_.message(hello->id, *message);
     };
     wire->on_closed = [](const std::string& why) {
-      if (!why.empty()) spdlog::warn("a connection ended before its hello: {}", why);
+      if (!why.empty()) log::Warn("a connection ended before its hello: {}", why);
     };
     wire->Read();
   }
@@ -209,7 +209,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
   void Attach(const std::string& id, const std::shared_ptr<Child>& child, const std::shared_ptr<Wire>& wire) {
     child->wire = wire;
     wire->on_closed = [this, self = shared_from_this(), id, child](const std::string& why) {
-      if (!why.empty()) spdlog::warn("connection of {} ended: {}", id, why);
+      if (!why.empty()) log::Warn("connection of {} ended: {}", id, why);
       child->wire = nullptr;
       if (!child->exit) Kill(id);  // without a connection it cannot work for us
       EndIfQuiet(id, child);

@@ -1,10 +1,9 @@
 #include "orchestrator/fleet/process_pool.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -118,7 +117,7 @@ void ProcessPool::Exited(const std::string& id, const std::string& how) {
   member.restarting = true;
   const auto pause = kFirstPause * (1 << std::min(member.restarts, 6));
   ++member.restarts;
-  spdlog::warn("{} ended ({}); starting it again in {} ms ({} of {} restarts)", id, how, pause.count(),
+  log::Warn("{} ended ({}); starting it again in {} ms ({} of {} restarts)", id, how, pause.count(),
                member.restarts, restarts_max_);
   loop_->After(pause, [this, id] {
     Member& waiting = members_.at(id);

@@ -39,7 +39,7 @@ Response ProblemForException(const std::exception& error, const Request& request
   if (const auto* problem = dynamic_cast<const ProblemError*>(&error)) return ProblemResponse(problem->problem());
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known == nullptr || known->kind() == ErrorKind::kInternal) {
-    spdlog::error("http: {} {}: {}", request.method, request.route, error.what());
+    log::Error("http: {} {}: {}", request.method, request.route, error.what());
   }
   if (known != nullptr) return ProblemResponse(ProblemFor(*known));
   return ProblemResponse({500, "internal", "an internal error; the service's log says more"});

@@ -168,7 +168,7 @@ asio::awaitable<void> Server::State::Serve(std::shared_ptr<Connection> connectio
   try {
     co_await connection->Run();
   } catch (const std::exception& error) {
-    spdlog::error("http: a connection ended: {}", error.what());
+    log::Error("http: a connection ended: {}", error.what());
     connection->Close();
   }
   connections.erase(connection);
@@ -211,7 +211,7 @@ Server::Server(ServerOptions options, Router router) {
         state->shared->context.run();
         return;
       } catch (const std::exception& error) {
-        spdlog::error("http: {}", error.what());
+        log::Error("http: {}", error.what());
       }
     }
   });

@@ -1,7 +1,6 @@
 #include "orchestrator/run/evaluation.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -10,6 +9,7 @@
 #include "base/fail_point.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/wire_id.h"
@@ -411,7 +411,7 @@ RunOutcome Evaluation::Finish() {
   try {
     timeline_.Write(directory_.path() / "timeline.json", end_us);
   } catch (const Error& e) {  // a picture for people: the results stand without it
-    spdlog::warn("no timeline: {}", e.what());
+    log::Warn("no timeline: {}", e.what());
   }
   const auto shares = timeline_.Share("generate", end_us);
   RunOutcome outcome;

@@ -158,7 +158,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void CommitScores(const MetricJob& job, const protocol::JobDone& done);
   void FinishTask(size_t task);
 
-  std::string HashOf(const std::string& generations) const;
+  const std::string& HashOf(const MetricJob& job) const;
 
   std::string Absolute(const std::string& relative) const;
   bool NeedsKind(RequestKind kind) const;

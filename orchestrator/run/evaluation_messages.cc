@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/run/wire_id.h"
@@ -90,17 +90,19 @@ std::optional<protocol::Job> Evaluation::LeaseJob(const std::string& scorer,
                        job->documents.first,
                        job->documents.end,
                        Absolute(job->generations),
-                       HashOf(job->generations),
+                       HashOf(*job),
                        Absolute(job->file),
                        id(),
                        job->job_attempt};
 }
 
-std::string Evaluation::HashOf(const std::string& generations) const {
-  for (const CommittedFile& file : record_.generations) {
-    if (file.path == generations) return file.hash;
+const std::string& Evaluation::HashOf(const MetricJob& job) const {
+  const auto& files = record_.generated.at(machine_.tasks()[job.task].name);
+  const auto file = files.find(job.documents.first);
+  if (file == files.end() || record_.generations[file->second].path != job.generations) {
+    throw Error(ErrorKind::kInternal, fmt::format("{}: to be scored, but not committed", job.generations));
   }
-  throw Error(ErrorKind::kInternal, fmt::format("{}: to be scored, but not committed", generations));
+  return record_.generations[file->second].hash;
 }
 
 std::vector<protocol::Revoke> Evaluation::HeldTrials(const std::string& worker) const {
@@ -117,7 +119,7 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   const int64_t trial = IdOfWireId(done.trial);
   if (task == task_index_.end() ||
       !machine_.SliceReported(trial, done.attempt, task->second, {done.first, done.end})) {
-    spdlog::warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
+    log::Warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
     return;
   }
   const std::string file = std::filesystem::path(done.file).lexically_relative(directory_.path()).string();
@@ -149,7 +151,7 @@ void Evaluation::CommitGenerations(const CommittedFile& file) {
 bool Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
   if (ending_) return false;
   const bool counts = machine_.TrialDone(IdOfWireId(done.trial), done.attempt);
-  if (!counts) spdlog::warn("{}: late end of trial {} is ignored", worker, IdOfWireId(done.trial));
+  if (!counts) log::Warn("{}: late end of trial {} is ignored", worker, IdOfWireId(done.trial));
   CheckEnd();
   return counts;
 }
@@ -157,7 +159,7 @@ bool Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDon
 void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed) {
   if (ending_) return;
   const int64_t trial = IdOfWireId(failed.trial);
-  spdlog::warn("worker {}: trial {} failed: {}", worker, trial, failed.message);
+  log::Warn("worker {}: trial {} failed: {}", worker, trial, failed.message);
   machine_.TrialFailed(trial, failed.attempt, failed.message, failed.retry);
   CheckEnd();
 }
@@ -166,7 +168,7 @@ void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& d
   if (ending_) return;
   isolation_ = isolation;
   const auto job = machine_.JobDone(IdOfWireId(done.job), done.attempt);
-  if (!job) return spdlog::warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
+  if (!job) return log::Warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
   CommitScores(*job, done);
 }
 
@@ -232,9 +234,9 @@ void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFaile
   if (ending_) return;
   const int64_t job = IdOfWireId(failed.job);
   if (!machine_.JobFailed(job, failed.attempt, failed.message, failed.retry)) {
-    return spdlog::warn("{}: late failure of job {} is ignored", scorer, job);
+    return log::Warn("{}: late failure of job {} is ignored", scorer, job);
   }
-  spdlog::warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
+  log::Warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
   CheckEnd();
 }
 

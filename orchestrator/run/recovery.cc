@@ -1,7 +1,6 @@
 #include "orchestrator/run/recovery.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "evald/error.h"
 #include "evald/generation.h"
 #include "evald/score.h"
@@ -101,7 +101,7 @@ class Recoverer {
 
   Recovery Recover() {
     if (const int64_t rows = store_->DropUnfounded(run_)) {
-      spdlog::warn("run {}: {} rows of the database contradict others; their documents are done again", run_, rows);
+      log::Warn("run {}: {} rows of the database contradict others; their documents are done again", run_, rows);
     }
     DropDamaged();
     result_.record = store_->Load(run_);
@@ -144,7 +144,7 @@ class Recoverer {
   }
 
   void SetAside(const fs::path& path, const std::string& why) {
-    spdlog::warn("{}: {}; its documents are done again", path.string(), why);
+    log::Warn("{}: {}; its documents are done again", path.string(), why);
     if (fs::exists(path)) fs::rename(path, path.string() + ".damaged");
     ++result_.dropped_files;
   }

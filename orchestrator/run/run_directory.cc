@@ -3,16 +3,16 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/jsonl.h"
+#include "base/log.h"
+#include "base/random_id.h"
 #include "base/version.h"
 #include "evald/error.h"
 
@@ -36,11 +36,6 @@ std::string Timestamp() {
   return fmt::format("{:%Y%m%d-%H%M%S}", fmt::gmtime(now));
 }
 
-std::string RandomId() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
-
 bool IsFinished(const Json& record) { return record.at("state") == "done"; }
 
 // Of a run that is looked for among others; a damaged one is not it.
@@ -48,7 +43,7 @@ std::optional<Json> ReadRecordOrWarn(const fs::path& directory) {
   try {
     return RunDirectory::ReadRecord(directory);
   } catch (const Error& e) {
-    spdlog::warn("passed over: {}", e.message());
+    log::Warn("passed over: {}", e.message());
     return std::nullopt;
   }
 }
@@ -120,7 +115,7 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
   FsyncDirectory(config.output_dir);
   FailPoint("run.folder_made");
   MakeDirectories(run.path_ / "logs");
-  run.id_ = RandomId();
+  run.id_ = RandomId(2);
   if (!run.lock_) run.Lock();
   run.Update({{"id", run.id_},
               {"evald_version", kEvaldVersion},

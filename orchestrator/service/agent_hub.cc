@@ -1,7 +1,6 @@
 #include "orchestrator/service/agent_hub.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/random_id.h"
 #include "base/version.h"
 #include "evald/error.h"
@@ -122,15 +122,15 @@ void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, bool network, const st
     if (said == nullptr) return wire->Close("the first message must be agent_hello");
     hello = *said;
   } catch (const Error& e) {
-    spdlog::warn("a connection that is no agent's: {}", e.what());
+    log::Warn("a connection that is no agent's: {}", e.what());
     return wire->Close("");
   }
   if (const std::string reason = ReasonAgainst(hello, network); !reason.empty()) {
-    spdlog::warn("agent '{}' is refused: {}", hello.name, reason);
+    log::Warn("agent '{}' is refused: {}", hello.name, reason);
     return SendLoose(wire.get(), protocol::AgentRefused{reason});  // it closes
   }
   if (!network && (hello.config != local_.Config() || hello.evald != kEvaldVersion)) {
-    spdlog::info("the agent of this host was started otherwise; it gives way to a new one");
+    log::Info("the agent of this host was started otherwise; it gives way to a new one");
     SendLoose(wire.get(), protocol::AgentWelcome{session_, false, 0});
     return wire->Send(protocol::EncodeFrame(1, 0, protocol::EncodeBody(protocol::AgentStop{})));
   }
@@ -183,11 +183,11 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHell
   SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});
   const Conversation::Handlers handlers{[this, name](const protocol::AgentMessage& m) { OnMessage(name, m); },
                                         [this, name](const std::string& why) {
-                                          spdlog::info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
+                                          log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
                                           fleet_->HostAway(name);
                                         }};
   if (!conversation.Attach(wire, resumed ? hello.received : 0, handlers, MonotonicMicros())) {
-    spdlog::warn("agent '{}' has received {} messages, more than were sent", name, hello.received);
+    log::Warn("agent '{}' has received {} messages, more than were sent", name, hello.received);
     member.hello.instance.clear();  // the next connection begins anew
     return wire->Close("");
   }
@@ -201,7 +201,7 @@ void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& 
     member.memory_free = ping->memory_free;
     member.host->conversation().SendLoose(protocol::AgentPong{ping->at, MonotonicMicros()});
   } else if (const auto* ready = std::get_if<protocol::AgentReady>(&message)) {
-    spdlog::info("host '{}' is there with {} devices and {} running processes", name, member.hello.devices.size(),
+    log::Info("host '{}' is there with {} devices and {} running processes", name, member.hello.devices.size(),
                  ready->processes.size());
     member.ready = true;
     if (name == kLocalHost) spawns_ = 0;
@@ -242,7 +242,7 @@ void AgentHub::KeepLocal(int64_t now) {
   try {
     local_.Spawn();
   } catch (const Error& e) {
-    spdlog::error("{}", e.what());
+    log::Error("{}", e.what());
   }
 }
 

@@ -1,12 +1,12 @@
 #include "orchestrator/service/fleet.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <cmath>
 #include <set>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "evald/engine_info.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/service/process_id.h"
@@ -205,7 +205,7 @@ void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
       OnScorerMessage(id, message);
     }
   } catch (const Error& e) {  // a run's folder cannot be written, say: its run ends, others go on
-    spdlog::error("{}: {}", id, e.what());
+    log::Error("{}: {}", id, e.what());
     Entry* entry = workers_.Owns(id) ? Find(slots_.at(id).run) : runs_.empty() ? nullptr : &runs_.begin()->second;
     if (entry != nullptr) entry->run->Fail(e.kind(), e.what());
   } catch (const Json::exception& e) {  // what it carries is of another form than it should be
@@ -288,7 +288,7 @@ void Fleet::OnTrialFailed(const std::string& id, const protocol::TrialFailed& fa
     return Serve();
   }
   if (failed.retry) {
-    spdlog::warn("worker {}: {}", id, failed.message);
+    log::Warn("worker {}: {}", id, failed.message);
     workers_.NoteCause(id, failed.message);
     router_.Kill(id);
     return;
@@ -338,7 +338,7 @@ void Fleet::TellExhausted() {
 // ---- time
 
 void Fleet::KillHung(const std::string& id, const std::string& why) {
-  spdlog::warn("{}: {}; it is killed", id, why);
+  log::Warn("{}: {}; it is killed", id, why);
   (workers_.Owns(id) ? workers_ : scorers_).NoteCause(id, why);
   router_.Kill(id);
 }

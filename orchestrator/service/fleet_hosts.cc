@@ -1,10 +1,10 @@
 // The hosts of a fleet: which are there, and which process is whose.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"
 
@@ -184,7 +184,7 @@ void Fleet::StartWhatIsMissing(const std::string& name) {
 // let go, and what it did meanwhile is refused by the attempt.
 void Fleet::Abandon(const std::string& id) {
   const std::string why = fmt::format("{}: its host has been away for too long", id);
-  spdlog::warn("{}; what it held goes to others", why);
+  log::Warn("{}; what it held goes to others", why);
   for (const auto& [number, entry] : runs_) {
     if (!workers_.Owns(id)) {
       entry.run->ScorerLost(id, why);

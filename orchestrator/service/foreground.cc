@@ -1,11 +1,11 @@
 #include "orchestrator/service/foreground.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <csignal>
 
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/fleet/local_host.h"

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/statvfs.h>
 
@@ -10,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/service/submission.h"
@@ -94,7 +94,7 @@ Service::~Service() {
 void Service::Run() {
   loop_.OnSignals([this](int signal) { OnSignal(signal); });
   hub_->Start([this](const std::string& why) {
-    spdlog::critical("{}; the service stops", why);
+    log::Critical("{}; the service stops", why);
     StopNow();
   });
   Tick();
@@ -104,7 +104,7 @@ void Service::Run() {
     try {
       run.evaluation->Finish();  // stopped at once: it stays to be resumed
     } catch (const std::exception& e) {
-      spdlog::error("run {}: {}", run.id, e.what());
+      log::Error("run {}: {}", run.id, e.what());
     }
   }
   finisher_.reset();
@@ -116,7 +116,7 @@ void Service::DatabaseFailed(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    spdlog::critical("the database cannot be written: {}; the service stops", e.what());
+    log::Critical("the database cannot be written: {}; the service stops", e.what());
   }
   database_error_ = error;
   StopNow();
@@ -192,7 +192,7 @@ void Service::Conclude(int64_t number) {
   try {
     run->outcome = run->evaluation->Finish();
   } catch (const std::exception& e) {  // its folder cannot be written, say: other runs go on
-    spdlog::error("run {}: {}", run->id, e.what());
+    log::Error("run {}: {}", run->id, e.what());
     run->outcome.emplace();
     run->outcome->directory = run->path;
     run->outcome->status = ExitStatus::kIncomplete;
@@ -240,7 +240,7 @@ void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
 
 void Service::OnSignal(int) {
   if (++signals_ > 1) return StopNow();
-  spdlog::info("draining: trials under way are finished, runs stay queued");
+  log::Info("draining: trials under way are finished, runs stay queued");
   draining_ = true;
   for (auto& [number, run] : queue_.runs()) {
     if (run.evaluation) run.evaluation->Drain();

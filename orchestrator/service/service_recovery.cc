@@ -1,12 +1,12 @@
 // What an earlier life of the service left: runs in the database, and runs that only their folders know.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/clock.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/submission.h"
 
@@ -28,7 +28,7 @@ std::vector<std::pair<fs::path, Json>> FoldersWithoutRow(Database& database, con
       const bool ours = record && record->contains("submission") && record->value("service", Json()) == state_dir.string();
       if (ours) found.emplace_back(entry.path(), std::move(*record));
     } catch (const Error& e) {
-      spdlog::warn("passed over: {}", e.message());
+      log::Warn("passed over: {}", e.message());
     }
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
@@ -54,7 +54,7 @@ void Service::RecordSubmission(RunDirectory* directory, const Submission& submis
   try {
     directory->Update({{"submission", ToJson(submission)}, {"service", options_.state_dir.string()}});
   } catch (const Error& e) {
-    spdlog::warn("{}", e.what());
+    log::Warn("{}", e.what());
   }
 }
 
@@ -80,9 +80,9 @@ void Service::AdoptRuns() {
                                          run.priority, run.config.checkpoint.string(), ToJson(submission).dump(),
                                          submission.idempotency_key, Resource(run).dump()});
       });
-      spdlog::warn("run {}: was not in the database, taken up from {}", run.id, folder.string());
+      log::Warn("run {}: was not in the database, taken up from {}", run.id, folder.string());
     } catch (const std::exception& e) {
-      spdlog::error("{}: cannot be taken up: {}", folder.string(), e.what());
+      log::Error("{}: cannot be taken up: {}", folder.string(), e.what());
     }
   }
 }
@@ -109,7 +109,7 @@ void Service::TakeUp(const RunRow& row) {
     if (!record->contains("submission")) RecordSubmission(&*run.directory, SubmissionOf(row));
     queue_.Add(std::move(run));
   } catch (const Error& e) {
-    spdlog::error("run {} cannot be taken up again: {}", row.run, e.what());
+    log::Error("run {} cannot be taken up again: {}", row.run, e.what());
     run.outcome.emplace();
     run.outcome->status = ExitStatus::kUsage;
     run.outcome->problems.push_back(e.what());
@@ -126,7 +126,7 @@ void Service::CloseEarlier(QueuedRun* run, const RunRow& row) {
   try {
     gates = Configure(SubmissionOf(row)).gates;
   } catch (const Error& e) {  // the checkpoint may be gone meanwhile: the results stand all the same
-    spdlog::error("run {}: its gates are not judged: {}", row.run, e.what());
+    log::Error("run {}: its gates are not judged: {}", row.run, e.what());
   }
   const auto verdict = JudgeRun(gates, *run->outcome);
   if (verdict && !verdict->gates.empty()) {
@@ -134,7 +134,7 @@ void Service::CloseEarlier(QueuedRun* run, const RunRow& row) {
     run->verdict = StatusWord(verdict->status);
     Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", Summary(*verdict)}});
   }
-  spdlog::info("run {}: was finished by an earlier life", row.run);
+  log::Info("run {}: was finished by an earlier life", row.run);
   SetState(run, "done");
 }
 

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "checkpoint/layout.h"
 #include "datasets/task_set.h"
 #include "orchestrator/service/service.h"

@@ -1,10 +1,9 @@
-#include <spdlog/spdlog.h>
-
 #include <future>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "orchestrator/service/watches.h"
 
 namespace evald {
@@ -102,7 +101,7 @@ void ServiceWatch::Note(const WatchNote& note) {
     recent_.push_back(std::move(timed));
     if (recent_.size() > kRecentMax) recent_.pop_front();
   }
-  spdlog::info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision,
+  log::Info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision,
                note.run, note.detail);
   entry["watch"] = id();
   service_->Tell("watch.checkpoint", std::move(entry));
@@ -110,9 +109,9 @@ void ServiceWatch::Note(const WatchNote& note) {
 
 void ServiceWatch::Trouble(const std::string& why) {
   if (why.empty()) {
-    spdlog::info("{}: can be looked at again", definition_.checkpoints.string());
+    log::Info("{}: can be looked at again", definition_.checkpoints.string());
   } else {
-    spdlog::warn("watch {}: {}", id(), why);
+    log::Warn("watch {}: {}", id(), why);
   }
   const std::lock_guard lock(mutex_);
   problem_ = why;

@@ -1,8 +1,7 @@
 #include "orchestrator/service/submission.h"
 
-#include <spdlog/spdlog.h>
-
 #include "base/jsonl.h"
+#include "base/log.h"
 
 namespace evald {
 
@@ -36,7 +35,7 @@ std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outco
   try {
     return RunVerdict({}, gates).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
   } catch (const std::exception& e) {
-    spdlog::error("{}: gates could not be judged: {}", outcome.directory.string(), e.what());
+    log::Error("{}: gates could not be judged: {}", outcome.directory.string(), e.what());
     return std::nullopt;
   }
 }

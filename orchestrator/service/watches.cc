@@ -1,7 +1,6 @@
 #include "orchestrator/service/watches.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -9,6 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -71,7 +71,7 @@ Watches::Watches(Service* service, const ServeConfig& config)
       watches_.push_back(
           Make(DefinitionOf(ParseJson(row.definition, "a watch in the database")), row.created));
     } catch (const std::exception& e) {
-      spdlog::error("watch {} cannot be taken up again: {}", row.watch, e.what());
+      log::Error("watch {} cannot be taken up again: {}", row.watch, e.what());
     }
   }
   for (const WatchPtr& watch : watches_) watch->Start();

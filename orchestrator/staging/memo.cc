@@ -66,7 +66,7 @@ std::optional<StagedRecord> StagingMemo::Find(const std::string& source_id) cons
     StagedRecord record = RecordFromJson(ParseJson(ReadFile(path), path.string()), path.string());
     if (record.source_id == source_id) return record;
   } catch (const Error& error) {
-    spdlog::warn("staging memo passed over: {}", error.what());
+    log::Warn("staging memo passed over: {}", error.what());
   }
   return std::nullopt;
 }
@@ -83,7 +83,7 @@ void StagingMemo::Store(const StagedRecord& record) const {
     fs::rename(part, path);
     Prune();
   } catch (const std::exception& error) {
-    spdlog::warn("staging memo not written: {}", error.what());
+    log::Warn("staging memo not written: {}", error.what());
   }
 }
 

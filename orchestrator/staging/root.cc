@@ -134,7 +134,7 @@ void RemoveTree(const fs::path& path) {
   error.clear();
   fs::remove_all(path, error);
   if (error && fs::exists(fs::symlink_status(path))) {
-    spdlog::warn("{}: could not be removed: {}", path.string(), error.message());
+    log::Warn("{}: could not be removed: {}", path.string(), error.message());
   }
 }
 
@@ -195,7 +195,7 @@ std::optional<StagedLease> StagingRoot::Lease(const std::string& fingerprint) co
     StagedLease lease(folder);
     if (lease.held()) return lease;
   } catch (const Error& error) {
-    spdlog::debug("not leased: {}", error.what());
+    log::Debug("not leased: {}", error.what());
   }
   return std::nullopt;
 }

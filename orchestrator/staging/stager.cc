@@ -110,7 +110,7 @@ StagedCheckpoint::~StagedCheckpoint() {
   try {
     Release();
   } catch (const std::exception& error) {
-    spdlog::warn("staged checkpoint not released: {}", error.what());
+    log::Warn("staged checkpoint not released: {}", error.what());
   }
 }
 
@@ -176,7 +176,7 @@ std::optional<StagedCheckpoint> Stager::Reuse(const Attempt& attempt) const {
   if (options_.verify) {
     const fs::path folder = root_.FolderOf(record->fingerprint);
     if (FingerprintOf(attempt.source, options_.copy, attempt.hooks) != record->fingerprint) {
-      spdlog::warn("{}: its content changed though its files' stamps did not",
+      log::Warn("{}: its content changed though its files' stamps did not",
                    attempt.source.string());
       memo_.Forget(id);
       return std::nullopt;

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -92,7 +92,7 @@ SoundDatabase OpenSoundDatabase(const fs::path& state_dir, const std::function<v
     return {std::move(lock), std::move(database), {}};
   } catch (const DatabaseDamaged& damage) {
     away = SetAside(file);
-    spdlog::warn("{}; it is set aside as {}, and what counts is found again in the runs' folders", damage.message(),
+    log::Warn("{}; it is set aside as {}, and what counts is found again in the runs' folders", damage.message(),
                  away.string());
   }
   Database database = OpenAndCheck(file, migrate);

@@ -1,7 +1,6 @@
 #include "orchestrator/watch/checkpoint_scan.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <tuple>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "checkpoint/layout.h"
 #include "evald/error.h"
 
@@ -70,7 +70,7 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s) {
       seen.whole = true;
       found.push_back({path, name, identity});
     } catch (const Error& e) {  // not whole yet, or not a checkpoint
-      spdlog::debug("{}: {}", path.string(), e.what());
+      log::Debug("{}: {}", path.string(), e.what());
       unsettled_ = true;
     }
   }

@@ -155,7 +155,7 @@ class Service(ServiceCase):
             self.wait_for("answers while no daemon is there", lambda: lines() > alone + 4)
             self.serve()
             self.assertEqual(self.agent(), agent)
-            self.assertEqual(pids(), before, "the same workers")
+            self.wait_for("the same workers, once their agent has found the daemon", lambda: pids() == before)
         self.check(expected, self.finished(run))
         self.assertEqual(pids(), before)
         answered = journal.read_text().splitlines()

@@ -388,7 +388,8 @@ class Page(unittest.TestCase):
         self.page.press("3")
         self.page.wait("the fleet", lambda: self.page.text("main h1") == "Fleet")
         self.page.press("1")
-        self.page.wait("the rows", lambda: self.page.count("tbody tr"))
+        # A page that is being left shows its own rows until the next one's have come.
+        self.page.wait("the runs", lambda: self.page.text("main h1") == "Runs" and self.page.count("tbody th a") > 2)
         names = self.page.texts("tbody th a")
         self.page.press("j", "j", "j", "k")
         self.assertEqual(self.page.focused(), ["a", names[1]])

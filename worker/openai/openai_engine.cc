@@ -1,7 +1,6 @@
 #include "worker/openai/openai_engine.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <map>
@@ -9,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "evald/error.h"
 #include "tokenizer/tokenizer.h"
 #include "worker/openai/completions.h"
@@ -109,7 +109,7 @@ void OpenaiEngine::Load(const std::filesystem::path& directory) {
     tokenizer_ = Tokenizer::Load(directory);
   } catch (const Error& e) {
     tokenizer_.reset();
-    spdlog::warn("the checkpoint's tokenizer is not used: {}", e.what());
+    log::Warn("the checkpoint's tokenizer is not used: {}", e.what());
   }
   WarmUp();
   scoring_ = JudgeScoring();
@@ -275,7 +275,7 @@ void OpenaiEngine::Retry(Job* job, const HttpReply& reply, const std::string& wh
                kBackOffSecondsMax);
   seconds = std::max(seconds, std::min(reply.retry_after_seconds, kRetryAfterSecondsMax));
   job->not_before = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
-  spdlog::warn("document {}: {}; again in {:.2f} s", job->request.doc_id, why, seconds);
+  log::Warn("document {}: {}; again in {:.2f} s", job->request.doc_id, why, seconds);
 }
 
 Generation OpenaiEngine::Answer(const Job& job, const HttpReply& reply) const {

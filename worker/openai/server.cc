@@ -1,12 +1,12 @@
 #include "worker/openai/server.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <thread>
 
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "evald/error.h"
 #include "worker/openai/completions.h"
 
@@ -50,7 +50,7 @@ void Server::Restart() {
                             process_->ending(), restarts_, LogTail()));
   }
   ++restarts_;
-  spdlog::warn("the server ended ({}); start {} of {}", process_->ending(), restarts_,
+  log::Warn("the server ended ({}); start {} of {}", process_->ending(), restarts_,
                options_.restarts);
   process_.reset();
   Launch();
@@ -135,7 +135,7 @@ void Server::ReadConfig() {
     const Json config = ParseJson(ReadFile(checkpoint_ / "config.json"), "config.json");
     max_length_ = FieldOr(config, "max_position_embeddings", 0, "config.json");
   } catch (const Error& e) {
-    spdlog::warn("the context length is not known: {}", e.what());
+    log::Warn("the context length is not known: {}", e.what());
   }
 }
 

@@ -1,14 +1,13 @@
 // Scores a suite's folder for the oracle: score_dump SUITE OUT [PYTHON].
-#include <spdlog/spdlog.h>
-
 #include <filesystem>
 
+#include "base/log.h"
 #include "evald/error.h"
 #include "tests/unit/metrics/score_suite.h"
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    spdlog::error("usage: score_dump SUITE OUT [PYTHON]");
+    evald::log::Error("usage: score_dump SUITE OUT [PYTHON]");
     return 2;
   }
   try {
@@ -23,7 +22,7 @@ int main(int argc, char** argv) {
     });
     return 0;
   } catch (const evald::Error& e) {
-    spdlog::error("{}", e.what());
+    evald::log::Error("{}", e.what());
     return 3;
   }
 }
