@@ -144,7 +144,9 @@ class Service(ServiceCase):
         pids = lambda: {w["id"]: w["pid"] for w in self.call("GET", "/v1/workers")["workers"]}
         lines = lambda: len(journal.read_text().splitlines()) if journal.exists() else 0
         self.wait_for("some answers", lambda: lines() > 30)
-        agent, before = self.agent(), pids()
+        agent = self.agent()
+        # What the service shows follows what happens by up to a second.
+        before = self.wait_for("both workers to be shown", lambda: (shown := pids()) and all(shown.values()) and shown)
         restarts = 2
         for _ in range(restarts):
             told = lines()
