@@ -4,14 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace evald {
+#include "orchestrator/schedule/open_work.h"
 
-/// A stretch of one task's documents, [first, end).
-struct DocumentRange {
-  int64_t first = 0;
-  int64_t end = 0;
-  int64_t size() const { return end - first; }
-};
+namespace evald {
 
 /// What planning needs to know of a task.
 struct PlanTask {

@@ -1,0 +1,29 @@
+#include "orchestrator/schedule/estimate.h"
+
+#include <algorithm>
+
+namespace evald {
+
+void RunningEstimate::SawGeneration(int64_t documents, double device_s, double longest_s) {
+  generated_ += static_cast<double>(documents);
+  device_s_ += device_s;
+  longest_s_ = std::max(longest_s_, longest_s);
+}
+
+void RunningEstimate::SawScoring(int64_t documents, double score_s) {
+  scored_ += static_cast<double>(documents);
+  score_s_ += score_s;
+}
+
+TaskEstimate RunningEstimate::Now() const {
+  TaskEstimate now = prior_;
+  now.device_s = (weight_ * prior_.device_s + device_s_) / (weight_ + generated_);
+  now.score_s = (weight_ * prior_.score_s + score_s_) / (weight_ + scored_);
+  // The longest is at least the longest that was seen; that none was long says little about the rest
+  // until a good many have been.
+  const double doubt = weight_ * 8 / (weight_ * 8 + generated_);
+  now.request_s = std::max(longest_s_, prior_.request_s * doubt);
+  return now;
+}
+
+}  // namespace evald

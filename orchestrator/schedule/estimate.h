@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace evald {
+
+/// What is expected of one task. Device seconds are those of a device with all its places taken: they
+/// add up, whatever else it computes at the time. CPU seconds are those of one slot of the metric pool.
+struct TaskEstimate {
+  std::string name;
+  int dataset = 0;         ///< tasks that are one dataset to a person stand together under one number
+  int64_t documents = 0;
+  double size = 0;         ///< what is known of a document's size without any prior: its rows and choices
+  double device_s = 0;     ///< device seconds of a document, mean
+  double request_s = 0;    ///< the longest document, from when a device takes it up to its last token
+  double prefix_s = 0;     ///< device seconds for what its documents share; a trial pays it once
+  double score_s = 0;      ///< CPU seconds of a document
+};
+
+/// An estimate that is corrected by what is seen of a task while the run goes on: the mean of the
+/// documents seen, and of `weight` imagined ones that cost what was expected.
+class RunningEstimate {
+ public:
+  RunningEstimate() = default;
+  RunningEstimate(TaskEstimate prior, double weight) : prior_(std::move(prior)), weight_(weight) {}
+
+  /// `documents` took `device_s` in all, the longest of them `longest_s`.
+  void SawGeneration(int64_t documents, double device_s, double longest_s);
+  void SawScoring(int64_t documents, double score_s);
+
+  const TaskEstimate& prior() const { return prior_; }
+  TaskEstimate Now() const;
+
+ private:
+  TaskEstimate prior_;
+  double weight_ = 1;
+  double generated_ = 0, device_s_ = 0, longest_s_ = 0;
+  double scored_ = 0, score_s_ = 0;
+};
+
+}  // namespace evald

@@ -1,0 +1,15 @@
+#include "orchestrator/schedule/policies/dataset_order.h"
+
+namespace evald {
+
+std::vector<Cut> NextDataset(const OpenWork& work) {
+  std::vector<Cut> cuts;
+  for (size_t task = 0; task < work.tasks(); ++task) {
+    if (work.open(task) == 0) continue;
+    if (!cuts.empty() && work.estimate(task).dataset != work.estimate(cuts.front().task).dataset) break;
+    cuts.push_back({task, work.open(task)});
+  }
+  return cuts;
+}
+
+}  // namespace evald

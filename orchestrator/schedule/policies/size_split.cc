@@ -1,0 +1,77 @@
+#include <cmath>
+#include <utility>
+
+#include "orchestrator/schedule/policies/dataset_order.h"
+#include "orchestrator/schedule/policies/planned_trials.h"
+
+namespace evald {
+namespace {
+
+/// OpenCompass's way (its SizePartitioner): datasets are measured by rows, one that generates counting
+/// twenty times, cut into equal parts of at most a size, small ones put together up to it, and the
+/// largest started first. Each is a process that loads for itself; scoring is another job. The size is
+/// the same for all runs there, for people to set; here a quarter of a device's share.
+class SizeSplit : public Policy {
+ public:
+  const char* name() const override { return "size-split"; }
+  const char* summary() const override {
+    return "equal parts by number of rows, largest first, each loading for itself, scored elsewhere";
+  }
+  Decouplings decouplings() const override { return {false, true, false, false, false}; }
+
+  std::vector<Cut> Next(const OpenWork& work, int) override {
+    if (!planned_) Plan(work);
+    std::vector<Cut> next = trials_.Next(work);
+    return next.empty() ? NextDataset(work) : next;
+  }
+
+ private:
+  struct Part {
+    Cut cut;
+    double size = 0;
+  };
+
+  void Plan(const OpenWork& work) {
+    planned_ = true;
+    double total = 0;
+    for (size_t task = 0; task < work.tasks(); ++task) {
+      total += work.estimate(task).size * static_cast<double>(work.open(task));
+    }
+    const double limit = total / work.devices() / 4;
+    std::vector<Part> parts;
+    for (size_t task = 0; task < work.tasks(); ++task) Split(work, task, limit, &parts);
+    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size > b.size; });
+    std::vector<Cut> batch;
+    double size = 0;
+    for (const Part& part : parts) {
+      if (!batch.empty() && size + part.size > limit) {
+        trials_.Add(std::exchange(batch, {}));
+        size = 0;
+      }
+      AddCut(&batch, part.cut);
+      size += part.size;
+    }
+    trials_.Add(std::move(batch));
+  }
+
+  static void Split(const OpenWork& work, size_t task, double limit, std::vector<Part>* parts) {
+    const int64_t open = work.open(task);
+    if (open == 0) return;
+    const double each = work.estimate(task).size;
+    const double whole = each * static_cast<double>(open);
+    const auto count = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(whole / limit)), 1, open);
+    for (int64_t part = 0; part < count; ++part) {
+      const int64_t documents = open * (part + 1) / count - open * part / count;
+      parts->push_back({{task, documents}, each * static_cast<double>(documents)});
+    }
+  }
+
+  PlannedTrials trials_;
+  bool planned_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> MakeSizeSplitPolicy() { return std::make_unique<SizeSplit>(); }
+
+}  // namespace evald

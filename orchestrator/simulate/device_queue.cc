@@ -1,0 +1,79 @@
+#include "orchestrator/simulate/device_queue.h"
+
+#include <algorithm>
+
+namespace evald {
+
+void DeviceQueue::Place(double now, PlacedDocument* document) {
+  std::pop_heap(free_at_.begin(), free_at_.end(), std::greater<>());
+  document->begin = std::max(now, free_at_.back());
+  document->end = document->begin + document->place_s;
+  free_at_.back() = document->end;
+  std::push_heap(free_at_.begin(), free_at_.end(), std::greater<>());
+  active_to_ = std::max(active_to_, document->end);
+}
+
+void DeviceQueue::Add(double now, std::vector<PlacedDocument> documents) {
+  if (now > active_to_) {
+    busy_s_ += active_to_ - active_from_;
+    active_from_ = active_to_ = now;
+  }
+  for (PlacedDocument& document : documents) {
+    Place(now, &document);
+    documents_.push_back(document);
+  }
+}
+
+void DeviceQueue::RebuildPlaces(double now) {
+  std::vector<double> busy;
+  for (const PlacedDocument& document : documents_) {
+    if (document.begin <= now && document.end > now) busy.push_back(document.end);
+  }
+  busy.resize(std::max(busy.size(), free_at_.size()), now);
+  free_at_ = std::move(busy);
+  std::make_heap(free_at_.begin(), free_at_.end(), std::greater<>());
+}
+
+void DeviceQueue::Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted) {
+  std::vector<PlacedDocument> waiting;
+  std::deque<PlacedDocument> kept;
+  for (const PlacedDocument& document : documents_) {
+    if (document.begin <= now) {
+      kept.push_back(document);
+    } else if (!unwanted(document)) {
+      waiting.push_back(document);
+    }
+  }
+  documents_ = std::move(kept);
+  active_to_ = now;
+  for (const PlacedDocument& document : documents_) active_to_ = std::max(active_to_, document.end);
+  RebuildPlaces(now);
+  Add(now, std::move(waiting));
+}
+
+void DeviceQueue::Clear(double now) {
+  documents_.clear();
+  active_to_ = std::clamp(now, active_from_, active_to_);
+  RebuildPlaces(now);
+}
+
+void DeviceQueue::Forget(double now) {
+  // Ends are not in order, but nearly so: what has ended behind something that has not waits with it.
+  while (!documents_.empty() && documents_.front().end <= now) documents_.pop_front();
+}
+
+double DeviceQueue::LowAt(double now) const {
+  const size_t places = free_at_.size();
+  if (documents_.size() <= places) return now;
+  return std::max(now, documents_[documents_.size() - 1 - places].begin);
+}
+
+double DeviceQueue::AllBegunAt(double now) const {
+  return documents_.empty() ? now : std::max(now, documents_.back().begin);
+}
+
+double DeviceQueue::busy_s(double now) const {
+  return busy_s_ + std::max(0.0, std::min(now, active_to_) - active_from_);
+}
+
+}  // namespace evald

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+namespace evald {
+
+/// A document on a device: waiting, or in one of its places.
+struct PlacedDocument {
+  int64_t trial = 0;
+  int slice = 0;         ///< of the trial
+  int64_t document = 0;
+  double place_s = 0;
+  double begin = 0;
+  double end = 0;
+};
+
+/// What one device has to compute: documents in the order in which they were given, each taking the
+/// place that is free first. When each begins and ends is known at once, and again after a change.
+class DeviceQueue {
+ public:
+  explicit DeviceQueue(int places) : free_at_(static_cast<size_t>(places), 0) {}
+
+  /// Puts documents behind those that are there; none begins before `now`.
+  void Add(double now, std::vector<PlacedDocument> documents);
+  /// Takes away what has not begun and `unwanted` names, and moves the others up.
+  void Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted);
+  /// Everything stops.
+  void Clear(double now);
+  /// Forgets what has ended.
+  void Forget(double now);
+
+  /// When only as many wait as there are places: time to ask for more. `now` when it is already so.
+  double LowAt(double now) const;
+  /// When the last one begins: from then on none waits.
+  double AllBegunAt(double now) const;
+  const std::deque<PlacedDocument>& documents() const { return documents_; }
+  /// Seconds up to `now` in which at least one document was computed.
+  double busy_s(double now) const;
+  /// When it has nothing left.
+  double end() const { return active_to_; }
+
+ private:
+  void Place(double now, PlacedDocument* document);
+  void RebuildPlaces(double now);
+
+  std::vector<double> free_at_;  // a heap, the earliest first
+  std::deque<PlacedDocument> documents_;
+  double busy_s_ = 0;  // of the stretches before the one from active_from_ to active_to_
+  double active_from_ = 0, active_to_ = 0;
+};
+
+}  // namespace evald
