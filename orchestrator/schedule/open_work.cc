@@ -1,35 +1,50 @@
 #include "orchestrator/schedule/open_work.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+
+#include "evald/error.h"
 
 namespace evald {
+namespace {
 
-double OpenWork::CostOf(const Task& task) const {
-  return static_cast<double>(task.documents) * task.estimate.device_s;
+// One that is not a number would end up in sums and orders, where nobody finds it any more.
+void Check(const TaskEstimate& estimate) {
+  const auto check = [&](const char* what, double value) {
+    if (std::isfinite(value) && value >= 0) return;
+    throw Error(ErrorKind::kInternal, fmt::format("estimate of task '{}': {} is {}, expected a finite number from 0 on",
+                                                  estimate.name, what, value));
+  };
+  check("size", estimate.size);
+  check("device_s", estimate.device_s);
+  check("request_s", estimate.request_s);
+  check("prefix_s", estimate.prefix_s);
+  check("score_s", estimate.score_s);
 }
 
+}  // namespace
+
 void OpenWork::Add(const TaskEstimate& estimate, std::vector<DocumentRange> open) {
+  Check(estimate);
   Task task{estimate, std::move(open), 0};
   for (const DocumentRange& range : task.ranges) task.documents += range.size();
   std::reverse(task.ranges.begin(), task.ranges.end());
-  documents_ += task.documents;
-  device_s_ += CostOf(task);
   tasks_.push_back(std::move(task));
-  ++revision_;
+  tree_.Append({});
+  Changed(tasks_.size() - 1);
 }
 
 void OpenWork::Expect(size_t task, const TaskEstimate& estimate) {
-  Task& changed = tasks_.at(task);
-  device_s_ -= CostOf(changed);
-  changed.estimate = estimate;
-  device_s_ += CostOf(changed);
-  ++revision_;
+  Check(estimate);
+  tasks_.at(task).estimate = estimate;
+  Changed(task);
 }
 
 std::vector<DocumentRange> OpenWork::Take(size_t task, int64_t documents) {
   Task& from = tasks_.at(task);
   std::vector<DocumentRange> taken;
-  device_s_ -= CostOf(from);
   while (documents > 0 && !from.ranges.empty()) {
     DocumentRange& next = from.ranges.back();
     const int64_t count = std::min(documents, next.size());
@@ -37,22 +52,38 @@ std::vector<DocumentRange> OpenWork::Take(size_t task, int64_t documents) {
     next.first += count;
     documents -= count;
     from.documents -= count;
-    documents_ -= count;
     if (next.size() == 0) from.ranges.pop_back();
   }
-  device_s_ += CostOf(from);
-  if (documents_ == 0) device_s_ = 0;  // rather than what rounding has left
+  Changed(task);
   return taken;
 }
 
 void OpenWork::PutBack(size_t task, const DocumentRange& range) {
   Task& to = tasks_.at(task);
-  device_s_ -= CostOf(to);
-  ++revision_;
-  to.ranges.push_back(range);
+  if (range.size() == 0) return;
+  if (!to.ranges.empty() && to.ranges.back().first == range.end) {
+    to.ranges.back().first = range.first;
+  } else {
+    to.ranges.push_back(range);
+  }
   to.documents += range.size();
-  documents_ += range.size();
-  device_s_ += CostOf(to);
+  Changed(task);
+}
+
+void OpenWork::Changed(size_t task) {
+  const Task& of = tasks_[task];
+  tree_.Set(task, {of.documents, static_cast<double>(of.documents) * of.estimate.device_s});
+  // Whoever has not looked for so long looks at all tasks, which costs it no more.
+  if (changed_.size() > 1024 + 4 * tasks_.size()) {
+    forgotten_ += static_cast<int64_t>(changed_.size());
+    changed_.clear();
+  }
+  changed_.push_back(task);
+}
+
+std::optional<std::span<const size_t>> OpenWork::ChangedSince(int64_t revision) const {
+  if (revision < forgotten_) return std::nullopt;
+  return std::span(changed_).subspan(static_cast<size_t>(revision - forgotten_));
 }
 
 }  // namespace evald

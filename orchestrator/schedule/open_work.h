@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "orchestrator/schedule/estimate.h"
+#include "orchestrator/schedule/work_tree.h"
 
 namespace evald {
 
@@ -16,20 +19,21 @@ struct DocumentRange {
 };
 
 /// The documents of a run that nobody works on yet, task by task in the run's order, and what each
-/// task is expected to cost. What a policy decides from. A plain value.
+/// task is expected to cost. What a policy decides from. A plain value; every change takes log n steps.
 class OpenWork {
  public:
   /// `devices` compute for the run, each with `places` requests under way at once; `score_slots` score.
   OpenWork(int devices, int places, int score_slots)
       : devices_(devices), places_(places), score_slots_(score_slots) {}
 
-  /// Tasks are numbered in the order in which they are added. Ranges are in order and disjoint.
+  /// Tasks are numbered in the order in which they are added. Ranges are in order and disjoint. Throws
+  /// Error(kInternal) when the estimate is not made of finite numbers from 0 on.
   void Add(const TaskEstimate& estimate, std::vector<DocumentRange> open);
-  /// From now on the task is expected to cost this.
+  /// From now on the task is expected to cost this. Throws like Add.
   void Expect(size_t task, const TaskEstimate& estimate);
   void SetDevices(int devices) { devices_ = devices; }
 
-  /// Takes the first `documents` open documents of a task, or as many as are left.
+  /// Takes the next `documents` open documents of a task, or as many as are left.
   std::vector<DocumentRange> Take(size_t task, int64_t documents);
   /// Gives documents back, to be the next.
   void PutBack(size_t task, const DocumentRange& range);
@@ -42,12 +46,17 @@ class OpenWork {
   int64_t open(size_t task) const { return tasks_[task].documents; }
   /// Its open documents, the next ones last.
   const std::vector<DocumentRange>& ranges(size_t task) const { return tasks_[task].ranges; }
-  int64_t documents() const { return documents_; }
+  /// The first task from `task` on of which anything is open; tasks() when none is.
+  size_t FirstOpen(size_t task) const { return tree_.FirstOpen(task); }
+  int64_t documents() const { return tree_.sum().documents; }
   /// Device seconds that all open documents are expected to take.
-  double device_s() const { return device_s_; }
-  /// Grows whenever what is open or expected changes other than by Take: an order made before is out of
-  /// date.
-  int64_t revision() const { return revision_; }
+  double device_s() const { return tree_.sum().device_s; }
+
+  /// Counts changes of what is open or expected.
+  int64_t revision() const { return forgotten_ + static_cast<int64_t>(changed_.size()); }
+  /// The tasks that changed since, a task once for each change; nothing when that is too long ago to be
+  /// known: any may have changed.
+  std::optional<std::span<const size_t>> ChangedSince(int64_t revision) const;
 
  private:
   struct Task {
@@ -55,15 +64,15 @@ class OpenWork {
     std::vector<DocumentRange> ranges;  // the next one last
     int64_t documents = 0;
   };
-  double CostOf(const Task& task) const;
+  void Changed(size_t task);
 
   int devices_;
   int places_;
   int score_slots_;
   std::vector<Task> tasks_;
-  int64_t documents_ = 0;
-  double device_s_ = 0;
-  int64_t revision_ = 0;
+  WorkTree tree_;
+  std::vector<size_t> changed_;  // the latest changes
+  int64_t forgotten_ = 0;        // those before
 };
 
 }  // namespace evald

@@ -34,17 +34,21 @@ class Policy {
   virtual const char* summary() const = 0;
   /// What an executor of this policy is built like.
   virtual Decouplings decouplings() const { return {}; }
-  /// The next trial of `device` (from 0, below work.devices()): at least one document, no more of a
-  /// task than are open, each task at most once. Empty when the device gets nothing more.
+  /// The next trial of `device` (from 0, below work.devices(): when one is lost, the others are numbered
+  /// anew): at least one document, no more of a task than are open, each task at most once. Empty when
+  /// the device gets nothing for now. One object is asked about one OpenWork, in the course of its life.
   virtual std::vector<Cut> Next(const OpenWork& work, int device) = 0;
   /// Whether what a straggler still has to do is given to idle devices as well.
   virtual bool doubles_stragglers() const { return false; }
 };
 
-/// What leasing costs, and how much of it is accepted. They bound trials from below.
+/// What leasing costs, and how much of it is accepted: they bound trials from below. And the bound from
+/// above, so that scoring is not kept waiting for its first file, nor a lost worker's documents for its
+/// heartbeat.
 struct LeaseCosts {
   double lease_s = 0.005;       ///< of a device, for opening a trial and committing its files
   double overhead_share = 0.01; ///< of a trial, at most
+  double trial_max_s = 60;      ///< device seconds of a trial's documents, unless it is a single one
 };
 
 /// Names of all policies, baselines first.

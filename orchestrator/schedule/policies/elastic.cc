@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <set>
 
 #include "orchestrator/schedule/policy.h"
 
@@ -11,9 +11,6 @@ namespace {
 // and Kuck, 1987), in which trials shrink as the end comes near. Four rather than one, because shares
 // are only expected.
 constexpr double kRounds = 4;
-// No longer than this, so that scoring is not kept waiting for its first file, nor a lost worker's
-// documents for its heartbeat.
-constexpr double kTrialMaxSeconds = 60;
 constexpr size_t kTasksPerTrialMax = 16;
 
 /// evald's own. Documents are cut into trials when a device asks, not before:
@@ -24,6 +21,9 @@ constexpr size_t kTasksPerTrialMax = 16;
 ///   then what has long requests, and short documents are left to fill the end. Ties: the larger first.
 /// - Size: a quarter of a device's share of what is open, and not so little that leasing and the
 ///   prefix that is computed again cost more than `overhead_share` of it.
+///
+/// A decision takes log n steps for n tasks: of those that changed since the last, the place in the
+/// order is found anew.
 class Elastic : public Policy {
  public:
   explicit Elastic(const LeaseCosts& costs) : costs_(costs) {}
@@ -34,63 +34,82 @@ class Elastic : public Policy {
   bool doubles_stragglers() const override { return true; }
 
   std::vector<Cut> Next(const OpenWork& work, int) override {
-    if (revision_ != work.revision()) Sort(work);
+    Refresh(work);
     const double share = work.device_s() / std::max(1, work.devices());
-    const double target = std::clamp(share / kRounds, costs_.lease_s / costs_.overhead_share, kTrialMaxSeconds);
+    const double least = std::min(costs_.lease_s / costs_.overhead_share, costs_.trial_max_s);
+    const double target = std::clamp(share / kRounds, least, costs_.trial_max_s);
     std::vector<Cut> trial;
-    double taken = 0;
-    while (first_ < order_.size() && work.open(order_[first_]) == 0) ++first_;
-    for (size_t i = first_; i < order_.size() && trial.size() < kTasksPerTrialMax; ++i) {
-      const size_t task = order_[i];
-      if (work.open(task) == 0) continue;
-      const Cut cut{task, Documents(work, task, target - taken, share)};
-      if (!trial.empty() && Cost(work, cut) > 1.5 * (target - taken)) break;
+    double taken = 0, documents_s = 0;
+    for (const Place& place : order_) {
+      if (trial.size() == kTasksPerTrialMax) break;
+      const TaskEstimate& estimate = work.estimate(place.task);
+      const Cut cut{place.task, Documents(work, place.task, target - taken, share)};
+      const double seconds = static_cast<double>(cut.documents) * estimate.device_s;
+      const bool fits = estimate.prefix_s + seconds <= 1.5 * (target - taken) &&
+                        documents_s + seconds <= costs_.trial_max_s;
+      if (!trial.empty() && !fits) break;
       trial.push_back(cut);
-      taken += Cost(work, cut);
+      taken += estimate.prefix_s + seconds;
+      documents_s += seconds;
       if (taken >= target * 0.75) break;
     }
     return trial;
   }
 
  private:
-  static double Cost(const OpenWork& work, const Cut& cut) {
-    const TaskEstimate& estimate = work.estimate(cut.task);
-    return estimate.prefix_s + static_cast<double>(cut.documents) * estimate.device_s;
-  }
+  /// Of a task in the order.
+  struct Place {
+    double follows = -1;  // seconds after its last document was begun; < 0: nothing is open
+    double device_s = 0;
+    size_t task = 0;
+    bool operator<(const Place& other) const {
+      if (follows != other.follows) return follows > other.follows;
+      if (device_s != other.device_s) return device_s > other.device_s;
+      return task < other.task;
+    }
+  };
 
   // A prefix is computed again by each trial: one that is dear is shared by more documents, as long as
   // that leaves no device without work.
   int64_t Documents(const OpenWork& work, size_t task, double seconds, double share) const {
     const TaskEstimate& estimate = work.estimate(task);
+    const double each = std::max(estimate.device_s, 1e-9);
     const double prefixed = std::min(estimate.prefix_s / costs_.overhead_share, share / 2);
-    const double wanted = std::max(seconds - estimate.prefix_s, prefixed) / std::max(estimate.device_s, 1e-9);
+    const double wanted = std::max(seconds - estimate.prefix_s, prefixed) / each;
     const auto open = static_cast<double>(work.open(task));
     // What would be left is not worth a trial of its own.
-    const double count = wanted > open * 0.8 ? open : std::floor(wanted);
+    const double count = std::min(wanted > open * 0.8 ? open : std::floor(wanted), std::floor(costs_.trial_max_s / each));
     return static_cast<int64_t>(std::clamp(count, 1.0, open));
   }
 
-  void Sort(const OpenWork& work) {
+  void Refresh(const OpenWork& work) {
+    const auto changed = work.ChangedSince(revision_);
+    places_.resize(work.tasks());
+    if (changed) {
+      for (const size_t task : *changed) Put(work, task);
+    } else {
+      for (size_t task = 0; task < work.tasks(); ++task) Put(work, task);
+    }
     revision_ = work.revision();
-    first_ = 0;
-    std::vector<double> follows(work.tasks());
-    for (size_t task = 0; task < work.tasks(); ++task) {
+  }
+
+  void Put(const OpenWork& work, size_t task) {
+    Place place{-1, 0, task};
+    if (work.open(task) > 0) {
       const TaskEstimate& estimate = work.estimate(task);
       const double all = static_cast<double>(work.open(task)) * estimate.score_s / std::max(1, work.score_slots());
-      follows[task] = estimate.request_s + std::max(estimate.score_s, all);
+      place.follows = estimate.request_s + std::max(estimate.score_s, all);
+      place.device_s = estimate.device_s;
     }
-    order_.resize(work.tasks());
-    std::iota(order_.begin(), order_.end(), size_t{0});
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
-      if (follows[a] != follows[b]) return follows[a] > follows[b];
-      return work.estimate(a).device_s > work.estimate(b).device_s;
-    });
+    if (places_[task].follows >= 0) order_.erase(places_[task]);
+    if (place.follows >= 0) order_.insert(place);
+    places_[task] = place;
   }
 
   LeaseCosts costs_;
   int64_t revision_ = -1;
-  std::vector<size_t> order_;
-  size_t first_ = 0;  // before it, nothing is open
+  std::vector<Place> places_;  // by task
+  std::set<Place> order_;      // of tasks with open documents
 };
 
 }  // namespace

@@ -2,28 +2,21 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/schedule/policy.h"
 
 namespace evald {
 
-/// Puts a part of a task into a trial, which holds each task once.
-inline void AddCut(std::vector<Cut>* trial, const Cut& cut) {
-  for (Cut& other : *trial) {
-    if (other.task != cut.task) continue;
-    other.documents += cut.documents;
-    return;
-  }
-  trial->push_back(cut);
-}
-
-/// Trials that were planned before the first was leased. Documents that came back since are appended as
-/// trials of their own, so that none is left when the plan has been worked off.
+/// Trials that were planned before the first was leased. Documents that come back go into no trial: they
+/// are still open when the plan has been worked off.
 class PlannedTrials {
  public:
   void Add(std::vector<Cut> trial) { trials_.push_back(std::move(trial)); }
   bool empty() const { return trials_.empty(); }
+  /// All that is left, to be planned anew.
+  std::deque<std::vector<Cut>> TakeAll() { return std::exchange(trials_, {}); }
 
   /// The next trial, without what is not open any more; empty at the end.
   std::vector<Cut> Next(const OpenWork& work) {

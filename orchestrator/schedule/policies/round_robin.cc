@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -20,6 +21,7 @@ class RoundRobin : public Policy {
 
   std::vector<Cut> Next(const OpenWork& work, int device) override {
     if (queues_.empty()) Plan(work);
+    DealAgain(static_cast<size_t>(std::max(1, work.devices())));
     std::vector<Cut> next = queues_[static_cast<size_t>(device) % queues_.size()].Next(work);
     if (!next.empty()) return next;
     for (const PlannedTrials& queue : queues_) {
@@ -41,13 +43,26 @@ class RoundRobin : public Policy {
       const bool long_a = a.score_s > a.device_s / 4, long_b = b.score_s > b.device_s / 4;
       return long_a != long_b ? long_a : a.device_s > b.device_s;
     });
-    queues_.resize(static_cast<size_t>(work.devices()));
+    queues_.resize(static_cast<size_t>(std::max(1, work.devices())));
     for (size_t i = 0; i < trials.size(); ++i) queues_[i % queues_.size()].Add(std::move(trials[i].cuts));
+  }
+
+  // What belonged to devices that were lost goes to the others in turn.
+  void DealAgain(size_t devices) {
+    std::vector<PlannedTrials> lost;
+    while (queues_.size() > devices) {
+      lost.push_back(std::move(queues_.back()));
+      queues_.pop_back();
+    }
+    size_t to = 0;
+    for (PlannedTrials& queue : lost) {
+      for (std::vector<Cut>& trial : queue.TakeAll()) queues_[to++ % devices].Add(std::move(trial));
+    }
   }
 
   // None longer than a quarter of a device's share, and small datasets together up to that.
   static std::vector<Trial> Trials(const OpenWork& work) {
-    const double share = work.device_s() / work.devices() / 4;
+    const double share = work.device_s() / std::max(1, work.devices()) / 4;
     std::vector<Trial> trials;
     Trial batch;
     for (size_t task = 0; task < work.tasks(); ++task) {
@@ -55,14 +70,20 @@ class RoundRobin : public Policy {
       const int64_t open = work.open(task);
       if (open == 0) continue;
       const double device_s = static_cast<double>(open) * estimate.device_s;
-      const auto parts = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(device_s / share)), 1, open);
+      const double wanted = share > 0 ? std::ceil(device_s / share) : 1;
+      const auto parts = static_cast<int64_t>(std::clamp(wanted, 1.0, static_cast<double>(open)));
       for (int64_t part = 0; part < parts; ++part) {
         const int64_t documents = open * (part + 1) / parts - open * part / parts;
         const auto count = static_cast<double>(documents);
         if (batch.device_s + count * estimate.device_s > share && !batch.cuts.empty()) {
           trials.push_back(std::exchange(batch, {}));
         }
-        AddCut(&batch.cuts, {task, documents});
+        // Parts of a task follow each other: one that is there already is the last.
+        if (!batch.cuts.empty() && batch.cuts.back().task == task) {
+          batch.cuts.back().documents += documents;
+        } else {
+          batch.cuts.push_back({task, documents});
+        }
         batch.device_s += count * estimate.device_s;
         batch.score_s += count * estimate.score_s;
       }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -29,6 +30,7 @@ class SizeSplit : public Policy {
   struct Part {
     Cut cut;
     double size = 0;
+    bool whole = true;  // all that is open of its task
   };
 
   void Plan(const OpenWork& work) {
@@ -37,7 +39,7 @@ class SizeSplit : public Policy {
     for (size_t task = 0; task < work.tasks(); ++task) {
       total += work.estimate(task).size * static_cast<double>(work.open(task));
     }
-    const double limit = total / work.devices() / 4;
+    const double limit = total / std::max(1, work.devices()) / 4;
     std::vector<Part> parts;
     for (size_t task = 0; task < work.tasks(); ++task) Split(work, task, limit, &parts);
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size > b.size; });
@@ -48,10 +50,22 @@ class SizeSplit : public Policy {
         trials_.Add(std::exchange(batch, {}));
         size = 0;
       }
-      AddCut(&batch, part.cut);
+      AddPart(&batch, part);
       size += part.size;
     }
     trials_.Add(std::move(batch));
+  }
+
+  // A trial holds each task once. (Parts of split tasks are large: few are in a trial.)
+  static void AddPart(std::vector<Cut>* trial, const Part& part) {
+    const auto same = part.whole ? trial->end() : std::find_if(trial->begin(), trial->end(), [&](const Cut& cut) {
+      return cut.task == part.cut.task;
+    });
+    if (same != trial->end()) {
+      same->documents += part.cut.documents;
+    } else {
+      trial->push_back(part.cut);
+    }
   }
 
   static void Split(const OpenWork& work, size_t task, double limit, std::vector<Part>* parts) {
@@ -59,10 +73,11 @@ class SizeSplit : public Policy {
     if (open == 0) return;
     const double each = work.estimate(task).size;
     const double whole = each * static_cast<double>(open);
-    const auto count = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(whole / limit)), 1, open);
+    const double wanted = limit > 0 ? std::ceil(whole / limit) : 1;
+    const auto count = static_cast<int64_t>(std::clamp(wanted, 1.0, static_cast<double>(open)));
     for (int64_t part = 0; part < count; ++part) {
       const int64_t documents = open * (part + 1) / count - open * part / count;
-      parts->push_back({{task, documents}, each * static_cast<double>(documents)});
+      parts->push_back({{task, documents}, each * static_cast<double>(documents), count == 1});
     }
   }
 
