@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/file.h"
 #include "base/jsonl.h"
@@ -42,6 +43,7 @@ bool NeedsCode(const TaskDefinition& task) {
 bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
             const std::atomic<bool>& stop, std::atomic<int64_t>* done, protocol::JobDone* result) {
   const double begun = CpuSeconds();
+  const int64_t begun_us = MonotonicMicros();
   const PreparedTask prepared(job.prepared);
   const TaskDefinition task = TaskFromJson(prepared.task(), job.prepared + "/task.json");
   if (job.first < 0 || job.end > prepared.document_count() || job.first >= job.end) {
@@ -72,6 +74,7 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
   result->hash = scores.HashHex();
   result->bytes = scores.bytes();
   result->cpu_seconds = CpuSeconds() - begun;
+  result->slot_seconds = static_cast<double>(MonotonicMicros() - begun_us) / 1e6;
   return true;
 }
 

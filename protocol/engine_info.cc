@@ -17,6 +17,7 @@ Json ToJson(const EngineInfo& info) {
   json["wants_tokens"] = info.wants_tokens;
   json["emulated"] = info.emulated;
   json["concurrency"] = info.concurrency;
+  json["device"] = info.device;
   return json;
 }
 
@@ -36,6 +37,7 @@ EngineInfo EngineInfoFromJson(const Json& json, const std::string& where) {
   info.wants_tokens = Field<bool>(json, "wants_tokens", where);
   info.emulated = Field<bool>(json, "emulated", where);
   info.concurrency = Field<int>(json, "concurrency", where);
+  info.device = FieldOr<std::string>(json, "device", "", where);
   return info;
 }
 

@@ -66,6 +66,8 @@ void Members(V& v, SliceDone& m) {
   v("truncated", m.truncated);
   v("tokens_in", m.tokens_in);
   v("tokens_out", m.tokens_out);
+  v("device_seconds", m.device_seconds);
+  v("longest_seconds", m.longest_seconds);
 }
 
 template <typename V>
@@ -90,6 +92,7 @@ void Members(V& v, JobDone& m) {
   v("hash", m.hash);
   v("bytes", m.bytes);
   v("cpu_seconds", m.cpu_seconds);
+  v("slot_seconds", m.slot_seconds);
   v("attempt", m.attempt);
 }
 
@@ -151,6 +154,24 @@ void Members(V& v, Revoked& m) {
 }
 
 template <typename V>
+void Members(V& v, Shorten& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+  v("task", m.task);
+  v("first", m.first);
+  v("end", m.end);
+}
+
+template <typename V>
+void Members(V& v, Shortened& m) {
+  v("trial", m.trial);
+  v("attempt", m.attempt);
+  v("task", m.task);
+  v("first", m.first);
+  v("end", m.end);
+}
+
+template <typename V>
 void Members(V&, Drain&) {}
 
 template <typename V>
@@ -163,7 +184,7 @@ constexpr const char* kTypes[] = {"hello",      "loaded",     "want",         "p
                                   "slice_done", "trial_done", "trial_failed", "job_done",
                                   "job_failed", "span",       "load",         "lease",
                                   "job",        "revoke",     "drain",        "stop",
-                                  "revoked"};
+                                  "revoked",    "shorten",    "shortened"};
 
 }  // namespace
 

@@ -67,6 +67,8 @@ struct SliceDone {  ///< the file is complete under its final name
   int64_t truncated = 0;  ///< requests whose prompt lost tokens
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
+  double device_seconds = 0;   ///< time the engine computed for it
+  double longest_seconds = 0;  ///< from when the engine was given a request to its answer, at most
 };
 struct TrialDone {
   int64_t trial = 0;
@@ -84,7 +86,8 @@ struct JobDone {
   std::string file;
   std::string hash;
   uint64_t bytes = 0;
-  double cpu_seconds = 0;
+  double cpu_seconds = 0;   ///< of the process, and of children that have ended
+  double slot_seconds = 0;  ///< from its beginning to its end: what it held a slot of the pool for
   int attempt = 0;
 };
 struct JobFailed {
@@ -96,6 +99,13 @@ struct JobFailed {
 struct Revoked {  ///< answers a Revoke: nothing more is written for the attempt, its files are at rest
   int64_t trial = 0;
   int attempt = 0;
+};
+struct Shortened {  ///< answers a Shorten: the slice ends here now; what lies behind was not begun
+  int64_t trial = 0;
+  int attempt = 0;
+  std::string task;
+  int64_t first = 0;
+  int64_t end = 0;  ///< the slice's new end; its old one where everything was begun
 };
 struct Span {        ///< a stretch of the timeline
   std::string name;  ///< pull, generate, score, idle, ...
@@ -133,11 +143,19 @@ struct Revoke {  ///< stop working on a trial; its lease is gone
   int64_t trial = 0;
   int attempt = 0;
 };
+struct Shorten {  ///< another device is free: give back what was not begun of a slice, from `end` on
+  int64_t trial = 0;
+  int attempt = 0;
+  std::string task;
+  int64_t first = 0;  ///< names the slice
+  int64_t end = 0;
+};
 struct Drain {};  ///< finish what is leased, take nothing new, then leave
 struct Stop {};   ///< leave now; committed and half-written files stay
 
 using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone, TrialFailed,
-                             JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop, Revoked>;
+                             JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop, Revoked,
+                             Shorten, Shortened>;
 
 Json ToJson(const Message& message);
 /// Throws Error(kInput) as Decode does.

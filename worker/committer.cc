@@ -38,17 +38,17 @@ void Committer::Work() {
   }
 }
 
-void Committer::Commit(std::shared_ptr<TrialState> trial, protocol::Slice slice,
-                       std::unique_ptr<GenerationsFile> file) {
+void Committer::Commit(std::shared_ptr<TrialState> trial, OpenTrial::Complete slice) {
   // std::function wants what it holds to be copyable.
-  std::shared_ptr<GenerationsFile> shared = std::move(file);
-  Queue([this, trial, slice, shared] {
+  Queue([this, trial, shared = std::make_shared<OpenTrial::Complete>(std::move(slice))] {
     if (trial->over) return;
     try {
-      const GenerationsSummary summary = shared->Commit();
-      send_(protocol::SliceDone{trial->trial, trial->attempt, slice.task, slice.first, slice.end,
-                                slice.file, summary.hash, summary.bytes, summary.requests,
-                                summary.truncated, summary.tokens_in, summary.tokens_out});
+      const protocol::Slice& spec = shared->spec;
+      const GenerationsSummary summary = shared->file->Commit();
+      send_(protocol::SliceDone{trial->trial, trial->attempt, spec.task, spec.first, spec.end,
+                                spec.file, summary.hash, summary.bytes, summary.requests,
+                                summary.truncated, summary.tokens_in, summary.tokens_out,
+                                shared->device_seconds, shared->longest_seconds});
       FailPoint("worker.after_slice_done");
     } catch (const Error& e) {
       trial->over = true;

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "protocol/messages.h"
-#include "worker/generations_file.h"
 #include "worker/open_trial.h"
 
 namespace evald {
@@ -25,8 +24,7 @@ class Committer {
   /// Commits what is queued, then returns.
   ~Committer();
 
-  void Commit(std::shared_ptr<TrialState> trial, protocol::Slice slice,
-              std::unique_ptr<GenerationsFile> file);
+  void Commit(std::shared_ptr<TrialState> trial, OpenTrial::Complete slice);
   void FinishTrial(std::shared_ptr<TrialState> trial, double device_seconds);
   /// Says Revoked once what was queued before has been done: no file of the trial changes after it.
   void AnswerRevoke(const protocol::Revoke& revoke);

@@ -110,8 +110,9 @@ bool OpenTrial::Next(Feed* feed) {
   return false;
 }
 
-void OpenTrial::Finish(size_t index, Generation generation) {
+void OpenTrial::Finish(size_t index, Generation generation, double seconds) {
   OpenSlice& slice = slices_[index];
+  slice.longest_seconds = std::max(slice.longest_seconds, seconds);
   --slice.in_flight;
   --in_flight_;
   if (!IsUtf8(generation.text)) generation.text = ReplaceInvalidUtf8(generation.text);
@@ -141,15 +142,31 @@ void OpenTrial::Rewind() {
   }
 }
 
-std::unique_ptr<GenerationsFile> OpenTrial::TakeComplete(protocol::Slice* spec) {
+void OpenTrial::Charge(double seconds, int64_t of_all) {
+  for (OpenSlice& slice : slices_) {
+    const double share = static_cast<double>(slice.in_flight) / static_cast<double>(of_all);
+    slice.device_seconds += share * seconds;
+    device_seconds_ += share * seconds;
+  }
+}
+
+std::optional<int64_t> OpenTrial::Shorten(const std::string& task, int64_t first, int64_t end) {
+  for (OpenSlice& slice : slices_) {
+    if (slice.taken || slice.spec.task != task || slice.spec.first != first) continue;
+    slice.spec.end = std::clamp(std::max(end, slice.next_document), std::min(first + 1, slice.spec.end), slice.spec.end);
+    return slice.spec.end;
+  }
+  return std::nullopt;
+}
+
+std::optional<OpenTrial::Complete> OpenTrial::TakeComplete() {
   for (OpenSlice& slice : slices_) {
     if (slice.taken || !slice.fed() || slice.in_flight > 0) continue;
     slice.taken = true;
     ++taken_;
-    *spec = slice.spec;
-    return std::move(slice.file);
+    return Complete{slice.spec, std::move(slice.file), slice.device_seconds, slice.longest_seconds};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 int64_t OpenTrial::Remaining() const {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,16 +55,32 @@ class OpenTrial {
   /// Begins the slice's file, with what can be salvaged, at its first request.
   bool Next(Feed* feed);
 
-  /// Keeps the answer to a request that Next gave. Throws like GenerationsFile::Add.
-  void Finish(size_t slice, Generation generation);
+  /// Keeps the answer to a request that Next gave, `seconds` after it was given to the engine. Throws
+  /// like GenerationsFile::Add.
+  void Finish(size_t slice, Generation generation, double seconds);
+
+  /// The slice of `task` that begins at `first` ends at `end` from now on, or where it has been begun.
+  /// Returns its end; nothing when it is whole, or not of this trial.
+  std::optional<int64_t> Shorten(const std::string& task, int64_t first, int64_t end);
+
+  /// The engine computed for `seconds`; they are shared by all requests in flight, `of_all` of which
+  /// are this trial's and others'.
+  void Charge(double seconds, int64_t of_all);
   /// Hands finished generations to the kernel.
   void Flush();
 
   /// Forgets which requests are in flight: Next will give them again.
   void Rewind();
 
-  /// The file of a slice that is whole now, once; null when there is no further one.
-  std::unique_ptr<GenerationsFile> TakeComplete(protocol::Slice* slice);
+  /// A slice that is whole.
+  struct Complete {
+    protocol::Slice spec;
+    std::unique_ptr<GenerationsFile> file;
+    double device_seconds = 0;
+    double longest_seconds = 0;  ///< of its requests
+  };
+  /// The next slice that is whole now, each once.
+  std::optional<Complete> TakeComplete();
   bool complete() const { return taken_ == slices_.size(); }
 
   /// Estimate of the requests that Next has still to give.
@@ -72,7 +89,7 @@ class OpenTrial {
   const std::shared_ptr<TrialState>& state() const { return state_; }
   protocol::Progress progress() const { return progress_; }
 
-  double device_seconds = 0;  ///< kept by the owner
+  double device_seconds() const { return device_seconds_; }
 
  private:
   struct OpenSlice {
@@ -83,6 +100,8 @@ class OpenTrial {
     int64_t in_flight = 0;
     int64_t done = 0;
     std::deque<Request> todo;
+    double device_seconds = 0;
+    double longest_seconds = 0;
     bool opened = false;
     bool taken = false;
 
@@ -98,6 +117,7 @@ class OpenTrial {
   size_t feeding_ = 0;  ///< the slice that Next looks at
   size_t taken_ = 0;
   int64_t in_flight_ = 0;
+  double device_seconds_ = 0;
   protocol::Progress progress_;
 };
 

@@ -129,6 +129,23 @@ void TrialLoop::Handle(protocol::Revoke&& revoke) {
   committer_->AnswerRevoke(revoke);
 }
 
+void TrialLoop::Handle(protocol::Shorten&& shorten) {
+  std::optional<int64_t> end;
+  for (const auto& trial : open_) {
+    if (trial->state()->trial != shorten.trial || trial->state()->attempt != shorten.attempt) continue;
+    end = trial->Shorten(shorten.task, shorten.first, shorten.end);
+  }
+  for (auto& entry : waiting_) {
+    auto* lease = std::get_if<protocol::Lease>(&entry);
+    if (lease == nullptr || lease->trial != shorten.trial || lease->attempt != shorten.attempt) continue;
+    for (protocol::Slice& slice : lease->slices) {
+      if (slice.task != shorten.task || slice.first != shorten.first) continue;
+      end = slice.end = std::clamp(shorten.end, std::min(slice.first + 1, slice.end), slice.end);
+    }
+  }
+  if (end) send_(protocol::Shortened{shorten.trial, shorten.attempt, shorten.task, shorten.first, *end});
+}
+
 bool TrialLoop::LeasesWait() const {
   return std::any_of(waiting_.begin(), waiting_.end(), [](const auto& entry) {
     return std::holds_alternative<protocol::Lease>(entry);
@@ -215,6 +232,7 @@ bool TrialLoop::FeedFrom(const std::shared_ptr<OpenTrial>& trial) {
     entry.feed.request.kind = request.kind;
     const uint64_t tag = next_tag_++;
     engine_->Submit(tag, std::move(request));
+    entry.begin_us = MonotonicMicros();
     in_flight_.emplace(tag, std::move(entry));
     return true;
   } catch (const std::exception& e) {
@@ -258,9 +276,7 @@ void TrialLoop::Compute() {
 void TrialLoop::Charge(int64_t micros) {
   timeline_.Computed(micros);
   for (const auto& trial : open_) {
-    const double share =
-        static_cast<double>(trial->in_flight()) / static_cast<double>(in_flight_.size());
-    trial->device_seconds += share * static_cast<double>(micros) / 1e6;
+    trial->Charge(static_cast<double>(micros) / 1e6, static_cast<int64_t>(in_flight_.size()));
   }
 }
 
@@ -276,7 +292,8 @@ void TrialLoop::Keep(Finished&& finished) {
   finished.generation.repeat = request.repeat;
   finished.generation.kind = request.kind;
   try {
-    entry.trial->Finish(entry.feed.slice, std::move(finished.generation));
+    const double seconds = static_cast<double>(MonotonicMicros() - entry.begin_us) / 1e6;
+    entry.trial->Finish(entry.feed.slice, std::move(finished.generation), seconds);
   } catch (const std::exception& e) {
     Fail(entry.trial, AsError(e));
   }
@@ -292,12 +309,9 @@ void TrialLoop::FlushAndCommit() {
       Fail(trial, AsError(e));
       continue;
     }
-    protocol::Slice slice;
-    while (auto file = trial->TakeComplete(&slice)) {
-      committer_->Commit(trial->state(), slice, std::move(file));
-    }
+    while (auto slice = trial->TakeComplete()) committer_->Commit(trial->state(), std::move(*slice));
     if (!trial->complete()) continue;
-    committer_->FinishTrial(trial->state(), trial->device_seconds);
+    committer_->FinishTrial(trial->state(), trial->device_seconds());
     timeline_.TrialFinished(trial->state()->trial, MonotonicMicros());
     std::erase(open_, trial);
     suspects_.erase(trial);

@@ -46,6 +46,7 @@ class TrialLoop {
   struct InFlight {
     std::shared_ptr<OpenTrial> trial;
     Feed feed;  ///< its request without texts
+    int64_t begin_us = 0;
   };
   using Trials = std::deque<std::shared_ptr<OpenTrial>>;
 
@@ -53,6 +54,7 @@ class TrialLoop {
   void Handle(protocol::Load&& load);
   void Handle(protocol::Lease&& lease);
   void Handle(protocol::Revoke&& revoke);
+  void Handle(protocol::Shorten&& shorten);
   void Handle(protocol::Drain&&) { draining_ = true; }
   void Handle(protocol::Stop&&) { stopping_ = true; }
   template <typename T>

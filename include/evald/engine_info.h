@@ -18,10 +18,11 @@ struct EngineInfo {
   bool wants_tokens = false;       ///< uses Request::context_tokens; false: takes the text
   bool emulated = false;           ///< the answers are not a model's
   int concurrency = 1;             ///< requests it wants to hold at once to be fully busy
+  std::string device;              ///< kind of what it computes on: costs are compared within one
 };
 
 /// {"name", "version", "kinds": ["generate_until", ...], "max_length", "deterministic",
-///  "wants_tokens", "emulated", "concurrency"}
+///  "wants_tokens", "emulated", "concurrency", "device"}
 Json ToJson(const EngineInfo& info);
 /// Throws Error(kInput) "<where>: ..." for an absent key, a wrong type or an unknown kind.
 EngineInfo EngineInfoFromJson(const Json& json, const std::string& where);

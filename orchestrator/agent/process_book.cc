@@ -71,6 +71,8 @@ bool ProcessBook::Received(const std::string& id, const protocol::Message& messa
     if (failed->trial >= 0) return ReceivedOfTrial(&entry, {failed->trial, failed->attempt}, true);
     about.loading = false;
     about.loaded = nullptr;
+  } else if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) {
+    return ReceivedOfTrial(&entry, {shortened->trial, shortened->attempt}, false);
   } else if (const auto* revoked = std::get_if<protocol::Revoked>(&message)) {
     entry.void_trials.erase({revoked->trial, revoked->attempt});
     entry.trials.erase({revoked->trial, revoked->attempt});

@@ -94,7 +94,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   Action action;
   for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit, AddStatus, AddWatch, AddCancel,
-                         AddResults, AddLogs, AddStage, AddTasks, AddDoctor, AddCompletion}) {
+                         AddResults, AddLogs, AddStage, AddTasks, AddPriors, AddDoctor, AddCompletion}) {
     add(&app, &common, &action);
   }
   try {

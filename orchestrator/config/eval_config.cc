@@ -191,7 +191,8 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
                      {"heartbeat_timeout_s", config.workers.heartbeat_timeout_s},
                      {"stall_timeout_s", config.workers.stall_timeout_s}};
   json["metrics"] = {{"processes", config.metrics.processes},
-                     {"max_attempts", config.metrics.max_attempts}};
+                     {"max_attempts", config.metrics.max_attempts},
+                     {"backlog", config.metrics.backlog_bytes}};
   json["staging"] = {{"root", config.staging.root.string()},
                      {"keep", config.staging.keep_bytes},
                      {"verify", config.staging.verify}};

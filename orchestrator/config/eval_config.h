@@ -23,6 +23,7 @@ struct WorkersConfig {
 
 struct MetricsConfig {
   int processes = 0;  ///< 0: one per core
+  uint64_t backlog_bytes = 0;  ///< of generations that wait for scoring; more are not made then
   int max_attempts = 3;
   SandboxOptions sandbox;
 };

@@ -12,6 +12,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr uint64_t kBacklogBytes = uint64_t{4} << 30;
 constexpr int64_t kWorkersMax = 1024;
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
@@ -46,6 +47,7 @@ MetricsConfig ReadMetrics(YamlSection& top) {
   if (auto section = top.Section("metrics")) {
     metrics.processes = static_cast<int>(section->Integer("processes", 1, kWorkersMax).value_or(0));
     metrics.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
+    metrics.backlog_bytes = section->Bytes("backlog").value_or(0);
     if (auto sandbox = section->Section("sandbox")) {
       const Json value = sandbox->Rest();
       try {
@@ -57,6 +59,7 @@ MetricsConfig ReadMetrics(YamlSection& top) {
     section->Finish();
   }
   if (metrics.processes == 0) metrics.processes = Cores();
+  if (metrics.backlog_bytes == 0) metrics.backlog_bytes = kBacklogBytes;
   return metrics;
 }
 

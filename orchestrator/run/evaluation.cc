@@ -13,6 +13,7 @@
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/wire_id.h"
+#include "orchestrator/state/prior_store.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -176,8 +177,11 @@ void Evaluation::OnPrepared(Suite suite) {
   std::vector<MachineTask> tasks;
   for (const SuiteTask& task : suite_->tasks) {
     task_index_[task.definition.name] = tasks.size();
-    tasks.push_back({task.definition.name, task.documents, task.cost_per_document,
-                     task.definition.unsafe_code});
+    MachineTask& of = tasks.emplace_back();
+    of.name = task.definition.name;
+    of.documents = task.documents;
+    of.slow_scoring = task.definition.unsafe_code;
+    of.requests_per_document = static_cast<double>(task.requests) / static_cast<double>(std::max<int64_t>(1, task.documents));
     prepared[task.definition.name] = task.prepared.filename().string();
     for (const char* kind : {"generations", "scores"}) {
       MakeDirectories(directory_.path() / kind / task.definition.name);
@@ -203,19 +207,21 @@ void Evaluation::MaybePlan() {
   }
   planning_ = true;
   auto recovery = std::make_shared<Recovery>();
+  auto known = std::make_shared<std::vector<TaskCost>>();
   auto failure = std::make_shared<std::optional<Failure>>();
   support_.database->Post(
-      [this, self = shared_from_this(), recovery, failure](RunStore& store) {
+      [this, self = shared_from_this(), recovery, known, failure](RunStore& store) {
         try {
           *recovery = RecoverRun(&store, id(), directory_.path(), *suite_);
+          *known = prior_store::All(store.database());
         } catch (const Error& e) {
           *failure = Failure{e.kind(), e.what()};
         }
       },
-      [this, self = shared_from_this(), recovery, failure] {
+      [this, self = shared_from_this(), recovery, known, failure] {
         if (ending_) return;
         if (*failure) return Fail((*failure)->kind, (*failure)->text);
-        OnRecovered(std::move(*recovery));
+        OnRecovered(std::move(*recovery), *known);
       });
 }
 
@@ -244,7 +250,29 @@ bool Evaluation::EngineServesTasks() {
   return true;
 }
 
-void Evaluation::OnRecovered(Recovery recovery) {
+CostPlace Evaluation::PlaceOf(const std::string& device) const {
+  CostPlace place;
+  place.device = device;
+  if (staged_) {
+    place.model = HashHex(ReadFile(staged_->directory() / "config.json"));
+    place.model_bytes = static_cast<double>(staged_->report().bytes);
+  } else {
+    place.model = HashHex(config_.engine.settings.dump());
+  }
+  return place;
+}
+
+void Evaluation::ExpectCosts(const std::vector<TaskCost>& known) {
+  const CostPlace place = PlaceOf(engine_info_.value("device", ""));
+  std::vector<Prior> priors;
+  for (size_t t = 0; t < suite_->tasks.size(); ++t) {
+    priors.push_back(EstimateTask(FactsOf(suite_->tasks[t]), place, engine_info_.value("concurrency", 1), known));
+    machine_.Expect(t, priors.back());
+  }
+  costs_.Expect(std::move(priors));
+}
+
+void Evaluation::OnRecovered(Recovery recovery, const std::vector<TaskCost>& known) {
   record_ = std::move(recovery.record);
   for (const auto& [task, documents] : record_.generated) {
     for (const auto& [document, file] : documents) machine_.AdoptGenerations(task_index_.at(task), document);
@@ -255,10 +283,15 @@ void Evaluation::OnRecovered(Recovery recovery) {
   for (size_t t = 0; t < recovery.tasks.size(); ++t) {
     for (const std::string& file : recovery.tasks[t].salvage) machine_.AddSalvage(t, file);
   }
-  PlanOptions plan;
-  plan.workers = devices_;
+  ExpectCosts(known);
+  PlanSetup setup;
+  setup.devices = std::max(1, devices_);
+  setup.places = engine_info_.value("concurrency", 1);
+  setup.score_slots = std::max(1, config_.metrics.processes);
+  setup.first_trial = recovery.first_trial;
   // A job takes longer than a millisecond: numbers of this life are above those of the one before.
-  machine_.Plan(plan, recovery.first_trial, MonotonicMicros() / 1000 % kJobsMax);
+  setup.first_job = MonotonicMicros() / 1000 % kJobsMax;
+  machine_.Plan(setup);
   // What is generated but not scored yet becomes jobs, file by file.
   for (const auto& [task, documents] : record_.generated) {
     std::map<size_t, std::vector<int64_t>> unscored;
@@ -267,6 +300,7 @@ void Evaluation::OnRecovered(Recovery recovery) {
     }
     for (const auto& [file, list] : unscored) {
       const CommittedFile& source = record_.generations[file];
+      backlog_bytes_ += GeneratedBytes(task, list);
       machine_.GenerationsCommitted(task_index_.at(task), list, source.path, source.trial, source.attempt);
     }
   }
@@ -279,6 +313,11 @@ void Evaluation::OnRecovered(Recovery recovery) {
   }
   hooks_.work();
   CheckEnd();
+}
+
+void Evaluation::SetDevices(int devices) {
+  devices_ = std::max(1, devices);
+  machine_.SetDevices(devices_);
 }
 
 bool Evaluation::NeedsKind(RequestKind kind) const {
@@ -311,7 +350,12 @@ protocol::Load Evaluation::load() const {
 
 bool Evaluation::wants_workers() const {
   if (ending_ || draining_ || paused_ || !staging_done_) return false;
-  return planned_ ? machine_.trials().queued() > 0 : engine_info_.is_null();
+  return planned_ ? machine_.has_trials() && !congested() : engine_info_.is_null();
+}
+
+// Generations are made faster than they are scored. What waits in vain does not count: it was given up.
+bool Evaluation::congested() const {
+  return backlog_bytes_ > static_cast<double>(config_.metrics.backlog_bytes) && !machine_.jobs().idle();
 }
 
 bool Evaluation::wants_scorers() const { return planned_ && !ending_ && machine_.jobs().queued() > 0; }
@@ -338,7 +382,7 @@ void Evaluation::Fail(ErrorKind kind, const std::string& text) {
 
 void Evaluation::NoWorkers(const std::string& cause) {
   if (ending_ || draining_) return;
-  if (planned_ && machine_.trials().idle()) return;
+  if (planned_ && machine_.trials_idle()) return;
   Fail(ErrorKind::kInfrastructure, fmt::format("{}: {}", planned_ ? "no worker is left" : "no worker could be started",
                                                cause));
 }
@@ -354,7 +398,7 @@ void Evaluation::CheckEnd() {
   size_t finished = 0;
   for (size_t t = 0; t < machine_.tasks().size(); ++t) finished += machine_.task_finished(t) ? 1 : 0;
   const bool tasks_done = finished_tasks_.size() == finished;
-  const bool trials_done = draining_ ? machine_.trials().leased() == 0 : machine_.trials().idle();
+  const bool trials_done = draining_ ? machine_.trials().leased() == 0 : machine_.trials_idle();
   if (nothing_open && trials_done && tasks_done) End();
 }
 
@@ -404,6 +448,14 @@ Json Evaluation::Scores() const {
   return scores;
 }
 
+// What later runs are planned from. A run that was cut short has measured something too.
+void Evaluation::RecordCosts() {
+  directory_.Update({{"costs", costs_.Report(*suite_)}});
+  support_.database->Post([costs = costs_.Measured(*suite_, PlaceOf(""), WallSeconds())](RunStore& store) {
+    for (const TaskCost& cost : costs) prior_store::Add(store.database(), cost);
+  });
+}
+
 RunOutcome Evaluation::Finish() {
   if (staging_thread_.joinable()) staging_thread_.join();
   if (preparation_thread_.joinable()) preparation_thread_.join();
@@ -432,6 +484,7 @@ RunOutcome Evaluation::Finish() {
     if (complete) WriteFileAtomic(directory_.path() / "results.json", ResultsText(outcome.results) + "\n");
   }
   FailPoint("run.after_results");
+  if (planned_) RecordCosts();
   const std::string state = complete ? "done" : cancelled_ ? "cancelled" : "incomplete";
   directory_.Update({{"state", state}, {"ended", WallSeconds()}, {"problems", outcome.problems}});
   FailPoint("run.ended");

@@ -17,6 +17,7 @@
 #include "orchestrator/report/timeline.h"
 #include "orchestrator/run/preparation.h"
 #include "orchestrator/run/recovery.h"
+#include "orchestrator/run/run_costs.h"
 #include "orchestrator/run/run_directory.h"
 #include "orchestrator/run/run_machine.h"
 #include "orchestrator/run/run_outcome.h"
@@ -80,7 +81,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool wants_scorers() const;
   /// Trials that are leased.
   size_t leased() const { return machine_.trials().leased(); }
-  std::optional<protocol::Lease> LeaseTrial(const std::string& worker);
+  /// `device` is the kind of device that the worker computes on.
+  std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const std::string& device);
+  /// So many devices are there from now on.
+  void SetDevices(int devices);
   /// With `made_by`: only a job whose generations such a worker made.
   std::optional<protocol::Job> LeaseJob(const std::string& scorer,
                                         const std::function<bool(const std::string& worker)>& made_by = {});
@@ -95,6 +99,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void WorkerHeard(const std::string& worker, int64_t now) { machine_.WorkerHeard(worker, now); }
   void ScorerHeard(const std::string& scorer, int64_t now) { machine_.ScorerHeard(scorer, now); }
   void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
+  void OnProgress(const std::string& worker, const protocol::Progress& progress);
+  /// A worker of this run's checkpoint is idle: what is to be sent to whom, so that it gets something.
+  std::vector<std::pair<std::string, protocol::Shorten>> Relieve(const std::string& worker);
+  void OnShortened(const protocol::Shortened& shortened);
   /// False for one that comes late, or twice.
   bool OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
   void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
@@ -146,7 +154,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void OnStaged();
   void OnPrepared(Suite suite);
   void MaybePlan();
-  void OnRecovered(Recovery recovery);
+  void OnRecovered(Recovery recovery, const std::vector<TaskCost>& known);
+  void ExpectCosts(const std::vector<TaskCost>& known);
+  CostPlace PlaceOf(const std::string& device) const;
+  void RecordCosts();
   bool EngineServesTasks();
   bool TokenizerIsTheStagedOne();
   void CheckEnd();
@@ -162,6 +173,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
 
   std::string Absolute(const std::string& relative) const;
   bool NeedsKind(RequestKind kind) const;
+  bool congested() const;
+  double GeneratedBytes(const std::string& task, const std::vector<int64_t>& documents) const;
 
   EvalConfig config_;
   RunDirectory directory_;
@@ -190,6 +203,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   Json engine_info_;
   Json isolation_;
   int pending_commits_ = 0;
+  double backlog_bytes_ = 0;  // of generations that wait for scoring
+  RunCosts costs_;
+  std::map<std::string, std::string> device_of_;  // kind, by worker
   std::map<std::string, std::string> makers_;  // the worker that made a generations file, in this life
   std::map<size_t, TaskResult> finished_tasks_;
 

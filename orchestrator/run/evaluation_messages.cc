@@ -21,7 +21,7 @@ std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
 
 // What an engine says of itself and decides its answers.
 Json Identity(Json engine) {
-  for (const char* key : {"concurrency", "devices", "refused"}) engine.erase(key);
+  for (const char* key : {"concurrency", "device", "devices", "refused"}) engine.erase(key);
   return engine;
 }
 
@@ -52,10 +52,11 @@ void Evaluation::LoadRefused(const std::string& worker, const std::string& why) 
   Fail(ErrorKind::kInput, fmt::format("worker {}: {}", worker, why));
 }
 
-std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker) {
+std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker, const std::string& device) {
   if (!planned_ || !wants_workers()) return std::nullopt;
   const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
   if (!lease) return std::nullopt;
+  device_of_[worker] = device;
   protocol::Lease message{WireId(number_, lease->trial), lease->attempt, {}, load().fingerprint, id()};
   for (const LeasedSlice& slice : lease->slices) {
     const SuiteTask& task = suite_->tasks[slice.task];
@@ -122,10 +123,28 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
     log::Warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
     return;
   }
+  // What was salvaged took no time now.
+  const bool whole = done.attempt == 1 && machine_.fresh(task->second);
+  if (whole) {
+    const int64_t documents = done.end - done.first;
+    costs_.SawSlice(task->second, device_of_[worker], documents, done.tokens_in, done.tokens_out, done.device_seconds,
+                    done.longest_seconds);
+    machine_.Measured(task->second, documents, done.device_seconds, done.longest_seconds);
+  }
   const std::string file = std::filesystem::path(done.file).lexically_relative(directory_.path()).string();
   makers_[file] = worker;
   CommitGenerations({done.task, trial, done.attempt, done.first, done.end, file, done.hash, done.bytes, done.requests,
                      done.truncated, done.tokens_in, done.tokens_out});
+}
+
+// Bytes of the lines of these documents, as far as a file's length says.
+double Evaluation::GeneratedBytes(const std::string& task, const std::vector<int64_t>& documents) const {
+  double bytes = 0;
+  for (const int64_t document : documents) {
+    const CommittedFile& file = record_.generations[record_.generated.at(task).at(document)];
+    bytes += static_cast<double>(file.bytes) / static_cast<double>(std::max<int64_t>(1, file.end - file.first));
+  }
+  return bytes;
 }
 
 void Evaluation::CommitGenerations(const CommittedFile& file) {
@@ -142,10 +161,33 @@ void Evaluation::CommitGenerations(const CommittedFile& file) {
         const size_t index = record_.generations.size();
         record_.generations.push_back(file);
         for (const int64_t document : *won) record_.generated[file.task][document] = index;
+        backlog_bytes_ += GeneratedBytes(file.task, *won);
         machine_.GenerationsCommitted(task_index_.at(file.task), *won, file.path, file.trial, file.attempt);
         hooks_.work();
         CheckEnd();
       });
+}
+
+void Evaluation::OnProgress(const std::string& worker, const protocol::Progress& progress) {
+  if (!planned_ || ending_) return;
+  machine_.Progressed(worker, IdOfWireId(progress.trial), progress.attempt, progress.requests_done, MonotonicMicros());
+}
+
+std::vector<std::pair<std::string, protocol::Shorten>> Evaluation::Relieve(const std::string& worker) {
+  std::vector<std::pair<std::string, protocol::Shorten>> orders;
+  if (!planned_ || ending_ || draining_ || paused_) return orders;
+  for (const ShortenOrder& order : machine_.Relieve(worker, MonotonicMicros())) {
+    orders.push_back({order.worker, {WireId(number_, order.trial), order.attempt, machine_.tasks()[order.task].name,
+                                     order.first, order.end}});
+  }
+  return orders;
+}
+
+void Evaluation::OnShortened(const protocol::Shortened& shortened) {
+  const auto task = task_index_.find(shortened.task);
+  if (ending_ || task == task_index_.end()) return;
+  const int64_t trial = IdOfWireId(shortened.trial);
+  if (machine_.Shortened(trial, shortened.attempt, task->second, shortened.first, shortened.end)) hooks_.work();
 }
 
 bool Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
@@ -169,6 +211,9 @@ void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& d
   isolation_ = isolation;
   const auto job = machine_.JobDone(IdOfWireId(done.job), done.attempt);
   if (!job) return log::Warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
+  const int64_t documents = job->documents.size();
+  costs_.SawJob(job->task, documents, done.slot_seconds);
+  machine_.MeasuredScoring(job->task, documents, done.slot_seconds);
   CommitScores(*job, done);
 }
 
@@ -196,6 +241,9 @@ void Evaluation::CommitScores(const MetricJob& job, const protocol::JobDone& don
         record_.scores.push_back(file);
         for (const int64_t document : *won) record_.scored[file.task][document] = index;
         machine_.ScoresCommitted(task, *won);
+        const bool was_congested = congested();
+        backlog_bytes_ -= GeneratedBytes(file.task, *won);
+        if (was_congested && !congested()) hooks_.work();
         if (machine_.task_finished(task)) FinishTask(task);
         CheckEnd();
       });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "datasets/task_set.h"
 #include "evald/error.h"
 #include "prepared/prepared_task.h"
@@ -9,26 +10,27 @@
 namespace evald {
 namespace {
 
-// Tokens in and at most out of an average document, from its first documents.
-double CostPerDocument(const PreparedTask& task) {
+// Tokens of an average document, from the first ones.
+void CountTokens(const PreparedTask& prepared, SuiteTask* task) {
   constexpr int64_t kSample = 32;
   constexpr double kBytesPerToken = 4;
-  const int64_t count = std::min(kSample, task.document_count());
-  double cost = 0;
-  for (const Request& request : task.Requests(0, count)) {
-    const double tokens = request.context_tokens.empty()
-                              ? static_cast<double>(request.context.size()) / kBytesPerToken
-                              : static_cast<double>(request.context_tokens.size());
-    cost += tokens + (request.kind == RequestKind::kGenerateUntil
-                          ? static_cast<double>(request.sampling.max_gen_toks)
-                          : 1.0);
+  const int64_t count = std::min(kSample, prepared.document_count());
+  for (const Request& request : prepared.Requests(0, count)) {
+    task->tokens_in += request.context_tokens.empty() ? static_cast<double>(request.context.size()) / kBytesPerToken
+                                                      : static_cast<double>(request.context_tokens.size());
+    task->tokens_out_most += request.kind == RequestKind::kGenerateUntil
+                                 ? static_cast<double>(request.sampling.max_gen_toks)
+                                 : static_cast<double>(request.continuation.size()) / kBytesPerToken;
   }
-  return std::max(1.0, cost * task.repeats() / static_cast<double>(std::max<int64_t>(1, count)));
+  const double scale = static_cast<double>(prepared.repeats()) / static_cast<double>(std::max<int64_t>(1, count));
+  task->tokens_in *= scale;
+  task->tokens_out_most *= scale;
 }
 
 SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const Tokenizer* tokenizer,
                      int threads) {
   SuiteTask task;
+  const int64_t begin = MonotonicMicros();
   task.prepared = PrepareTask(leaf, options);
   PreparedTask prepared(task.prepared);
   task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
@@ -39,7 +41,8 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
   }
   task.documents = prepared.document_count();
   task.requests = prepared.request_count() * prepared.repeats();
-  task.cost_per_document = CostPerDocument(prepared);
+  CountTokens(prepared, &task);
+  task.prepare_s = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   return task;
 }
 

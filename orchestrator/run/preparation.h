@@ -20,7 +20,9 @@ struct SuiteTask {
   std::string tokenizer_key;       ///< names its tokens file; "" for none
   int64_t documents = 0;
   int64_t requests = 0;            ///< times repeats
-  double cost_per_document = 1;    ///< tokens in and at most out
+  double tokens_in = 0;            ///< of a document's prompts, mean of the first ones
+  double tokens_out_most = 0;      ///< that a document may generate, likewise
+  double prepare_s = 0;            ///< seconds that this run prepared it for
 };
 
 /// All tasks of a run in the harness's order, and the groups over them.

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "orchestrator/schedule/slice.h"
 
 namespace evald {
 namespace {
-
-constexpr int64_t kSlowJobDocuments = 4;
 
 // Stretches of neighbouring documents in a sorted list.
 std::vector<DocumentRange> Ranges(const std::vector<int64_t>& documents) {
@@ -22,6 +23,13 @@ std::vector<DocumentRange> Ranges(const std::vector<int64_t>& documents) {
   return ranges;
 }
 
+// Less than so many leases' cost is not worth another one.
+constexpr double kStealLeases = 2;
+// For so long a worker waits for what others give back.
+constexpr int64_t kReliefMicros = 2'000'000;
+
+double Seconds(int64_t micros) { return static_cast<double>(micros) / 1e6; }
+
 }  // namespace
 
 void RunMachine::SetTasks(std::vector<MachineTask> tasks) {
@@ -31,12 +39,21 @@ void RunMachine::SetTasks(std::vector<MachineTask> tasks) {
     state.generated.assign(static_cast<size_t>(task.documents), false);
     state.scored.assign(static_cast<size_t>(task.documents), false);
     tasks_.push_back(std::move(state));
+    TaskEstimate alike;
+    alike.name = task.name;
+    alike.documents = task.documents;
+    alike.dataset = static_cast<int>(estimates_.size());
+    alike.device_s = alike.size = 1;
+    estimates_.emplace_back(std::move(alike), 1);
   }
 }
 
-void RunMachine::Plan(const PlanOptions& options, int64_t first_trial, int64_t first_job) {
-  next_job_ = first_job;
-  std::vector<PlanTask> plan_tasks;
+void RunMachine::Plan(const PlanSetup& setup) {
+  next_trial_ = setup.first_trial;
+  next_job_ = setup.first_job;
+  policy_ = MakePolicy(setup.policy, setup.costs);
+  work_ = OpenWork(setup.devices, setup.places, setup.score_slots);
+  stealing_ = Stealing(kStealLeases * setup.costs.lease_s);
   for (size_t t = 0; t < specs_.size(); ++t) {
     TaskState& state = tasks_[t];
     std::vector<int64_t> open;
@@ -45,37 +62,134 @@ void RunMachine::Plan(const PlanOptions& options, int64_t first_trial, int64_t f
     }
     state.generated_count = specs_[t].documents - static_cast<int64_t>(open.size());
     state.scored_count = std::count(state.scored.begin(), state.scored.end(), true);
-    plan_tasks.push_back({specs_[t].name, Ranges(open), specs_[t].cost_per_document, specs_[t].slow_scoring});
+    work_.Add(estimates_[t].Now(), Ranges(open));
   }
-  int64_t id = first_trial;
-  for (const PlanTrial& trial : PlanTrials(plan_tasks, options)) {
-    std::vector<SliceState>& slices = trials_[id];
-    for (const PlanSlice& slice : trial.slices) {
-      slices.push_back({slice.task, slice.documents, false, tasks_[slice.task].salvage});
-    }
-    trials_table_.Add(id, id);
-    ++id;
-  }
+  learned_.assign(specs_.size(), 0);
 }
 
 std::string RunMachine::FileOf(const SliceState& slice, int64_t trial, int attempt) const {
-  return fmt::format("generations/{}/{}.{}.jsonl", specs_[slice.task].name, trial, attempt);
+  return fmt::format("generations/{}/{}.{}-{}.jsonl", specs_[slice.task].name, trial, attempt, slice.documents.first);
+}
+
+int RunMachine::DeviceOf(const std::string& worker) {
+  const auto known = device_of_.find(worker);
+  if (known != device_of_.end()) return known->second;
+  worker_of_.push_back(worker);
+  return device_of_[worker] = static_cast<int>(device_of_.size());
+}
+
+// The next trial as the policy has it, in slices of which each is scored for itself. -1: none.
+int64_t RunMachine::CutTrial(const std::string& worker) {
+  if (work_.documents() == 0) return -1;
+  const std::vector<Cut> cuts = policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
+  if (cuts.empty()) return -1;
+  const int64_t trial = next_trial_++;
+  std::vector<SliceState>& slices = trials_[trial].slices;
+  for (const Cut& cut : cuts) {
+    for (const DocumentRange range : work_.Take(cut.task, cut.documents)) {
+      for (const DocumentRange slice : CutSlices(range, specs_[cut.task].slow_scoring)) {
+        slices.push_back({cut.task, slice, false, tasks_[cut.task].salvage});
+      }
+    }
+  }
+  trials_table_.Add(trial, trial);
+  return trial;
 }
 
 std::optional<TrialLease> RunMachine::LeaseTrial(const std::string& worker, int64_t now) {
+  if (trials_table_.queued() == 0 && CutTrial(worker) < 0) return std::nullopt;
   const auto grant = trials_table_.Lease(worker, now);
   if (!grant) return std::nullopt;
+  relief_.erase(worker);
   TrialLease lease{grant->item, grant->attempt, {}};
-  for (const SliceState& slice : trials_.at(grant->item)) {
+  trials_.at(grant->item).requests_done = 0;
+  for (const SliceState& slice : trials_.at(grant->item).slices) {
     if (slice.reported) continue;
     lease.slices.push_back({slice.task, slice.documents, FileOf(slice, grant->item, grant->attempt), slice.salvage});
   }
   return lease;
 }
 
+// Requests are begun in the order of a trial's slices. In the engine are as many as it has places for.
+std::vector<WaitingDocuments> RunMachine::WaitingOf(const std::string& worker) const {
+  std::vector<WaitingDocuments> waiting;
+  for (const Grant& grant : trials_table_.HeldBy(worker)) {
+    const TrialState& trial = trials_.at(grant.item);
+    double begun = static_cast<double>(trial.requests_done + work_.places());
+    for (size_t s = 0; s < trial.slices.size(); ++s) {
+      const SliceState& slice = trial.slices[s];
+      const double each = std::max(specs_[slice.task].requests_per_document, 1e-9);
+      const auto documents = std::min(static_cast<int64_t>(std::ceil(begun / each)), slice.documents.size());
+      begun = std::max(0.0, begun - static_cast<double>(documents) * each);
+      if (slice.reported || documents == slice.documents.size()) continue;
+      const int64_t first = std::max(slice.documents.first + documents, slice.documents.first + 1);
+      if (first < slice.documents.end) {
+        waiting.push_back({grant.item, static_cast<int>(s), slice.task, {first, slice.documents.end}});
+      }
+    }
+  }
+  return waiting;
+}
+
+void RunMachine::Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done, int64_t now) {
+  if (!trials_table_.Holds(trial, attempt)) return;
+  trials_.at(trial).requests_done = requests_done;
+  if (work_.documents() > 0) return;  // nobody needs to know yet
+  stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker), work_);
+}
+
+std::vector<ShortenOrder> RunMachine::Relieve(const std::string& worker, int64_t now) {
+  if (has_trials() || !policy_->doubles_stragglers() || relief_[worker] > now) return {};
+  const auto theft = stealing_.Next(Seconds(now), DeviceOf(worker));
+  if (!theft) return {};
+  const std::string& victim = worker_of_[static_cast<size_t>(theft->device)];
+  stealing_.Forget(theft->device);  // until it says what it has left
+  relief_[worker] = now + kReliefMicros;
+  std::vector<ShortenOrder> orders;
+  for (const Grant& grant : trials_table_.HeldBy(victim)) {
+    for (const WaitingDocuments& documents : theft->documents) {
+      if (documents.trial != grant.item) continue;
+      const SliceState& slice = trials_.at(grant.item).slices.at(static_cast<size_t>(documents.slice));
+      if (slice.reported || documents.documents.first >= slice.documents.end) continue;
+      orders.push_back({victim, grant.item, grant.attempt, slice.task, slice.documents.first, documents.documents.first});
+    }
+  }
+  return orders;
+}
+
+bool RunMachine::Shortened(int64_t trial, int attempt, size_t task, int64_t first, int64_t end) {
+  if (!trials_table_.Holds(trial, attempt)) return false;
+  for (SliceState& slice : trials_.at(trial).slices) {
+    if (slice.task != task || slice.documents.first != first || slice.reported) continue;
+    if (end <= first || end >= slice.documents.end) return false;
+    work_.PutBack(task, {end, slice.documents.end});
+    slice.documents.end = end;
+    return true;
+  }
+  return false;
+}
+
+void RunMachine::Measured(size_t task, int64_t documents, double device_s, double longest_s) {
+  estimates_.at(task).SawGeneration(documents, device_s, longest_s);
+  Learned(task, documents);
+}
+
+void RunMachine::MeasuredScoring(size_t task, int64_t documents, double score_s) {
+  estimates_.at(task).SawScoring(documents, score_s);
+  Learned(task, documents);
+}
+
+// The policy's order is made anew at each correction: not for every few documents.
+void RunMachine::Learned(size_t task, int64_t documents) {
+  learned_[task] += documents;
+  if (static_cast<double>(learned_[task]) < kLearnShare * static_cast<double>(specs_[task].documents)) return;
+  learned_[task] = 0;
+  work_.Expect(task, estimates_[task].Now());
+}
+
 bool RunMachine::SliceReported(int64_t trial, int attempt, size_t task, DocumentRange documents) {
   if (!trials_table_.Holds(trial, attempt)) return false;
-  for (SliceState& slice : trials_.at(trial)) {
+  for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.task != task || slice.documents.first != documents.first ||
         slice.documents.end != documents.end || slice.reported) {
       continue;
@@ -93,7 +207,7 @@ bool RunMachine::TrialDone(int64_t trial, int attempt) {
 }
 
 bool RunMachine::AllReported(int64_t trial) const {
-  const auto& slices = trials_.at(trial);
+  const auto& slices = trials_.at(trial).slices;
   return std::all_of(slices.begin(), slices.end(), [](const SliceState& s) { return s.reported; });
 }
 
@@ -106,6 +220,7 @@ bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& caus
 }
 
 void RunMachine::WorkerLost(const std::string& worker, const std::string& cause) {
+  stealing_.Forget(DeviceOf(worker));
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
     if (AllReported(grant.item)) trials_table_.Complete(grant.item, grant.attempt);
   }
@@ -113,7 +228,7 @@ void RunMachine::WorkerLost(const std::string& worker, const std::string& cause)
 }
 
 void RunMachine::KeepPartsOf(int64_t trial, int attempt) {
-  for (SliceState& slice : trials_.at(trial)) {
+  for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.reported) continue;
     const std::string file = FileOf(slice, trial, attempt);
     slice.salvage.push_back(file);
@@ -196,7 +311,7 @@ std::vector<Missing> RunMachine::missing() const {
                        documents.end - 1, step);
   };
   for (const GivenUp& given_up : trials_table_.given_up()) {
-    for (const SliceState& slice : trials_.at(given_up.item)) {
+    for (const SliceState& slice : trials_.at(given_up.item).slices) {
       if (slice.reported) continue;
       missing.push_back({describe(slice.task, slice.documents, "generation"),
                          fmt::format("{} (attempt {})", given_up.cause, given_up.attempts)});

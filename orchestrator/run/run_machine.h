@@ -3,12 +3,16 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "orchestrator/schedule/lease_table.h"
-#include "orchestrator/schedule/plan.h"
+#include "orchestrator/schedule/open_work.h"
+#include "orchestrator/schedule/policy.h"
+#include "orchestrator/schedule/prior.h"
+#include "orchestrator/schedule/stealing.h"
 
 namespace evald {
 
@@ -16,8 +20,20 @@ namespace evald {
 struct MachineTask {
   std::string name;
   int64_t documents = 0;
-  double cost_per_document = 1;
-  bool slow_scoring = false;
+  bool slow_scoring = false;        ///< its metric runs programs
+  double requests_per_document = 1; ///< mean, repeats included
+};
+
+/// What Plan needs besides the tasks.
+struct PlanSetup {
+  std::string policy = "elastic";
+  LeaseCosts costs;
+  int devices = 1;       ///< that will work on the run
+  int places = 1;        ///< requests that each has under way at once
+  int score_slots = 1;
+  int64_t first_trial = 0;
+  /// A metric process that outlives the orchestrator has seen the numbers of the life before.
+  int64_t first_job = 0;
 };
 
 /// A slice as it is sent to a worker.
@@ -32,6 +48,16 @@ struct TrialLease {
   int64_t trial = 0;
   int attempt = 0;
   std::vector<LeasedSlice> slices;
+};
+
+/// A worker is to end a slice early, at `end`.
+struct ShortenOrder {
+  std::string worker;
+  int64_t trial = 0;
+  int attempt = 0;
+  size_t task = 0;
+  int64_t first = 0;  ///< where the slice begins
+  int64_t end = 0;
 };
 
 /// A metric job: score `documents` of a committed generations file.
@@ -68,19 +94,33 @@ class RunMachine {
   /// A file whose lines may be resumed by any slice of the task.
   void AddSalvage(size_t task, const std::string& file) { tasks_.at(task).salvage.push_back(file); }
 
-  /// Cuts what is open into trials numbered from `first_trial`. Documents that are generated but not
-  /// scored become jobs through GenerationsCommitted.
-  /// Jobs are numbered from `first_job`: a metric process that outlives the orchestrator has seen the
-  /// numbers of the life before.
-  void Plan(const PlanOptions& options, int64_t first_trial, int64_t first_job = 0);
+  /// What a task is expected to cost, before Plan. Without it all documents are alike.
+  void Expect(size_t task, const Prior& prior) { estimates_.at(task) = {prior.estimate, prior.weight}; }
+
+  /// What is open may be leased from now on. Documents that are generated but not scored become jobs
+  /// through GenerationsCommitted.
+  void Plan(const PlanSetup& setup);
+  /// So many devices work on the run from now on.
+  void SetDevices(int devices) { work_.SetDevices(devices); }
 
   // ---- trials
+  /// What failed goes first; else the policy cuts a trial from what is open.
   std::optional<TrialLease> LeaseTrial(const std::string& worker, int64_t now);
   /// A slice's file is complete: true when it counts (the attempt holds the lease, the slice is its).
   bool SliceReported(int64_t trial, int attempt, size_t task, DocumentRange documents);
   /// False when the attempt does not hold the lease. With slices missing it is a failure.
   bool TrialDone(int64_t trial, int attempt);
   bool TrialFailed(int64_t trial, int attempt, const std::string& cause, bool retry);
+  /// The worker ended the slice that begins at `first` early, at `end`: what lies behind is open again.
+  /// True when something is.
+  bool Shortened(int64_t trial, int attempt, size_t task, int64_t first, int64_t end);
+  /// The heartbeat of a worker: so many requests of the trial are done.
+  void Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done, int64_t now);
+  /// What others are to give back for `worker`, which has nothing to do and finds nothing open. Nothing
+  /// when they have too little that is not begun, or were asked a moment ago.
+  std::vector<ShortenOrder> Relieve(const std::string& worker, int64_t now);
+  /// What `documents` took a device, the longest of their requests `longest_s`: corrects the estimate.
+  void Measured(size_t task, int64_t documents, double device_s, double longest_s);
   void WorkerHeard(const std::string& worker, int64_t now) { trials_table_.Heard(worker, now); }
   void WorkerLost(const std::string& worker, const std::string& cause);
 
@@ -96,6 +136,7 @@ class RunMachine {
   std::optional<MetricJob> JobDone(int64_t job, int attempt);
   /// False when the attempt does not hold the job.
   bool JobFailed(int64_t job, int attempt, const std::string& cause, bool retry);
+  void MeasuredScoring(size_t task, int64_t documents, double score_s);
   void ScorerHeard(const std::string& scorer, int64_t now) { jobs_table_.Heard(scorer, now); }
   void ScorerLost(const std::string& scorer, const std::string& cause);
   /// These documents' scores are durable.
@@ -110,8 +151,15 @@ class RunMachine {
   int64_t generated(size_t task) const;
   int64_t scored(size_t task) const;
   bool task_finished(size_t task) const { return scored(task) == specs_.at(task).documents; }
-  /// No trial or job is queued or leased.
-  bool idle() const { return trials_table_.idle() && jobs_table_.idle(); }
+  /// Nothing of the task is salvaged from an earlier life.
+  bool fresh(size_t task) const { return tasks_.at(task).salvage.empty(); }
+  /// There is something to lease.
+  bool has_trials() const { return work_.documents() > 0 || trials_table_.queued() > 0; }
+  /// Nothing is open or leased.
+  bool trials_idle() const { return work_.documents() == 0 && trials_table_.idle(); }
+  bool idle() const { return trials_idle() && jobs_table_.idle(); }
+  /// What the task is expected to cost by now.
+  TaskEstimate estimate(size_t task) const { return estimates_.at(task).Now(); }
   /// Every document is scored.
   bool complete() const;
   /// What was given up. Empty when nothing was.
@@ -131,6 +179,14 @@ class RunMachine {
     bool reported = false;
     std::vector<std::string> salvage;
   };
+  struct TrialState {
+    std::vector<SliceState> slices;
+    int64_t requests_done = 0;  // of the attempt under way
+  };
+  int64_t CutTrial(const std::string& worker);
+  int DeviceOf(const std::string& worker);
+  std::vector<WaitingDocuments> WaitingOf(const std::string& worker) const;
+  void Learned(size_t task, int64_t documents);
   std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
   bool AllReported(int64_t trial) const;
   // The half-written files of an attempt that ended can be resumed by the next one.
@@ -139,10 +195,19 @@ class RunMachine {
 
   std::vector<MachineTask> specs_;
   std::vector<TaskState> tasks_;
-  std::map<int64_t, std::vector<SliceState>> trials_;
+  std::map<int64_t, TrialState> trials_;
   std::map<int64_t, MetricJob> jobs_;
+  OpenWork work_{1, 1, 1};
+  std::unique_ptr<Policy> policy_;
+  std::vector<RunningEstimate> estimates_;
+  std::vector<int64_t> learned_;           // documents since the policy was told
+  std::map<std::string, int> device_of_;   // of each worker that asked
+  std::vector<std::string> worker_of_;     // by device
+  Stealing stealing_{0};
+  std::map<std::string, int64_t> relief_;  // until when a worker waits for what others give back
   LeaseTable trials_table_;
   LeaseTable jobs_table_;
+  int64_t next_trial_ = 0;
   int64_t next_job_ = 0;
 };
 

@@ -19,6 +19,7 @@ TaskEstimate RunningEstimate::Now() const {
   TaskEstimate now = prior_;
   now.device_s = (weight_ * prior_.device_s + device_s_) / (weight_ + generated_);
   now.score_s = (weight_ * prior_.score_s + score_s_) / (weight_ + scored_);
+  now.doubt = 1 + (prior_.doubt - 1) * weight_ / (weight_ + generated_);
   // The longest is at least the longest that was seen; that none was long says little about the rest
   // until a good many have been.
   const double doubt = weight_ * 8 / (weight_ * 8 + generated_);

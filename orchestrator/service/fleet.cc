@@ -159,7 +159,7 @@ void Fleet::ServeWorker(const std::string& id, bool* gave) {
     return;
   }
   if (!workers_.TakeWant(id)) return;
-  const auto lease = run->LeaseTrial(id);
+  const auto lease = run->LeaseTrial(id, slot.loaded ? slot.loaded->engine.value("device", "") : "");
   if (!lease) return workers_.ReturnWant(id);
   slot.held.insert({lease->trial, lease->attempt});
   router_.Send(id, *lease);
@@ -231,6 +231,8 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
   } else if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
     workers_.Progressed(id);
     if (Evaluation* run = RunOf(slice->trial)) run->OnSliceDone(id, *slice);
+  } else if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) {
+    if (Evaluation* run = RunOf(shortened->trial)) run->OnShortened(*shortened);
   } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     Entry* entry = Find(RunOfWireId(done->trial));
     if (entry == nullptr) return;
@@ -300,7 +302,22 @@ void Fleet::OnTrialFailed(const std::string& id, const protocol::TrialFailed& fa
 
 void Fleet::OnWorkerProgress(const std::string& id, const protocol::Progress& progress) {
   if (static_cast<double>(progress.engine_silent_ms) > 1e3 * options_.stall_timeout_s) {
-    KillHung(id, fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000));
+    return KillHung(id, fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000));
+  }
+  if (progress.trial >= 0) {
+    if (Evaluation* run = RunOf(progress.trial)) run->OnProgress(id, progress);
+  } else if (workers_.HasWant(id)) {
+    Relieve(id);
+  }
+}
+
+// A worker that found nothing to do takes part in what another of its checkpoint has not begun.
+void Fleet::Relieve(const std::string& id) {
+  const Slot& slot = slots_.at(id);
+  if (!slot.loaded || !Usable(id)) return;
+  for (const auto& [number, entry] : runs_) {
+    if (entry.run->load().fingerprint != *slot.loading || workers_.tag(id) != TagOf(entry.run->profile())) continue;
+    for (const auto& [victim, shorten] : entry.run->Relieve(id)) router_.Send(victim, shorten);
   }
 }
 

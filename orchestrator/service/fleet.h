@@ -122,6 +122,7 @@ class Fleet {
   void ShowRow(Evaluation* run, const std::string& id) const;
   bool Usable(const std::string& id) const;
   const HostEntry& HostOf(const std::string& id) const;
+  void TellDevices();
   void StartWhatIsMissing(const std::string& host);
   void Abandon(const std::string& id);
   void AdoptProcess(const std::string& id, const protocol::HeldProcess& process);
@@ -131,6 +132,7 @@ class Fleet {
   void OnLoaded(const std::string& id, const protocol::Loaded& loaded);
   void OnTrialFailed(const std::string& id, const protocol::TrialFailed& failed);
   void OnWorkerProgress(const std::string& id, const protocol::Progress& progress);
+  void Relieve(const std::string& id);
   void OnExit(const std::string& id, const ProcessExit& exit);
   void TellExhausted();
 

@@ -129,12 +129,18 @@ void Fleet::HostReady(const std::string& name, const std::vector<protocol::HeldP
       host.host->Kill(process.id);
     }
   }
+  TellDevices();
   StartWhatIsMissing(name);
   Serve();
 }
 
+void Fleet::TellDevices() {
+  for (const auto& [number, entry] : runs_) entry.run->SetDevices(device_count());
+}
+
 void Fleet::HostAway(const std::string& name) {
   hosts_.at(name).here = false;
+  TellDevices();
   for (const auto& [id, slot] : slots_) {
     if (slot.host == name) Changed(id);
   }
@@ -142,6 +148,7 @@ void Fleet::HostAway(const std::string& name) {
 
 void Fleet::HostBack(const std::string& name) {
   hosts_.at(name).here = true;
+  TellDevices();
   for (const auto& [id, slot] : slots_) {
     if (slot.host == name) Changed(id);
   }

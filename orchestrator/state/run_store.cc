@@ -8,7 +8,7 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kSchemaVersion = 3;
+constexpr int64_t kSchemaVersion = 4;
 
 // Version n's statements bring a database from version n - 1. Never changed once released.
 constexpr const char* kVersion1 = R"sql(
@@ -93,7 +93,18 @@ CREATE TABLE watches (
 ) WITHOUT ROWID;
 )sql";
 
-constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3};
+constexpr const char* kVersion4 = R"sql(
+CREATE TABLE costs (                 -- what runs measured, to estimate later ones from
+  task_key TEXT NOT NULL,
+  device TEXT NOT NULL,
+  model TEXT NOT NULL,
+  ended REAL NOT NULL,
+  cost TEXT NOT NULL,                -- JSON
+  PRIMARY KEY (task_key, device, model, ended)
+) WITHOUT ROWID;
+)sql";
+
+constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3, kVersion4};
 
 void Migrate(Database& database) {
   // A table that others refer to is replaced as https://www.sqlite.org/lang_altertable.html (section

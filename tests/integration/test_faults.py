@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -88,8 +89,10 @@ class Faults(EvaldCase):
         names = sorted(path.relative_to(self.only_run()).parts[1:] for path in files)
         run = self.only_run()
 
-        def generations_of(task, scores):  # "3.1-64.jsonl" were made from "3.1.jsonl"
-            return run / "generations" / task / f"{scores.split('-')[0]}.jsonl"
+        def generations_of(task, scores):  # "3.1-64.jsonl" were made from "3.1-N.jsonl", N the largest up to 64
+            first = lambda path: int(path.stem.split("-")[1])
+            of_trial = (run / "generations" / task).glob(f"{scores.split('-')[0]}-*.jsonl")
+            return max((p for p in of_trial if first(p) <= first(pathlib.Path(scores))), key=first)
 
         victim = generations_of(*names[0])
         victim.write_bytes(victim.read_bytes()[:-20])

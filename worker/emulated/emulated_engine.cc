@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <queue>
 #include <random>
 #include <thread>
@@ -36,13 +37,15 @@ struct Model {
   int tokens_out_most = 16;
   std::string text;
   std::string journal;
+  std::string times;
 };
 
 Model ReadModel(const Json& json) {
   const Settings settings(
       "emulated", json,
       {"delay_ms", "prefill_tokens_per_second", "tokens_per_second", "jitter", "load_seconds",
-       "clock_scale", "fail_rate", "concurrency", "max_length", "tokens_out", "text", "journal"});
+       "clock_scale", "fail_rate", "concurrency", "max_length", "tokens_out", "text", "journal",
+       "times"});
   Model model;
   model.delay_ms = settings.AtLeast("delay_ms", 0.0, model.delay_ms);
   model.prefill_tokens_per_second = settings.AtLeast("prefill_tokens_per_second", 0.0, 0.0);
@@ -57,6 +60,7 @@ Model ReadModel(const Json& json) {
   model.max_length = settings.AtLeast("max_length", 1, model.max_length);
   model.text = settings.Get<std::string>("text", "");
   model.journal = settings.Get<std::string>("journal", "");
+  model.times = settings.Get<std::string>("times", "");
   if (settings.Has("tokens_out")) {
     const Json value = settings.Require<Json>("tokens_out");
     const auto range = value.is_array() ? settings.Require<std::vector<int>>("tokens_out")
@@ -106,13 +110,39 @@ void ReplaceAll(std::string* text, std::string_view what, const std::string& by)
   }
 }
 
+// Seconds of each document of a task, from a file of 32-bit floats.
+class DocumentTimes {
+ public:
+  explicit DocumentTimes(std::string folder) : folder_(std::move(folder)) {}
+
+  double Of(const std::string& task, int64_t document) {
+    auto found = files_.find(task);
+    if (found == files_.end()) found = files_.emplace(task, MappedFile(Path(task))).first;
+    const std::string_view bytes = found->second.view();
+    float seconds = 0;
+    if (document < 0 || (static_cast<size_t>(document) + 1) * sizeof seconds > bytes.size()) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: has times of {} documents, none of document {}", Path(task),
+                                                 bytes.size() / sizeof seconds, document));
+    }
+    std::memcpy(&seconds, bytes.data() + static_cast<size_t>(document) * sizeof seconds, sizeof seconds);
+    return seconds;
+  }
+
+ private:
+  std::string Path(const std::string& task) const { return folder_ + "/" + task + ".f32"; }
+
+  std::string folder_;
+  std::unordered_map<std::string, MappedFile> files_;
+};
+
 class EmulatedEngine : public Engine {
  public:
   explicit EmulatedEngine(const EngineOptions& options)
       : model_(ReadModel(options.settings)),
         seed_(options.seed),
         failures_(std::random_device()()),
-        slots_(static_cast<size_t>(model_.concurrency)) {
+        slots_(static_cast<size_t>(model_.concurrency)),
+        times_(model_.times) {
     if (model_.journal.empty()) return;
     journal_.reset(::open(model_.journal.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!journal_) ThrowErrno(model_.journal, "open", errno);
@@ -128,6 +158,7 @@ class EmulatedEngine : public Engine {
     info.deterministic = true;
     info.emulated = true;
     info.concurrency = model_.concurrency;
+    info.device = "emulated";
     return info;
   }
 
@@ -164,7 +195,7 @@ class EmulatedEngine : public Engine {
   };
 
   Generation Answer(const Request& request, Random* random) const;
-  double ModelSeconds(const Generation& generation, Random* random) const;
+  double ModelSeconds(const std::string& task, const Generation& generation, Random* random);
 
   Model model_;
   uint64_t seed_;
@@ -172,6 +203,7 @@ class EmulatedEngine : public Engine {
   std::vector<Clock::time_point> slots_;  ///< when each becomes free
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   uint64_t submitted_ = 0;
+  DocumentTimes times_;
   UniqueFd journal_;
 };
 
@@ -207,7 +239,8 @@ Generation EmulatedEngine::Answer(const Request& request, Random* random) const 
   return generation;
 }
 
-double EmulatedEngine::ModelSeconds(const Generation& generation, Random* random) const {
+double EmulatedEngine::ModelSeconds(const std::string& task, const Generation& generation, Random* random) {
+  if (!model_.times.empty()) return times_.Of(task, generation.doc_id);
   double seconds = model_.delay_ms / 1e3;
   if (model_.prefill_tokens_per_second > 0) {
     seconds += generation.tokens_in / model_.prefill_tokens_per_second;
@@ -227,7 +260,7 @@ void EmulatedEngine::Submit(uint64_t tag, Request request) {
   if (journal_) {
     due.journal = fmt::format("{} {} {} {}\n", request.task, request.doc_id, request.idx, request.repeat);
   }
-  const double seconds = ModelSeconds(due.finished.generation, &random) * model_.clock_scale;
+  const double seconds = ModelSeconds(request.task, due.finished.generation, &random) * model_.clock_scale;
   const auto slot = std::min_element(slots_.begin(), slots_.end());
   due.time =
       std::max(*slot, Clock::now()) + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));

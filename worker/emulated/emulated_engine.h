@@ -15,12 +15,15 @@ namespace evald {
 ///     delay_ms: 0                   fixed part of a request
 ///     prefill_tokens_per_second: 0  adds prompt tokens / this; 0: nothing
 ///     tokens_per_second: 0          adds generated tokens / this; 0: nothing
-///     jitter: 0                     0 to 1: a request takes (1 ± jitter) times as long, by its
-///     seed load_seconds: 0               time that Load takes clock_scale: 1                0.1
-///     runs ten times as fast concurrency: 8                slots max_length: 4096 context length
-///     that it says it has tokens_out: 16                a number, or [least, most]: drawn evenly,
-///     by the request's seed text: ""                      the answer, with {doc_id}, {idx},
-///     {repeat} and {task} replaced;
+///     jitter: 0                     0 to 1: a request takes (1 ± jitter) times as long, by its seed
+///     times: ""                     a folder with <task>.f32: instead of all that, seconds of each document's
+///                                   requests as little-endian 32-bit floats
+///     load_seconds: 0               time that Load takes
+///     clock_scale: 1                0.1 runs ten times as fast
+///     concurrency: 8                slots
+///     max_length: 4096              context length that it says it has
+///     tokens_out: 16                a number, or [least, most]: drawn evenly, by the request's seed
+///     text: ""                      the answer, with {doc_id}, {idx}, {repeat} and {task} replaced;
 ///                                   "": as many pseudo-words as tokens_out says
 ///     journal: ""                   a file that each answer is told in as it is given, one line:
 ///                                   "<task> <doc_id> <idx> <repeat>"; to count what is done twice

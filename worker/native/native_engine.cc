@@ -146,6 +146,7 @@ class NativeEngine : public Engine {
     info.deterministic = true;
     info.wants_tokens = true;
     info.concurrency = settings_.concurrency;
+    info.device = fmt::format("native, {}, {} threads, {}", CpuName(), pool_.threads(), kernels_.name);
     return info;
   }
 

@@ -97,6 +97,7 @@ EngineInfo OpenaiEngine::Info() const {
   info.deterministic = options_.deterministic;
   info.wants_tokens = options_.tokens;
   info.concurrency = options_.concurrency;
+  info.device = "openai, " + server_.model();
   return info;
 }
 

@@ -32,6 +32,7 @@ class ReplayEngine : public Engine {
                   RequestKind::kLoglikelihoodRolling};
     info.deterministic = true;
     info.concurrency = kConcurrency;
+    info.device = "replay";
     return info;
   }
 

@@ -20,7 +20,8 @@ constexpr size_t kTasksPerTrialMax = 16;
 ///   and, with jobs as small as documents, nearly so on many. So what takes long to score starts first,
 ///   then what has long requests, and short documents are left to fill the end. Ties: the larger first.
 /// - Size: a quarter of a device's share of what is open, and not so little that leasing and the
-///   prefix that is computed again cost more than `overhead_share` of it.
+///   prefix that is computed again cost more than `overhead_share` of it. Of a task that is little known,
+///   by what it may cost.
 ///
 /// A decision takes log n steps for n tasks: of those that changed since the last, the place in the
 /// order is found anew.
@@ -44,7 +45,7 @@ class Elastic : public Policy {
       if (trial.size() == kTasksPerTrialMax) break;
       const TaskEstimate& estimate = work.estimate(place.task);
       const Cut cut{place.task, Documents(work, place.task, target - taken, share)};
-      const double seconds = static_cast<double>(cut.documents) * estimate.device_s;
+      const double seconds = static_cast<double>(cut.documents) * MayCost(estimate);
       const bool fits = estimate.prefix_s + seconds <= 1.5 * (target - taken) &&
                         documents_s + seconds <= costs_.trial_max_s;
       if (!trial.empty() && !fits) break;
@@ -69,11 +70,13 @@ class Elastic : public Policy {
     }
   };
 
+  static double MayCost(const TaskEstimate& estimate) { return estimate.device_s * estimate.doubt; }
+
   // A prefix is computed again by each trial: one that is dear is shared by more documents, as long as
   // that leaves no device without work.
   int64_t Documents(const OpenWork& work, size_t task, double seconds, double share) const {
     const TaskEstimate& estimate = work.estimate(task);
-    const double each = std::max(estimate.device_s, 1e-9);
+    const double each = std::max(MayCost(estimate), 1e-9);
     const double prefixed = std::min(estimate.prefix_s / costs_.overhead_share, share / 2);
     const double wanted = std::max(seconds - estimate.prefix_s, prefixed) / each;
     const auto open = static_cast<double>(work.open(task));

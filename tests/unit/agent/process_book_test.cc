@@ -55,6 +55,7 @@ TEST_F(ProcessBookTest, WhatWasHeldForTheOneBeforeConcernsNobody) {
   EXPECT_TRUE(book_.idle()) << "for the new one it holds nothing";
   EXPECT_FALSE(book_.Received("w0", SliceOf(7, 1)));
   EXPECT_FALSE(book_.Received("w0", TrialDone{7, 1, 1.0}));
+  EXPECT_FALSE(book_.Received("w0", Shortened{7, 1, "t", 0, 1}));
   EXPECT_EQ(book_.NotAtRest().size(), 1u) << "its files may still change";
   EXPECT_FALSE(book_.Received("w0", Revoked{7, 1}));
   EXPECT_FALSE(book_.Received("w0", Revoked{8, 2}));

@@ -19,10 +19,10 @@ std::vector<Message> OneOfEach() {
       Loaded{"f00d", Json{{"name", "native"}}, Json{{"bytes", 12}}},
       Want{2},
       Progress{7, 1, 100, 2000, 3000},
-      SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700},
+      SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700, 3.5, 1.25},
       TrialDone{7, 1, 12.25},
       TrialFailed{7, 1, false, "disk \"full\""},
-      JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5, 2},
+      JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5, 0.75, 2},
       JobFailed{9, true, "killed", 2},
       Span{"generate", 1000, 2000, Json{{"trials", {7}}}},
       Load{"/dev/shm/evald-0/f00d", "f00d"},
@@ -32,6 +32,8 @@ std::vector<Message> OneOfEach() {
       Drain{},
       Stop{},
       Revoked{7, 1},
+      Shorten{7, 1, "gsm8k", 3, 6},
+      Shortened{7, 1, "gsm8k", 3, 7},
   };
 }
 

@@ -16,21 +16,40 @@ std::vector<int64_t> List(DocumentRange range) {
   return documents;
 }
 
+// A policy of one trial for each task.
+constexpr const char* kWholeTasks = "decoupled-fifo";
+
+// With trials of a second, and documents that take one each.
+PlanSetup SmallTrials() {
+  PlanSetup setup;
+  setup.devices = 2;
+  setup.costs = {0.01, 0.01};
+  return setup;
+}
+
 RunMachine Planned(std::vector<MachineTask> tasks, int attempts = 3) {
   RunMachine machine({.attempts_max = attempts}, {.attempts_max = attempts});
   machine.SetTasks(std::move(tasks));
-  machine.Plan({.workers = 2, .trials_per_worker = 4}, 0);
+  machine.Plan(SmallTrials());
+  return machine;
+}
+
+RunMachine Whole(std::vector<MachineTask> tasks, int64_t first_trial = 0) {
+  RunMachine machine({}, {});
+  machine.SetTasks(std::move(tasks));
+  PlanSetup setup;
+  setup.policy = kWholeTasks;
+  setup.first_trial = first_trial;
+  machine.Plan(setup);
   return machine;
 }
 
 TEST(RunMachine, OneSliceFromLeaseToScore) {
-  RunMachine machine({}, {});
-  machine.SetTasks({{"t", 5, 1, false}});
-  machine.Plan({.workers = 1, .trials_per_worker = 1}, 7);
+  RunMachine machine = Whole({{"t", 5}}, 7);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   EXPECT_EQ(lease.trial, 7);
   ASSERT_EQ(lease.slices.size(), 1u);
-  EXPECT_EQ(lease.slices[0].file, "generations/t/7.1.jsonl");
+  EXPECT_EQ(lease.slices[0].file, "generations/t/7.1-0.jsonl");
   EXPECT_TRUE(machine.SliceReported(7, 1, 0, {0, 5}));
   EXPECT_FALSE(machine.SliceReported(7, 1, 0, {0, 5})) << "a slice is reported once";
   EXPECT_TRUE(machine.TrialDone(7, 1));
@@ -46,9 +65,7 @@ TEST(RunMachine, OneSliceFromLeaseToScore) {
 }
 
 TEST(RunMachine, WhatIsSlowToScoreIsScoredInPieces) {
-  RunMachine machine({}, {});
-  machine.SetTasks({{"t", 10, 1, true}});
-  machine.Plan({.workers = 1, .trials_per_worker = 1}, 0);
+  RunMachine machine = Whole({{"t", 10, true}});
   machine.GenerationsCommitted(0, {0, 1, 2, 3, 4, 5, 7, 8}, "generations/t/0.1.jsonl", 0, 1);
   std::vector<std::string> files;
   std::vector<int64_t> documents;
@@ -61,21 +78,21 @@ TEST(RunMachine, WhatIsSlowToScoreIsScoredInPieces) {
 }
 
 TEST(RunMachine, TheNextAttemptResumesWhatTheLastOneLeft) {
-  RunMachine machine({}, {});
-  machine.SetTasks({{"t", 5, 1, false}});
-  machine.Plan({.workers = 1, .trials_per_worker = 1}, 0);
+  RunMachine machine = Whole({{"t", 5}});
   machine.LeaseTrial("w", 0);
   machine.WorkerLost("w", "killed");
   const TrialLease second = *machine.LeaseTrial("w", 1);
-  EXPECT_EQ(second.slices[0].file, "generations/t/0.2.jsonl");
+  EXPECT_EQ(second.slices[0].file, "generations/t/0.2-0.jsonl");
   EXPECT_EQ(second.slices[0].salvage,
-            (std::vector<std::string>{"generations/t/0.1.jsonl", "generations/t/0.1.jsonl.part"}));
+            (std::vector<std::string>{"generations/t/0.1-0.jsonl", "generations/t/0.1-0.jsonl.part"}));
 }
 
 TEST(RunMachine, AReportedSliceIsNotLeasedAgain) {
   RunMachine machine({}, {});
-  machine.SetTasks({{"a", 5, 1, false}, {"b", 5, 1, false}});
-  machine.Plan({.workers = 1, .trials_per_worker = 1}, 0);
+  machine.SetTasks({{"a", 5}, {"b", 5}});
+  PlanSetup setup;
+  setup.costs = {0.5, 0.01};  // a trial of at least 50 documents
+  machine.Plan(setup);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   ASSERT_EQ(lease.slices.size(), 2u);
   EXPECT_TRUE(machine.SliceReported(0, 1, lease.slices[0].task, lease.slices[0].documents));
@@ -86,7 +103,7 @@ TEST(RunMachine, AReportedSliceIsNotLeasedAgain) {
 }
 
 TEST(RunMachine, ATrialCalledDoneTooEarlyFails) {
-  RunMachine machine = Planned({{"t", 5, 1, false}}, 1);
+  RunMachine machine = Planned({{"t", 5}}, 1);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   EXPECT_TRUE(machine.TrialDone(lease.trial, lease.attempt));
   ASSERT_EQ(machine.missing().size(), 1u);
@@ -95,30 +112,37 @@ TEST(RunMachine, ATrialCalledDoneTooEarlyFails) {
 
 TEST(RunMachine, WhatIsGivenUpIsMissingByName) {
   RunMachine machine({.attempts_max = 1}, {.attempts_max = 1});
-  machine.SetTasks({{"t", 4, 1, false}});
-  machine.Plan({.workers = 1, .trials_per_worker = 2}, 0);
+  machine.SetTasks({{"t", 4}});
+  PlanSetup setup;
+  setup.policy = "size-split";  // in four
+  machine.Plan(setup);
   const TrialLease first = *machine.LeaseTrial("w", 0);
   machine.TrialFailed(first.trial, first.attempt, "out of memory", true);
-  const TrialLease second = *machine.LeaseTrial("w", 0);
+  TrialLease second = *machine.LeaseTrial("w", 0);
+  ASSERT_EQ(second.slices[0].documents, (DocumentRange{1, 2}));
   machine.SliceReported(second.trial, second.attempt, 0, second.slices[0].documents);
   machine.TrialDone(second.trial, second.attempt);
   machine.GenerationsCommitted(0, List(second.slices[0].documents), "f", second.trial, second.attempt);
   const MetricJob job = *machine.LeaseJob("m", 0);
   EXPECT_FALSE(machine.JobFailed(job.job, job.job_attempt + 1, "of another attempt", true));
   EXPECT_TRUE(machine.JobFailed(job.job, job.job_attempt, "sandbox is gone", true));
+  while (const auto rest = machine.LeaseTrial("w", 0)) machine.TrialFailed(rest->trial, rest->attempt, "lost", true);
   EXPECT_TRUE(machine.idle());
   EXPECT_FALSE(machine.complete());
-  ASSERT_EQ(machine.missing().size(), 2u);
-  EXPECT_EQ(machine.missing()[0].what, "task t, documents 0 to 1: generation");
-  EXPECT_EQ(machine.missing()[1].what, "task t, documents 2 to 3: scoring");
+  ASSERT_EQ(machine.missing().size(), 4u);
+  EXPECT_EQ(machine.missing()[0].what, "task t, documents 0 to 0: generation");
+  EXPECT_EQ(machine.missing()[0].cause, "out of memory (attempt 1)");
+  EXPECT_EQ(machine.missing()[3].what, "task t, documents 1 to 1: scoring");
 }
 
 TEST(RunMachine, AnEarlierLifeIsNotDoneAgain) {
   RunMachine machine({}, {});
-  machine.SetTasks({{"t", 6, 1, false}});
+  machine.SetTasks({{"t", 6}});
   for (const int64_t d : {0, 1, 4}) machine.AdoptGenerations(0, d);
   machine.AdoptScores(0, 0);
-  machine.Plan({.workers = 1, .trials_per_worker = 1}, 3);
+  PlanSetup setup;
+  setup.first_trial = 3;
+  machine.Plan(setup);
   machine.GenerationsCommitted(0, {1, 4}, "old", 1, 1);
   std::set<int64_t> leased, jobs;
   while (const auto lease = machine.LeaseTrial("w", 0)) {
@@ -137,10 +161,11 @@ TEST(RunMachine, AnEarlierLifeIsNotDoneAgain) {
 // Workers and scorers that die, report late or twice, in any order: every document is committed by
 // exactly one file and scored exactly once, and the run completes.
 TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
+  int shortened = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    RunMachine machine = Planned({{"a", 40, 3, true}, {"b", 7, 1, false}, {"c", 60, 2, false}}, 1000);
+    RunMachine machine = Planned({{"a", 40, true}, {"b", 7}, {"c", 60}}, 1000);
     struct Report {
       std::string worker;
       TrialLease lease;
@@ -148,10 +173,11 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
     std::deque<Report> reports;
     std::vector<std::pair<std::string, MetricJob>> jobs;
     std::map<std::pair<size_t, int64_t>, int> committed, scored;
+    machine.SetDevices(static_cast<int>(1 + random() % 3));
     for (int64_t now = 0; !(machine.idle() && machine.complete()); ++now) {
       ASSERT_LT(now, 200000);
       const std::string name = std::to_string(random() % 3);
-      switch (random() % 7) {
+      switch (random() % 8) {
         case 0:
           if (const auto lease = machine.LeaseTrial("w" + name, now)) reports.push_back({"w" + name, *lease});
           break;
@@ -170,6 +196,18 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           if (!machine.JobDone(job.job, job.job_attempt)) break;
           for (const int64_t d : List(job.documents)) ++scored[{job.task, d}];
           machine.ScoresCommitted(job.task, List(job.documents));
+          break;
+        }
+        case 5: {  // a worker ends a slice early, or says so late
+          if (reports.empty()) break;
+          TrialLease& lease = reports[random() % reports.size()].lease;
+          LeasedSlice& slice = lease.slices[random() % lease.slices.size()];
+          const int64_t end = slice.documents.first + 1 + static_cast<int64_t>(random() % 10);
+          if (machine.Shortened(lease.trial, lease.attempt, slice.task, slice.documents.first, end)) {
+            ASSERT_LT(end, slice.documents.end);
+            slice.documents.end = end;
+            ++shortened;
+          }
           break;
         }
         default: {
@@ -191,6 +229,68 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
     for (const auto& [document, times] : committed) EXPECT_EQ(times, 1);
     for (const auto& [document, times] : scored) EXPECT_EQ(times, 1);
   }
+  EXPECT_GT(shortened, 100);
+}
+
+TEST(RunMachine, WhatAWorkerGivesBackIsOpenAgain) {
+  RunMachine machine = Whole({{"t", 10}});
+  const TrialLease lease = *machine.LeaseTrial("slow", 0);
+  EXPECT_FALSE(machine.LeaseTrial("idle", 0));
+  EXPECT_FALSE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 10)) << "nothing is given back";
+  EXPECT_FALSE(machine.Shortened(lease.trial, lease.attempt, 0, 3, 6)) << "no slice begins there";
+  EXPECT_FALSE(machine.Shortened(lease.trial, lease.attempt + 1, 0, 0, 6)) << "another attempt";
+  EXPECT_TRUE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 6));
+  EXPECT_TRUE(machine.has_trials());
+  const TrialLease rest = *machine.LeaseTrial("idle", 0);
+  EXPECT_EQ(rest.slices[0].documents, (DocumentRange{6, 10}));
+  EXPECT_FALSE(machine.SliceReported(lease.trial, lease.attempt, 0, {0, 10})) << "its old length";
+  EXPECT_TRUE(machine.SliceReported(lease.trial, lease.attempt, 0, {0, 6}));
+  EXPECT_TRUE(machine.TrialDone(lease.trial, lease.attempt));
+  EXPECT_TRUE(machine.SliceReported(rest.trial, rest.attempt, 0, {6, 10}));
+  EXPECT_TRUE(machine.TrialDone(rest.trial, rest.attempt));
+  EXPECT_TRUE(machine.trials_idle());
+}
+
+TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{.name = "t", .documents = 100, .requests_per_document = 2}});
+  PlanSetup setup;  // documents of a second each, in one trial
+  setup.devices = 1;
+  setup.places = 4;
+  setup.costs = {1, 0.001, 1000};
+  machine.Plan(setup);
+  const TrialLease lease = *machine.LeaseTrial("slow", 0);
+  ASSERT_EQ(lease.slices[0].documents, (DocumentRange{0, 100}));
+  EXPECT_TRUE(machine.Relieve("idle", 0).empty()) << "nobody has said how far it is";
+  machine.Progressed("slow", lease.trial, lease.attempt, 36, 1'000'000);  // 18 documents, and 2 in the engine
+  const auto orders = machine.Relieve("idle", 1'000'000);
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(orders[0].worker, "slow");
+  EXPECT_EQ(orders[0].trial, lease.trial);
+  EXPECT_EQ(orders[0].first, 0);
+  EXPECT_EQ(orders[0].end, 60) << "half of 20 to 100";
+  EXPECT_TRUE(machine.Relieve("idle", 1'100'000).empty()) << "it waits for the answer";
+  EXPECT_TRUE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 70)) << "more was begun than believed";
+  EXPECT_TRUE(machine.Relieve("idle", 1'200'000).empty()) << "there is something to lease";
+  EXPECT_EQ(machine.LeaseTrial("idle", 1'200'000)->slices[0].documents, (DocumentRange{70, 100}));
+  machine.Progressed("slow", lease.trial, lease.attempt, 138, 1'300'000);
+  EXPECT_TRUE(machine.Relieve("third", 1'300'000).empty()) << "all is begun, and of the other's nothing is known";
+}
+
+TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {
+  RunMachine machine({}, {});
+  machine.SetTasks({{"t", 100}});
+  Prior prior;
+  prior.estimate.device_s = 1;
+  prior.estimate.documents = 100;
+  prior.weight = 10;
+  machine.Expect(0, prior);
+  machine.Plan({});
+  machine.Measured(0, 30, 90, 4);
+  machine.MeasuredScoring(0, 30, 6);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).device_s, (10 * 1 + 90) / 40.0);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).score_s, 6 / 40.0);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 4);
 }
 
 }  // namespace

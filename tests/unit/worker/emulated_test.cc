@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 
 #include "base/clock.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "tests/unit/worker/support.h"
 #include "worker/emulated/emulated_engine.h"
 
 namespace evald {
@@ -62,6 +64,29 @@ TEST(EmulatedEngine, TakesTheModelledTime) {
   const double seconds = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   EXPECT_GE(seconds, 3 * 0.030 * 0.5 - 1e-6);  // 6 requests, 2 at a time
   EXPECT_LT(seconds, 3 * 0.030 * 0.5 + 0.1);
+}
+
+TEST(EmulatedEngine, TimesOfDocumentsComeFromAFile) {
+  test::TemporaryFolder folder;
+  const std::vector<float> seconds = {0.5, 0, 0.25};
+  std::ofstream(folder.path() / "sums.f32", std::ios::binary)
+      .write(reinterpret_cast<const char*>(seconds.data()), static_cast<std::streamsize>(seconds.size() * sizeof(float)));
+  const auto engine = Make(Json{{"concurrency", 3}, {"times", folder.path().string()}, {"clock_scale", 0.2}});
+  const int64_t begin = MonotonicMicros();
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < 3; ++i) {
+    Request request = Question(i, RequestKind::kGenerateUntil);
+    request.task = "sums";
+    engine->Submit(static_cast<uint64_t>(i), request);
+  }
+  while (engine->pending() > 0) {
+    for (const Finished& one : engine->Step(std::chrono::milliseconds(50))) order.push_back(one.generation.doc_id);
+  }
+  EXPECT_EQ(order, (std::vector<int64_t>{1, 2, 0}));
+  EXPECT_GE(MonotonicMicros() - begin, 100'000);
+  Request beyond = Question(3, RequestKind::kGenerateUntil);
+  beyond.task = "sums";
+  EXPECT_THROW(engine->Submit(9, beyond), Error);
 }
 
 TEST(EmulatedEngine, StepReturnsWithinItsBudget) {

@@ -79,6 +79,7 @@ class TrialLoopTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       sent_.push_back(message);
     });
+    loop_ = &loop;
     std::string loaded;
     for (protocol::Message& message : messages) {
       if (const auto* load = std::get_if<protocol::Load>(&message)) loaded = load->fingerprint;
@@ -100,6 +101,7 @@ class TrialLoopTest : public testing::Test {
     return found;
   }
 
+  TrialLoop* loop_ = nullptr;  // while Run does
   test::TemporaryFolder folder_;
   std::mutex mutex_;
   std::vector<protocol::Message> sent_;
@@ -128,6 +130,54 @@ TEST_F(TrialLoopTest, EachRequestAndRepeatIsThereOnceInOrder) {
   ASSERT_EQ(Sent<protocol::TrialDone>().size(), 1u);
   EXPECT_GT(Sent<protocol::TrialDone>()[0].device_seconds, 0.005);
   EXPECT_TRUE(Sent<protocol::TrialFailed>().empty());
+}
+
+TEST_F(TrialLoopTest, SliceDoneSaysWhatItTook) {
+  Prepare({"math", 10});
+  ScriptedEngine engine(Json{{"concurrency", 2}, {"delay_ms", 20}});
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 4, "a"), MakeSlice("math", 4, 10, "b")}}});
+  const auto done = Sent<protocol::SliceDone>();
+  ASSERT_EQ(done.size(), 2u);
+  double sum = 0;
+  for (const auto& slice : done) {
+    EXPECT_GE(slice.longest_seconds, 0.019);
+    EXPECT_GT(slice.device_seconds, 0.019);
+    sum += slice.device_seconds;
+  }
+  EXPECT_NEAR(sum, Sent<protocol::TrialDone>().at(0).device_seconds, 1e-9);
+}
+
+TEST_F(TrialLoopTest, AShortenedSliceEndsBehindWhatWasBegun) {
+  Prepare({"math", 40});
+  ScriptedEngine engine(Json{{"concurrency", 2}, {"delay_ms", 2}});
+  engine.on_finished = [&](Generation* generation) {
+    if (generation->doc_id == 5) loop_->Post(protocol::Shorten{1, 0, "math", 0, 2});
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 40, "1.0.jsonl")}}});
+  const auto shortened = Sent<protocol::Shortened>();
+  ASSERT_EQ(shortened.size(), 1u);
+  EXPECT_GE(shortened[0].end, 6);
+  EXPECT_LT(shortened[0].end, 40);
+  const auto done = Sent<protocol::SliceDone>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].end, shortened[0].end);
+  EXPECT_EQ(done[0].requests, shortened[0].end);
+  EXPECT_EQ(engine.submitted.size(), static_cast<size_t>(shortened[0].end)) << "nothing behind it is computed";
+  EXPECT_EQ(test::ReadGenerations(folder_.path() / "1.0.jsonl").size(), engine.submitted.size());
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 1u);
+}
+
+TEST_F(TrialLoopTest, ALeaseThatWaitsIsShortenedToo) {
+  Prepare({"math", 40});
+  ScriptedEngine engine;
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 20, "a"), MakeSlice("math", 20, 40, "b")}},
+                protocol::Shorten{1, 0, "math", 20, 24}, protocol::Shorten{1, 0, "math", 0, 0},
+                protocol::Shorten{1, 1, "math", 0, 3}, protocol::Shorten{1, 0, "math", 3, 5}});
+  const auto shortened = Sent<protocol::Shortened>();
+  ASSERT_EQ(shortened.size(), 2u) << "another attempt's, or a slice that is none, gets no answer";
+  EXPECT_EQ(shortened[0].end, 24);
+  EXPECT_EQ(shortened[1].end, 1) << "a slice is never empty";
+  EXPECT_EQ(engine.submitted.size(), 5u);
 }
 
 TEST_F(TrialLoopTest, TheEngineStaysFullAcrossTrials) {

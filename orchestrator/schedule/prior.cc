@@ -1,0 +1,154 @@
+#include "orchestrator/schedule/prior.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+namespace evald {
+namespace {
+
+constexpr double kGuessedShareOfLimit = 0.3;
+constexpr double kGuessedOperationsPerSecond = 1e12;
+constexpr double kGuessedBytes = 1e9;       // of a model whose weights are not ours
+constexpr double kBytesPerParameter = 2;
+constexpr double kGuessedSlowScore = 0.3;   // seconds of a program
+constexpr double kGuessedQuickScore = 1e-4;
+
+using Costs = std::vector<const TaskCost*>;
+
+Costs Select(const std::vector<TaskCost>& known, const std::function<bool(const TaskCost&)>& wanted) {
+  Costs selected;
+  for (const TaskCost& cost : known) {
+    if (cost.documents > 0 && wanted(cost)) selected.push_back(&cost);
+  }
+  std::sort(selected.begin(), selected.end(), [](const TaskCost* a, const TaskCost* b) { return a->ended > b->ended; });
+  return selected;
+}
+
+// The newest counts most; `of` gives a document's value.
+double Recent(const Costs& costs, const std::function<double(const TaskCost&)>& of) {
+  double sum = 0, weights = 0, weight = 1;
+  for (const TaskCost* cost : costs) {
+    sum += weight * of(*cost);
+    weights += weight;
+    weight /= 2;
+  }
+  return weights > 0 ? sum / weights : 0;
+}
+
+double PerDocument(const TaskCost& cost, double sum) { return sum / static_cast<double>(cost.documents); }
+double DeviceSeconds(const TaskCost& cost) { return PerDocument(cost, cost.device_s); }
+
+// How far runs were from their mean, as a factor; 5 % are always in doubt.
+double SpreadFactor(const Costs& costs, double mean) {
+  double worst = 1.05;
+  for (const TaskCost* cost : costs) {
+    const double value = DeviceSeconds(*cost);
+    if (value > 0 && mean > 0) worst = std::max(worst, std::max(value / mean, mean / value));
+  }
+  return worst;
+}
+
+double Bytes(const CostPlace& place) { return place.model_bytes > 0 ? place.model_bytes : kGuessedBytes; }
+
+// Seconds of a device per token.
+struct Rates {
+  double in = 0;
+  double out = 0;
+};
+
+// Fits device_s = in * tokens_in + out * tokens_out to runs of other tasks, each scaled to this model's
+// size, by least squares of relative errors; neither rate below zero.
+std::optional<Rates> FitRates(const Costs& costs, const CostPlace& place) {
+  double ii = 0, io = 0, oo = 0, i1 = 0, o1 = 0;
+  for (const TaskCost* cost : costs) {
+    const double seconds = cost->device_s * Bytes(place) / Bytes(cost->place);
+    if (seconds <= 0) continue;
+    const double in = cost->tokens_in / seconds, out = cost->tokens_out / seconds;
+    ii += in * in, io += in * out, oo += out * out, i1 += in, o1 += out;
+  }
+  const double determinant = ii * oo - io * io;
+  if (determinant > 1e-9 * ii * oo) {
+    const Rates both{(i1 * oo - o1 * io) / determinant, (o1 * ii - i1 * io) / determinant};
+    if (both.in >= 0 && both.out >= 0) return both;
+  }
+  if (oo > 0 && (ii == 0 || o1 * o1 / oo >= i1 * i1 / ii)) return Rates{0, o1 / oo};
+  if (ii > 0) return Rates{i1 / ii, 0};
+  return std::nullopt;
+}
+
+// Tokens that a document generates: as it did elsewhere, or as much of its limit as others of theirs.
+double TokensOut(const TaskFacts& facts, const std::vector<TaskCost>& known, double share) {
+  const Costs same = Select(known, [&](const TaskCost& cost) { return cost.task_key == facts.key; });
+  if (!same.empty()) return Recent(same, [](const TaskCost& cost) { return PerDocument(cost, cost.tokens_out); });
+  return facts.generates ? share * facts.tokens_out_most : 0;
+}
+
+void EstimateScoring(const TaskFacts& facts, const std::vector<TaskCost>& known, Prior* prior) {
+  const auto per_document = [](const TaskCost& cost) { return cost.score_s / static_cast<double>(cost.scored); };
+  const Costs same = Select(known, [&](const TaskCost& c) { return c.scored > 0 && c.task_key == facts.key; });
+  if (!same.empty()) {
+    prior->estimate.score_s = Recent(same, per_document);
+    return;
+  }
+  prior->estimate.score_s = facts.slow_scoring ? kGuessedSlowScore : kGuessedQuickScore;
+}
+
+std::string Runs(const Costs& costs, const char* where) {
+  return fmt::format("{} run{} {}", costs.size(), costs.size() == 1 ? "" : "s", where);
+}
+
+}  // namespace
+
+Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known) {
+  Prior prior;
+  TaskEstimate& estimate = prior.estimate;
+  estimate.name = facts.name;
+  estimate.documents = facts.documents;
+  estimate.size = facts.generates ? 20 : 1;
+  EstimateScoring(facts, known, &prior);
+  const auto on_device = [&](const TaskCost& cost) { return cost.place.device == place.device; };
+  for (const bool same_data : {true, false}) {
+    const Costs here = Select(known, [&](const TaskCost& c) {
+      return c.place == place && (same_data ? c.task_key == facts.key : c.task == facts.name);
+    });
+    if (here.empty()) continue;
+    estimate.device_s = Recent(here, DeviceSeconds);
+    for (const TaskCost* cost : here) estimate.request_s = std::max(estimate.request_s, cost->longest_s);
+    prior.factor = std::max(same_data ? 1.0 : 1.5, SpreadFactor(here, estimate.device_s));
+    prior.weight = same_data ? 32 : 16;
+    estimate.doubt = prior.factor;
+    prior.basis = Runs(here, same_data ? "here" : "here, with other data");
+    return prior;
+  }
+  const Costs other_model = Select(known, [&](const TaskCost& c) { return c.task_key == facts.key && on_device(c); });
+  if (!other_model.empty()) {
+    const auto ratio = [&](const TaskCost& cost) { return Bytes(place) / Bytes(cost.place); };
+    estimate.device_s = Recent(other_model, [&](const TaskCost& c) { return DeviceSeconds(c) * ratio(c); });
+    for (const TaskCost* cost : other_model) {
+      estimate.request_s = std::max(estimate.request_s, cost->longest_s * ratio(*cost));
+    }
+    estimate.doubt = prior.factor = 2;
+    prior.weight = 8;
+    prior.basis = Runs(other_model, "with another model");
+    return prior;
+  }
+  const Costs neighbours = Select(known, on_device);
+  const auto rates = FitRates(neighbours, place);
+  const double tokens_out = TokensOut(facts, known, kGuessedShareOfLimit);
+  const double guessed = 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
+  const Rates used = rates.value_or(Rates{guessed, guessed});
+  estimate.device_s = used.in * facts.tokens_in + used.out * tokens_out;
+  // Of a request's time on the device, all that are there at once have their share.
+  estimate.request_s = (used.in * facts.tokens_in + used.out * std::max(tokens_out, facts.tokens_out_most)) * places;
+  if (estimate.device_s <= 0) estimate.device_s = guessed;
+  estimate.doubt = prior.factor = rates ? 3 : 30;
+  prior.weight = rates ? 2 : 0.5;
+  prior.basis = rates ? fmt::format("tokens, at the rates of {}", Runs(neighbours, "of other tasks")) : "a guess";
+  return prior;
+}
+
+}  // namespace evald
