@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -36,6 +37,8 @@ class DeviceQueue {
   double LowAt(double now) const;
   /// When the last one begins: from then on none waits.
   double AllBegunAt(double now) const;
+  /// When a place is free, for what would be added now.
+  double PlaceFreeAt(double now) const { return std::max(now, free_at_.front()); }
   const std::deque<PlacedDocument>& documents() const { return documents_; }
   /// Seconds up to `now` in which at least one document was computed.
   double busy_s(double now) const;

@@ -81,9 +81,10 @@ void Simulation::OnAsk(const Event& event) {
   if (device.lost || event.version != device.ask_version) return;
   device.queue.Forget(now_);
   device.idle = !GiveTrial(event.a);
-  // With nothing open, it asks again when it has begun all that it has: it may take from another then.
-  const double begun = device.queue.AllBegunAt(now_);
-  if (device.idle && begun > now_) Push(begun, Kind::kAsk, event.a, 0, ++device.ask_version);
+  // With nothing open, it asks again when it has begun all that it has and a place is free: it may take
+  // from another then.
+  const double again = std::max(device.queue.AllBegunAt(now_), device.queue.PlaceFreeAt(now_));
+  if (device.idle && again > now_) Push(again, Kind::kAsk, event.a, 0, ++device.ask_version);
 }
 
 // A warm device asks for the next trial before the last has run dry; another when it is free.
@@ -119,7 +120,9 @@ bool Simulation::GiveTrial(int64_t d) {
 
 // The trial that will take longest gives the last half of what it has not begun.
 bool Simulation::Steal(int64_t thief) {
-  if (devices_[thief].queue.AllBegunAt(now_) > now_) return false;
+  // What would only wait here as well is not taken: it would go to and fro.
+  const DeviceQueue& own = devices_[thief].queue;
+  if (own.AllBegunAt(now_) > now_ || own.PlaceFreeAt(now_) > now_) return false;
   // What would begin within the time that a lease takes is where it should be.
   const double soon = now_ + 2 * cluster_.lease_s;
   int64_t victim = -1;
@@ -153,7 +156,8 @@ bool Simulation::Steal(int64_t thief) {
     return document.trial == trial_number && document.slice == slice_number && document.document >= taken.first;
   });
   for (const int64_t trial : devices_[victim].trials) ScheduleSlices(trial);
-  ScheduleAsk(victim);
+  // A cold victim asks when it is free, and not before: it starts for one trial at a time.
+  if (decouplings_.stay_warm && decouplings_.score_elsewhere) ScheduleAsk(victim);
   Trial trial;
   trial.slices.push_back({slice.task, taken, false});
   StartTrial(thief, std::move(trial));
@@ -467,16 +471,18 @@ SimResult Simulation::Finish() {
     result.documents_scored += scored_[t];
   }
   result.estimate_error = std::exp(weighted / std::max(1e-9, result.device_work_s));
-  double busy = 0, after = 0;
+  double busy = 0, after = 0, all = 0;
   for (Device& device : devices_) {
     result.weights_in_s = std::max(result.weights_in_s, device.weights_in);
     if (device.lost) continue;
+    all += result.makespan_s;
     busy += device.queue.busy_s(result.makespan_s);
     after += result.makespan_s - device.weights_in;
     for (const auto& [cause, seconds] : device.spent) result.lost_shares[cause] += seconds;
   }
   result.idle_share = after > 0 ? std::max(0.0, 1 - busy / after) : 0;
-  const double all = result.makespan_s * static_cast<double>(devices_.size());
+  if (all <= 0) return result;
+  result.generate_share = busy / all;
   for (auto& [cause, seconds] : result.lost_shares) seconds /= all;
   return result;
 }

@@ -42,7 +42,8 @@ struct SimResult {
   double score_work_s = 0;             ///< CPU seconds
   double stage_s = 0;                  ///< of a node, at the storage's limit
   double idle_share = 0;               ///< device time without a request, of that after weights-in
-  std::map<std::string, double> lost_shares;  ///< of all device time, by cause
+  double generate_share = 0;           ///< of the time of devices that were not lost: with a request under way
+  std::map<std::string, double> lost_shares;  ///< of the same: start, load (and waiting for it), prepare, score
   std::vector<double> task_scored_s;   ///< when each task's score was known
   int64_t trials = 0;
   int64_t trials_failed = 0;
