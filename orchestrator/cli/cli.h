@@ -39,6 +39,7 @@ void AddLogs(CLI::App* app, const Common* common, Action* action);
 void AddStage(CLI::App* app, const Common* common, Action* action);
 void AddTasks(CLI::App* app, const Common* common, Action* action);
 void AddPriors(CLI::App* app, const Common* common, Action* action);
+void AddSimulate(CLI::App* app, const Common* common, Action* action);
 void AddDoctor(CLI::App* app, const Common* common, Action* action);
 void AddCompletion(CLI::App* app, const Common* common, Action* action);
 

@@ -25,6 +25,7 @@ Examples:
   evald score --task gsm8k --generations answers.jsonl --data-dir data
   evald serve                                 a service: runs over REST, a page, metrics
   evald watch --checkpoints DIR eval.yaml     have it evaluate each new checkpoint
+  evald simulate --nodes 4                    what a schedule would bring
   evald doctor                                what this machine can do
 
 Exit status: 0 done and every gate met; 1 a gate failed; 2 usage, configuration or input;
@@ -94,7 +95,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
   Action action;
   for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit, AddStatus, AddWatch, AddCancel,
-                         AddResults, AddLogs, AddStage, AddTasks, AddPriors, AddDoctor, AddCompletion}) {
+                         AddResults, AddLogs, AddStage, AddTasks, AddPriors, AddSimulate, AddDoctor, AddCompletion}) {
     add(&app, &common, &action);
   }
   try {

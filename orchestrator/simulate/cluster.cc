@@ -17,7 +17,7 @@ void NumberAt(YamlSection* section, const std::string& key, double low, double h
 
 void CountAt(YamlSection* section, const std::string& key, int64_t high, int* value) {
   const auto found = section->Integer(key, 1, high);
-  if (!found) section->Refuse(key, fmt::format("is absent, expected a number from 1 to {}", high));
+  if (!found) section->Refuse(key, fmt::format("is absent, expected an integer from 1 to {}", high));
   *value = static_cast<int>(*found);
 }
 

@@ -2,16 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <random>
+
+#include "base/parallel.h"
 
 namespace evald {
 namespace {
 
+constexpr const char* kReference = "coupled";
+
 struct Case {
   std::string name;
   std::string policy;
-  std::optional<Decouplings> decouplings;
+  Decouplings decouplings;
+  bool reference = false;
 };
 
 // Evald's policy without one thing each. Without priors there is no order and no size to go by: datasets
@@ -34,10 +42,14 @@ std::vector<Case> Ablations() {
 
 std::vector<Case> CasesOf(const Scenario& scenario) {
   std::vector<Case> cases;
-  for (const std::string& policy : scenario.policies) cases.push_back({policy, policy, std::nullopt});
+  for (const std::string& policy : scenario.policies) {
+    cases.push_back({policy, policy, MakePolicy(policy)->decouplings()});
+  }
   if (scenario.ablate) {
     for (Case& ablation : Ablations()) cases.push_back(std::move(ablation));
   }
+  const bool compared = std::any_of(cases.begin(), cases.end(), [](const Case& one) { return one.name == kReference; });
+  if (!compared) cases.push_back({kReference, kReference, MakePolicy(kReference)->decouplings(), true});
   return cases;
 }
 
@@ -77,51 +89,82 @@ std::vector<TaskEstimate> Expected(const Scenario& scenario, const Workload& wor
   return estimates;
 }
 
-double BoundOf(const Scenario& scenario, const std::vector<SimTask>& tasks) {
-  // No simulation is needed for it, but it is made of what one knows.
-  SimResult facts;
-  facts.stage_s = scenario.workload.model.bytes / scenario.cluster.storage_bytes_per_s;
-  facts.first_generation_s = 1e300;
+SimBound BoundOf(const Scenario& scenario, const std::vector<SimTask>& tasks) {
+  SimBound bound;
+  bound.stage_s = scenario.workload.model.bytes / scenario.cluster.storage_bytes_per_s;
+  double first = std::numeric_limits<double>::infinity(), scoring = 0;
   for (const SimTask& task : tasks) {
     const TaskEstimate truth = TrueEstimate(task, scenario.cluster.places);
     const auto documents = static_cast<double>(truth.documents);
-    facts.device_work_s += truth.device_s * documents;
-    facts.longest_request_s = std::max(facts.longest_request_s, truth.request_s);
-    facts.score_work_s += truth.score_s * documents;
-    for (const float place_s : task.place_s) {
-      facts.first_generation_s = std::min(facts.first_generation_s, static_cast<double>(place_s));
-    }
+    bound.work_s += truth.device_s * documents / scenario.cluster.devices();
+    bound.longest_request_s = std::max(bound.longest_request_s, truth.request_s);
+    scoring += truth.score_s * documents;
+    if (truth.score_s <= 0) continue;
+    for (const float place_s : task.place_s) first = std::min(first, static_cast<double>(place_s));
   }
-  return facts.bound_s(scenario.cluster);
+  if (scoring > 0) bound.scoring_s = first + scoring / scenario.cluster.score_slots();
+  return bound;
+}
+
+// From a draw's order of the datasets to the workload's.
+void OrderAsWorkload(const Workload& workload, const Workload& drawn, std::vector<double>* by_task) {
+  std::map<std::string, double> values;
+  for (size_t t = 0; t < by_task->size(); ++t) values[drawn.datasets[t].name] = (*by_task)[t];
+  for (size_t t = 0; t < by_task->size(); ++t) (*by_task)[t] = values[workload.datasets[t].name];
+}
+
+Simulation::Options OptionsOf(const Scenario& scenario, const Case& one, int draw, double bound_s) {
+  Simulation::Options options;
+  options.policy = one.policy;
+  options.decouplings = one.decouplings;
+  options.seed = scenario.seed + static_cast<uint64_t>(draw);
+  options.faults.trial_failure_rate = scenario.trial_failure_rate;
+  if (scenario.lose_node_at > 0) options.faults.node_lost_at_s = scenario.lose_node_at * bound_s;
+  options.keep_spans = scenario.keep_spans && draw == 0;
+  if (scenario.no_priors) options.weight = 1;
+  return options;
+}
+
+// `done` is called after each simulation.
+void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw, ScenarioResult* result,
+             const std::function<void()>& done) {
+  std::mt19937_64 random(scenario.seed * 1'000'003 + static_cast<uint64_t>(draw));
+  const Workload workload = scenario.shuffle ? Shuffled(scenario.workload, &random) : scenario.workload;
+  const std::vector<SimTask> tasks = DrawTasks(workload, scenario.cluster, random());
+  const std::vector<TaskEstimate> estimates = Expected(scenario, workload, tasks, &random);
+  const SimBound bound = BoundOf(scenario, tasks);
+  result->bounds[draw] = bound;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    Simulation simulation(scenario.cluster, workload.model.bytes, tasks, estimates,
+                          OptionsOf(scenario, cases[i], draw, bound.total_s()));
+    SimResult& outcome = result->policies[i].draws[draw];
+    outcome = simulation.Run();
+    OrderAsWorkload(scenario.workload, workload, &outcome.task_scored_s);
+    done();
+  }
 }
 
 }  // namespace
 
+double SimBound::total_s() const { return stage_s + std::max({work_s, longest_request_s, scoring_s}); }
+
 ScenarioResult RunScenario(const Scenario& scenario, const std::function<void(int, int)>& progress) {
   const std::vector<Case> cases = CasesOf(scenario);
+  const auto draws = static_cast<size_t>(scenario.draws);
   ScenarioResult result;
-  for (const Case& one : cases) result.policies.push_back({one.name, {}});
-  int done = 0;
-  for (int draw = 0; draw < scenario.draws; ++draw) {
-    std::mt19937_64 random(scenario.seed * 1'000'003 + static_cast<uint64_t>(draw));
-    const Workload workload = scenario.shuffle ? Shuffled(scenario.workload, &random) : scenario.workload;
-    const std::vector<SimTask> tasks = DrawTasks(workload, scenario.cluster, random());
-    const std::vector<TaskEstimate> estimates = Expected(scenario, workload, tasks, &random);
-    result.bounds_s.push_back(BoundOf(scenario, tasks));
-    for (size_t i = 0; i < cases.size(); ++i) {
-      Simulation::Options options;
-      options.policy = cases[i].policy;
-      options.decouplings = cases[i].decouplings;
-      options.seed = scenario.seed + static_cast<uint64_t>(draw);
-      options.faults.trial_failure_rate = scenario.trial_failure_rate;
-      if (scenario.lose_node_at > 0) options.faults.node_lost_at_s = scenario.lose_node_at * result.bounds_s.back();
-      options.keep_spans = scenario.keep_spans;
-      if (scenario.no_priors) options.weight = 1;
-      Simulation simulation(scenario.cluster, workload.model.bytes, tasks, estimates, options);
-      result.policies[i].draws.push_back(simulation.Run());
-      progress(++done, scenario.draws * static_cast<int>(cases.size()));
-    }
+  result.bounds.resize(draws);
+  for (const Case& one : cases) {
+    result.policies.push_back({one.name, one.decouplings, one.reference, std::vector<SimResult>(draws)});
   }
+  std::mutex mutex;
+  int done = 0;
+  const int all = scenario.draws * static_cast<int>(cases.size());
+  ParallelFor(scenario.draws, scenario.threads, [&](int64_t draw) {
+    RunDraw(scenario, cases, static_cast<int>(draw), &result, [&] {
+      const std::lock_guard lock(mutex);
+      progress(++done, all);
+    });
+  });
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ struct Scenario {
   Workload workload;
   SimCluster cluster;
   std::vector<std::string> policies;
-  int draws = 1;                ///< of lengths and, for coupled executors, of the order of the datasets
+  int draws = 1;                ///< of lengths and, with `shuffle`, of the order of the datasets
   uint64_t seed = 1;
   double prior_error = 1;       ///< priors are off by up to this factor, log-uniformly, task by task
   bool no_priors = false;       ///< nothing is known but prompts and limits
@@ -23,21 +24,34 @@ struct Scenario {
   double lose_node_at = 0;      ///< share of the bound at which the last node is lost; 0: never
   bool ablate = false;          ///< evald's policy also with each decoupling switched off
   bool keep_spans = false;      ///< of the first draw
+  int threads = 1;              ///< draws that are simulated at once
+};
+
+/// What no schedule can beat: staging, and then the largest of three. Seconds.
+struct SimBound {
+  double stage_s = 0;            ///< the checkpoint at the storage's limit
+  double work_s = 0;             ///< device work over the number of devices
+  double longest_request_s = 0;
+  double scoring_s = 0;          ///< first generation, then CPU work over the number of slots
+  double total_s() const;
 };
 
 /// One policy, or an ablation of evald's.
 struct PolicyOutcome {
   std::string name;
-  std::vector<SimResult> draws;
+  Decouplings decouplings;
+  bool reference = false;        ///< was not asked for: coupled, which the others are compared with
+  std::vector<SimResult> draws;  ///< task_scored_s: in the order of the workload, whatever the draw's
 };
 
 struct ScenarioResult {
-  std::vector<double> bounds_s;  ///< by draw
+  std::vector<SimBound> bounds;  ///< by draw
   std::vector<PolicyOutcome> policies;
 };
 
-/// Runs all of it, draw by draw; draws share nothing, and equal seeds give equal results. `progress` is
-/// told how many simulations of how many are done.
+/// Runs all of it; draws share nothing, and equal seeds give equal results whatever the number of
+/// threads. `progress` is told how many simulations of how many are done, by one thread at a time.
+/// Throws Error(kUsage) for a policy that is not known.
 ScenarioResult RunScenario(const Scenario& scenario, const std::function<void(int done, int all)>& progress);
 
 }  // namespace evald

@@ -20,6 +20,13 @@ double Need(YamlSection* section, const std::string& key, double low, double hig
   return *value;
 }
 
+int64_t NeedCount(YamlSection* section, const std::string& key, int64_t high) {
+  const auto value = section->Integer(key, 1, high);
+  if (!value) section->Refuse(key, fmt::format("is absent, expected an integer from 1 to {}", high));
+  return *value;
+}
+
+// `most`: beyond it, values are cut off.
 Spread ReadSpread(YamlSection* parent, const std::string& key, double most) {
   auto section = parent->Section(key);
   if (!section) parent->Refuse(key, "is absent, expected {mean: ..., p95: ...}");
@@ -27,6 +34,13 @@ Spread ReadSpread(YamlSection* parent, const std::string& key, double most) {
   spread.mean = Need(&*section, "mean", 0, kMuch);
   spread.p95 = section->Number("p95", 0, kMuch).value_or(0);
   spread.most = most;
+  if (spread.mean > most) {
+    section->Refuse("mean", fmt::format("found {}, expected at most {}, the limit of one", spread.mean, most));
+  }
+  if (spread.p95 > 0 && spread.p95 < spread.mean) {
+    section->Refuse("p95", fmt::format("found {}, expected at least the mean of {}, or 0 where all are alike", spread.p95,
+                                       spread.mean));
+  }
   section->Number("p50", 0, kMuch);
   section->Number("sd", 0, kMuch);
   section->Finish();
@@ -50,13 +64,13 @@ void ReadRequests(YamlSection* section, double context_limit, SimDataset* datase
     section->Refuse("kind", fmt::format("found '{}', expected loglikelihood or generate_until", kind));
   }
   dataset->generates = kind == "generate_until";
-  dataset->documents = static_cast<int64_t>(Need(section, "documents", 1, 1e9));
+  dataset->documents = NeedCount(section, "documents", 100'000'000);
   dataset->prompt_tokens = Need(section, "prompt_tokens", 0, 1e7);
   dataset->prefix_tokens = section->Number("shared_prefix_tokens", 0, 1e7).value_or(0);
   dataset->prefix_groups = section->Integer("shared_prefix_groups", 0, 1'000'000'000).value_or(1);
   dataset->own_tokens = ReadSpread(section, "doc_tokens", context_limit);
   if (dataset->generates) {
-    dataset->max_gen_toks = static_cast<int64_t>(Need(section, "max_gen_toks", 1, 1e7));
+    dataset->max_gen_toks = NeedCount(section, "max_gen_toks", 10'000'000);
     dataset->generated_tokens =
         ReadSpread(section, "generated_tokens", static_cast<double>(dataset->max_gen_toks));
   } else {
