@@ -54,5 +54,6 @@ Result RunOverlap(const Options& options);
 Result RunOrchestrate(const Options& options);
 Result RunSandbox(const Options& options);
 Result RunServe(const Options& options);
+Result RunEmulate(const Options& options);
 
 }  // namespace evald::bench

