@@ -13,12 +13,12 @@ void DeviceQueue::Place(double now, PlacedDocument* document) {
   active_to_ = std::max(active_to_, document->end);
 }
 
-void DeviceQueue::Add(double now, std::vector<PlacedDocument> documents) {
+void DeviceQueue::Add(double now, std::vector<PlacedDocument>* documents) {
   if (now > active_to_) {
     busy_s_ += active_to_ - active_from_;
     active_from_ = active_to_ = now;
   }
-  for (PlacedDocument& document : documents) {
+  for (PlacedDocument& document : *documents) {
     Place(now, &document);
     documents_.push_back(document);
   }
@@ -48,7 +48,7 @@ void DeviceQueue::Drop(double now, const std::function<bool(const PlacedDocument
   active_to_ = now;
   for (const PlacedDocument& document : documents_) active_to_ = std::max(active_to_, document.end);
   RebuildPlaces(now);
-  Add(now, std::move(waiting));
+  Add(now, &waiting);
 }
 
 void DeviceQueue::Clear(double now) {

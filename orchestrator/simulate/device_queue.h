@@ -24,8 +24,9 @@ class DeviceQueue {
  public:
   explicit DeviceQueue(int places) : free_at_(static_cast<size_t>(places), 0) {}
 
-  /// Puts documents behind those that are there; none begins before `now`.
-  void Add(double now, std::vector<PlacedDocument> documents);
+  /// Puts documents behind those that are there, and says of each when it begins and ends; none begins
+  /// before `now`.
+  void Add(double now, std::vector<PlacedDocument>* documents);
   /// Takes away what has not begun and `unwanted` names, and moves the others up.
   void Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted);
   /// Everything stops.
@@ -39,6 +40,7 @@ class DeviceQueue {
   double AllBegunAt(double now) const;
   /// When a place is free, for what would be added now.
   double PlaceFreeAt(double now) const { return std::max(now, free_at_.front()); }
+  /// In the order in which they begin.
   const std::deque<PlacedDocument>& documents() const { return documents_; }
   /// Seconds up to `now` in which at least one document was computed.
   double busy_s(double now) const;

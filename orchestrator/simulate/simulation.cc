@@ -31,6 +31,7 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const st
       random_(options_.seed),
       storage_(static_cast<size_t>(cluster.nodes), SharedLink(cluster.storage_bytes_per_s)),
       storage_version_(static_cast<size_t>(cluster.nodes), 0),
+      stealing_(2 * cluster.lease_s),
       pool_(cluster.score_slots()),
       scored_(tasks.size(), 0) {
   for (size_t t = 0; t < tasks.size(); ++t) {
@@ -40,7 +41,7 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const st
   const int datasets = tasks.empty() ? 0 : tasks.back().dataset + 1;
   for (int d = 0; d < cluster.devices(); ++d) {
     devices_.emplace_back(cluster.places);
-    devices_.back().prepared.assign(static_cast<size_t>(datasets), false);
+    if (!decouplings_.prepare_once) devices_.back().prepared.assign(static_cast<size_t>(datasets), false);
   }
   result_.task_scored_s.assign(tasks.size(), 0);
 }
@@ -71,6 +72,7 @@ void Simulation::Handle(const Event& event) {
     case Kind::kTrialOver: return OnTrialOver(event.a);
     case Kind::kScored: return OnScored(event);
     case Kind::kNodeLost: return OnNodeLost();
+    case Kind::kHeartbeat: return OnHeartbeat();
   }
 }
 
@@ -80,11 +82,16 @@ void Simulation::OnAsk(const Event& event) {
   Device& device = devices_[event.a];
   if (device.lost || event.version != device.ask_version) return;
   device.queue.Forget(now_);
-  device.idle = !GiveTrial(event.a);
+  idle_.erase(event.a);
+  if (GiveTrial(event.a)) return;
   // With nothing open, it asks again when it has begun all that it has and a place is free: it may take
   // from another then.
   const double again = std::max(device.queue.AllBegunAt(now_), device.queue.PlaceFreeAt(now_));
-  if (device.idle && again > now_) Push(again, Kind::kAsk, event.a, 0, ++device.ask_version);
+  if (again > now_) {
+    Push(again, Kind::kAsk, event.a, 0, ++device.ask_version);
+  } else {
+    idle_.insert(event.a);
+  }
 }
 
 // A warm device asks for the next trial before the last has run dry; another when it is free.
@@ -93,75 +100,39 @@ void Simulation::ScheduleAsk(int64_t d) {
   Push(device.queue.LowAt(now_), Kind::kAsk, d, 0, ++device.ask_version);
 }
 
-bool Simulation::GiveTrial(int64_t d) {
-  if (!returned_.empty()) {
-    // Rather one whose half-written files are on this host.
-    auto from = std::find_if(returned_.rbegin(), returned_.rend(),
-                             [&](const Trial& trial) { return trial.kept_on == NodeOf(d); });
-    if (from == returned_.rend()) from = returned_.rbegin();
-    Trial trial = std::move(*from);
-    returned_.erase(std::next(from).base());
-    StartTrial(d, std::move(trial));
-    return true;
+// So many of them, or as many as there are, ask again.
+void Simulation::WakeIdle(int64_t devices) {
+  for (; devices > 0 && !idle_.empty(); --devices) {
+    const int64_t d = *idle_.begin();
+    idle_.erase(idle_.begin());
+    Push(now_, Kind::kAsk, d, 0, ++devices_[d].ask_version);
   }
+}
+
+bool Simulation::GiveTrial(int64_t d) { return GiveOpen(d) || (policy_->doubles_stragglers() && Steal(d)); }
+
+bool Simulation::GiveOpen(int64_t d) {
   const std::vector<Cut> cuts = policy_->Next(work_, static_cast<int>(d));
-  if (cuts.empty()) return policy_->doubles_stragglers() && Steal(d);
+  if (cuts.empty()) return false;
   Trial trial;
   for (const Cut& cut : cuts) {
-    for (DocumentRange range : work_.Take(cut.task, cut.documents)) {
-      for (; range.size() > 0; range.first = std::min(range.end, range.first + kSliceDocumentsMax)) {
-        trial.slices.push_back({cut.task, {range.first, std::min(range.end, range.first + kSliceDocumentsMax)}, false});
-      }
-    }
+    for (const DocumentRange& range : work_.Take(cut.task, cut.documents)) AddSlices(d, cut.task, range, &trial);
   }
   StartTrial(d, std::move(trial));
   return true;
 }
 
-// The trial that will take longest gives the last half of what it has not begun.
-bool Simulation::Steal(int64_t thief) {
-  // What would only wait here as well is not taken: it would go to and fro.
-  const DeviceQueue& own = devices_[thief].queue;
-  if (own.AllBegunAt(now_) > now_ || own.PlaceFreeAt(now_) > now_) return false;
-  // What would begin within the time that a lease takes is where it should be.
-  const double soon = now_ + 2 * cluster_.lease_s;
-  int64_t victim = -1;
-  double most = 0;
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    if (devices_[d].lost || static_cast<int64_t>(d) == thief) continue;
-    double waiting = 0;
-    for (const PlacedDocument& document : devices_[d].queue.documents()) {
-      if (document.begin > soon) waiting += work_.estimate(trials_[document.trial].slices[document.slice].task).device_s;
-    }
-    if (waiting > most) {
-      most = waiting;
-      victim = static_cast<int64_t>(d);
-    }
+// Documents whose lines lie on the device's host, in a half-written file, are slices of their own: there
+// is nothing to compute.
+void Simulation::AddSlices(int64_t d, size_t task, DocumentRange range, Trial* trial) {
+  const auto kept = [&](int64_t document) { return !kept_.empty() && kept_[task][document] == NodeOf(d) + 1; };
+  while (range.size() > 0) {
+    Slice slice{task, {range.first, range.first + 1}, false, kept(range.first)};
+    const int64_t most = std::min(range.end, range.first + kSliceDocumentsMax);
+    while (slice.documents.end < most && kept(slice.documents.end) == slice.kept) ++slice.documents.end;
+    range.first = slice.documents.end;
+    trial->slices.push_back(slice);
   }
-  if (victim < 0 || most < 2 * cluster_.lease_s) return false;
-  DeviceQueue& queue = devices_[victim].queue;
-  std::vector<PlacedDocument> waiting;
-  for (const PlacedDocument& document : queue.documents()) {
-    if (document.begin > soon) waiting.push_back(document);
-  }
-  const PlacedDocument& first = waiting[waiting.size() / 2];
-  // From `first` on, to the end of its slice.
-  Trial& from = trials_[first.trial];
-  Slice& slice = from.slices[first.slice];
-  const int64_t trial_number = first.trial;
-  const int slice_number = first.slice;
-  const DocumentRange taken{first.document, slice.documents.end};
-  slice.documents.end = first.document;
-  queue.Drop(now_, [&](const PlacedDocument& document) {
-    return document.trial == trial_number && document.slice == slice_number && document.document >= taken.first;
-  });
-  for (const int64_t trial : devices_[victim].trials) ScheduleSlices(trial);
-  // A cold victim asks when it is free, and not before: it starts for one trial at a time.
-  if (decouplings_.stay_warm && decouplings_.score_elsewhere) ScheduleAsk(victim);
-  Trial trial;
-  trial.slices.push_back({slice.task, taken, false});
-  StartTrial(thief, std::move(trial));
-  return true;
 }
 
 double Simulation::PrepareSeconds(const Trial& trial, Device* device) {
@@ -179,12 +150,9 @@ double Simulation::PrepareSeconds(const Trial& trial, Device* device) {
 
 void Simulation::StartTrial(int64_t d, Trial trial) {
   Device& device = devices_[d];
-  device.idle = false;
   trial.device = static_cast<int>(d);
-  trial.slices_left = static_cast<size_t>(
-      std::count_if(trial.slices.begin(), trial.slices.end(), [](const Slice& slice) { return !slice.done; }));
+  trial.slices_left = trial.slices.size();
   trial.begin = now_;
-  trial.over = false;
   ++result_.trials;
   const auto number = static_cast<int64_t>(trials_.size());
   trials_.push_back(std::move(trial));
@@ -192,11 +160,11 @@ void Simulation::StartTrial(int64_t d, Trial trial) {
   if (decouplings_.stay_warm) return RunDocuments(number, now_);
   // A process of its own: starts, loads, and only then computes.
   device.pending = number;
-  device.spent["start"] += cluster_.start_s;
+  device.spent[kStart] += cluster_.start_s;
   Span(d, "start", now_, now_ + cluster_.start_s, "");
   if (decouplings_.load_once) {
     const double pull = weights_bytes_ / cluster_.pcie_bytes_per_s;
-    device.spent["load"] += pull;
+    device.spent[kLoad] += pull;
     Span(d, "load", now_ + cluster_.start_s, now_ + cluster_.start_s + pull, "");
     Push(now_ + cluster_.start_s + pull, Kind::kReady, d);
   } else {
@@ -209,17 +177,16 @@ void Simulation::RunDocuments(int64_t number, double at) {
   Device& device = devices_[trial.device];
   const double prepare = PrepareSeconds(trial, &device);
   if (prepare > 0) {
-    device.spent["prepare"] += prepare;
+    device.spent[kPrepare] += prepare;
     Span(trial.device, "prepare", at, at + prepare, "");
   }
   const double begin = at + prepare + cluster_.lease_s;
   std::vector<PlacedDocument> documents;
   for (size_t s = 0; s < trial.slices.size(); ++s) {
     const Slice& slice = trial.slices[s];
-    if (slice.done) continue;
+    if (slice.kept) continue;
     const SimTask& task = tasks_[slice.task];
     for (int64_t i = slice.documents.first; i < slice.documents.end; ++i) {
-      if (!kept_.empty() && kept_[slice.task][i] == NodeOf(trial.device) + 1) continue;
       double place_s = task.place_s[i];
       // The prefix is computed again where a group is cut.
       const bool follows = s > 0 && trial.slices[s - 1].task == slice.task;
@@ -227,30 +194,40 @@ void Simulation::RunDocuments(int64_t number, double at) {
       documents.push_back({number, static_cast<int>(s), i, place_s, 0, 0});
     }
   }
-  device.queue.Add(begin, std::move(documents));
+  device.queue.Add(begin, &documents);
+  std::vector<double> ends(trial.slices.size(), now_);
+  for (const PlacedDocument& document : documents) ends[document.slice] = std::max(ends[document.slice], document.end);
   if (options_.faults.trial_failure_rate > 0 &&
       std::uniform_real_distribution<>()(random_) < options_.faults.trial_failure_rate) {
     const double share = std::uniform_real_distribution<>()(random_);
-    double end = begin;
-    for (const PlacedDocument& document : device.queue.documents()) {
-      if (document.trial == number) end = std::max(end, document.end);
-    }
+    const double end = std::max(begin, *std::max_element(ends.begin(), ends.end()));
     Push(begin + share * (end - begin), Kind::kTrialFails, number);
   }
-  ScheduleSlices(number);
+  ScheduleSlices(number, ends);
+  if (stealing_began_) Report(trial.device);
   if (decouplings_.stay_warm && decouplings_.score_elsewhere) ScheduleAsk(trial.device);
 }
 
-void Simulation::ScheduleSlices(int64_t number) {
+void Simulation::ScheduleSlices(int64_t number, const std::vector<double>& ends) {
   Trial& trial = trials_[number];
-  if (trial.over) return;
   ++trial.version;
-  std::vector<double> ends(trial.slices.size(), now_);
-  for (const PlacedDocument& document : devices_[trial.device].queue.documents()) {
-    if (document.trial == number) ends[document.slice] = std::max(ends[document.slice], document.end);
-  }
   for (size_t s = 0; s < trial.slices.size(); ++s) {
     if (!trial.slices[s].done) Push(ends[s], Kind::kSlice, number, static_cast<int64_t>(s), trial.version);
+  }
+}
+
+// After documents have been taken from among others.
+void Simulation::ScheduleAllSlices(Device* device) {
+  std::map<int64_t, std::vector<double>> ends;
+  for (const int64_t number : device->trials) ends[number].assign(trials_[number].slices.size(), now_);
+  for (const PlacedDocument& document : device->queue.documents()) {
+    const auto trial = ends.find(document.trial);
+    if (trial == ends.end()) continue;
+    double& end = trial->second[static_cast<size_t>(document.slice)];
+    end = std::max(end, document.end);
+  }
+  for (const auto& [number, slice_ends] : ends) {
+    if (trials_[number].slices_left > 0) ScheduleSlices(number, slice_ends);
   }
 }
 
@@ -275,7 +252,7 @@ void Simulation::OnSlice(const Event& event) {
   }
   if (--trial.slices_left > 0) return;
   if (decouplings_.score_elsewhere) return OnTrialOver(event.a);
-  devices_[trial.device].spent["score"] += trial.score_s;
+  devices_[trial.device].spent[kScore] += trial.score_s;
   Span(trial.device, "score", now_, now_ + trial.score_s, "");
   Push(now_ + trial.score_s, Kind::kTrialOver, event.a);
 }
@@ -300,109 +277,10 @@ void Simulation::OnTrialOver(int64_t number) {
     }
     result_.makespan_s = std::max(result_.makespan_s, now_);
   }
+  trial.slices = {};
   if (!decouplings_.stay_warm || !decouplings_.score_elsewhere) {
     device.queue.Forget(now_);
     Push(now_, Kind::kAsk, trial.device, 0, ++device.ask_version);
-  }
-}
-
-void Simulation::Requeue(Trial* trial) {
-  trial->over = true;
-  Trial rest;
-  rest.kept_on = trial->kept_on;
-  for (const Slice& slice : trial->slices) {
-    if (!slice.done) rest.slices.push_back(slice);
-  }
-  if (!rest.slices.empty()) returned_.push_back(std::move(rest));
-}
-
-// A document has to be begun again: nothing can be over before it could be.
-void Simulation::Interrupted(const PlacedDocument& document) {
-  if (document.begin > now_) return;
-  ++result_.documents_again;
-  result_.left_bound_s = std::max(result_.left_bound_s, now_ + document.place_s);
-}
-
-// Lines of what was finished are in half-written files, which the next attempt on that host resumes.
-void Simulation::KeepFinished(int64_t number) {
-  Trial& trial = trials_[number];
-  if (kept_.empty()) {
-    for (const SimTask& task : tasks_) kept_.emplace_back(task.place_s.size(), 0);
-  }
-  std::vector<std::vector<bool>> unfinished;
-  for (const Slice& slice : trial.slices) unfinished.emplace_back(static_cast<size_t>(slice.documents.size()), false);
-  for (const PlacedDocument& document : devices_[trial.device].queue.documents()) {
-    if (document.trial != number || document.end <= now_) continue;
-    unfinished[document.slice][document.document - trial.slices[document.slice].documents.first] = true;
-  }
-  for (size_t s = 0; s < trial.slices.size(); ++s) {
-    const Slice& slice = trial.slices[s];
-    if (slice.done) continue;
-    for (int64_t i = slice.documents.first; i < slice.documents.end; ++i) {
-      if (!unfinished[s][i - slice.documents.first]) kept_[slice.task][i] = NodeOf(trial.device) + 1;
-    }
-  }
-  trial.kept_on = NodeOf(trial.device);
-}
-
-void Simulation::OnTrialFails(int64_t number) {
-  Trial& trial = trials_[number];
-  if (trial.over) return;
-  ++result_.trials_failed;
-  Device& device = devices_[trial.device];
-  for (const PlacedDocument& document : device.queue.documents()) {
-    if (document.trial == number && document.end > now_) Interrupted(document);
-  }
-  KeepFinished(number);
-  device.queue.Drop(now_, [&](const PlacedDocument& document) { return document.trial == number; });
-  std::erase(device.trials, number);
-  Requeue(&trial);
-  for (const int64_t other : device.trials) ScheduleSlices(other);
-  Push(now_, Kind::kAsk, trial.device, 0, ++device.ask_version);
-  WakeIdle();
-}
-
-void Simulation::OnNodeLost() {
-  const int lost = cluster_.nodes - 1;
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    if (NodeOf(static_cast<int64_t>(d)) != lost) continue;
-    devices_[d].lost = true;
-    for (const PlacedDocument& document : devices_[d].queue.documents()) {
-      if (!trials_[document.trial].slices[document.slice].done) Interrupted(document);
-    }
-    devices_[d].queue.Clear(now_);
-    for (const int64_t number : devices_[d].trials) Requeue(&trials_[number]);
-    devices_[d].trials.clear();
-  }
-  const int left = cluster_.devices() - cluster_.devices_per_node;
-  work_.SetDevices(left);
-  result_.left_bound_s = std::max(result_.left_bound_s, now_ + DeviceSecondsLeft() / left);
-  WakeIdle();
-}
-
-// Of what is open, was given back, or is under way on devices that are left.
-double Simulation::DeviceSecondsLeft() const {
-  double place_s = 0;
-  const auto add = [&](size_t task, const DocumentRange& documents) {
-    for (int64_t i = documents.first; i < documents.end; ++i) place_s += tasks_[task].place_s[i];
-  };
-  for (size_t t = 0; t < tasks_.size(); ++t) {
-    for (const DocumentRange& range : work_.ranges(t)) add(t, range);
-  }
-  for (const Trial& trial : returned_) {
-    for (const Slice& slice : trial.slices) add(slice.task, slice.documents);
-  }
-  for (const Device& device : devices_) {
-    for (const PlacedDocument& document : device.queue.documents()) {
-      place_s += std::max(0.0, document.end - std::max(now_, document.begin));
-    }
-  }
-  return place_s / cluster_.places;
-}
-
-void Simulation::WakeIdle() {
-  for (size_t d = 0; d < devices_.size() && !returned_.empty(); ++d) {
-    if (devices_[d].idle && !devices_[d].lost) Push(now_, Kind::kAsk, static_cast<int64_t>(d), 0, ++devices_[d].ask_version);
   }
 }
 
@@ -431,13 +309,20 @@ void Simulation::AddScoring(size_t task, int64_t documents) {
 void Simulation::ServeScoring() {
   ScoreJob job;
   while (pool_.Begin(&job)) {
-    Push(now_ + job.seconds, Kind::kScored, static_cast<int64_t>(scoring_.size()));
-    scoring_.push_back(job);
+    if (free_numbers_.empty()) {
+      free_numbers_.push_back(static_cast<int64_t>(scoring_.size()));
+      scoring_.emplace_back();
+    }
+    const int64_t number = free_numbers_.back();
+    free_numbers_.pop_back();
+    scoring_[number] = job;
+    Push(now_ + job.seconds, Kind::kScored, number);
   }
 }
 
 void Simulation::OnScored(const Event& event) {
-  const ScoreJob& job = scoring_[event.a];
+  const ScoreJob job = scoring_[event.a];
+  free_numbers_.push_back(event.a);
   pool_.End();
   estimates_[job.task].SawScoring(job.documents, job.seconds);
   scored_[job.task] += job.documents;
@@ -467,7 +352,7 @@ SimResult Simulation::Finish() {
       result.first_generation_s = std::min(result.first_generation_s, static_cast<double>(place_s));
     }
     const double prior = estimates_[t].prior().device_s;
-    weighted += device_s * std::abs(std::log(prior / truth.device_s));
+    if (prior > 0 && truth.device_s > 0) weighted += device_s * std::abs(std::log(prior / truth.device_s));
     result.documents_scored += scored_[t];
   }
   result.estimate_error = std::exp(weighted / std::max(1e-9, result.device_work_s));
@@ -478,7 +363,9 @@ SimResult Simulation::Finish() {
     all += result.makespan_s;
     busy += device.queue.busy_s(result.makespan_s);
     after += result.makespan_s - device.weights_in;
-    for (const auto& [cause, seconds] : device.spent) result.lost_shares[cause] += seconds;
+    for (size_t cause = 0; cause < kCauses.size(); ++cause) {
+      if (device.spent[cause] > 0) result.lost_shares[kCauses[cause]] += device.spent[cause];
+    }
   }
   result.idle_share = after > 0 ? std::max(0.0, 1 - busy / after) : 0;
   if (all <= 0) return result;

@@ -1,16 +1,19 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <queue>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "orchestrator/schedule/estimate.h"
 #include "orchestrator/schedule/policy.h"
+#include "orchestrator/schedule/stealing.h"
 #include "orchestrator/simulate/cluster.h"
 #include "orchestrator/simulate/device_queue.h"
 #include "orchestrator/simulate/draw.h"
@@ -77,7 +80,9 @@ class Simulation {
   SimResult Run();
 
  private:
-  enum class Kind { kStorage, kReady, kAsk, kSlice, kTrialFails, kTrialOver, kScored, kNodeLost };
+  enum class Kind { kStorage, kReady, kAsk, kSlice, kTrialFails, kTrialOver, kScored, kNodeLost, kHeartbeat };
+  enum Cause { kStart, kLoad, kPrepare, kScore };
+  static constexpr std::array<const char*, 4> kCauses = {"start", "load", "prepare", "score"};
   struct Event {
     double time = 0;
     int64_t order = 0;
@@ -91,6 +96,7 @@ class Simulation {
     size_t task = 0;
     DocumentRange documents;
     bool done = false;
+    bool kept = false;  ///< its lines are there from an earlier attempt
   };
   struct Trial {
     int device = 0;
@@ -99,20 +105,17 @@ class Simulation {
     int64_t version = 0;
     double begin = 0;
     bool over = false;
-    int kept_on = -1;      ///< node where lines of an earlier attempt are
     double score_s = 0;  ///< when the device scores
   };
   struct Device {
     explicit Device(int places) : queue(places) {}
     DeviceQueue queue;
-    bool ready = false;   ///< has weights and may ask
     bool lost = false;
-    bool idle = false;    ///< asked and got nothing
     int64_t ask_version = 0;
     double weights_in = 0;
     double load_begin = 0;
     std::vector<bool> prepared;  ///< by dataset
-    std::map<std::string, double> spent;
+    std::array<double, 4> spent{};  ///< by cause
     std::vector<int64_t> trials;  ///< under way
     int64_t pending = -1;         ///< trial that waits for the weights its executor loads
   };
@@ -132,20 +135,30 @@ class Simulation {
   void OnAsk(const Event& event);
   void ScheduleAsk(int64_t device);
   bool GiveTrial(int64_t device);
-  bool Steal(int64_t device);
+  bool GiveOpen(int64_t device);
+  void AddSlices(int64_t device, size_t task, DocumentRange range, Trial* trial);
   void StartTrial(int64_t device, Trial trial);
   void RunDocuments(int64_t trial, double at);
-  void ScheduleSlices(int64_t trial);
+  void ScheduleSlices(int64_t trial, const std::vector<double>& ends);
+  void ScheduleAllSlices(Device* device);
+  void WakeIdle(int64_t devices);
   double PrepareSeconds(const Trial& trial, Device* device);
   void OnSlice(const Event& event);
   void OnTrialOver(int64_t trial);
+
+  // stealing (simulation_stealing.cc)
+  bool Steal(int64_t device);
+  bool TakeBack(const Theft& theft);
+  void Report(int64_t device);
+  void OnHeartbeat();
+
+  // faults (simulation_faults.cc)
   void OnTrialFails(int64_t trial);
   void OnNodeLost();
-  void Requeue(Trial* trial);
+  void GiveBack(Trial* trial);
   void KeepFinished(int64_t trial);
   void Interrupted(const PlacedDocument& document);
   double DeviceSecondsLeft() const;
-  void WakeIdle();
 
   // scoring
   void AddScoring(size_t task, int64_t documents);
@@ -174,9 +187,13 @@ class Simulation {
   std::vector<SharedLink> storage_;
   std::vector<int64_t> storage_version_;
   std::vector<Trial> trials_;
-  std::vector<Trial> returned_;  ///< failed ones, to be leased before everything else
+  std::set<int64_t> idle_;  ///< devices that asked and got nothing
+  Stealing stealing_;
+  bool stealing_began_ = false;  ///< somebody was idle: from then on devices report what they have waiting
+  bool heartbeat_due_ = false;
   ScorePool pool_;
-  std::vector<ScoreJob> scoring_;  ///< by job
+  std::vector<ScoreJob> scoring_;     ///< by number
+  std::vector<int64_t> free_numbers_; ///< of jobs that are over
   std::vector<int64_t> scored_;    ///< documents, by task
   std::vector<std::vector<int>> kept_;  ///< by task and document: node + 1 that has its line in a half-written file
   SimResult result_;

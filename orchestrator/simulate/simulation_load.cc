@@ -38,7 +38,7 @@ void Simulation::OnStorage(const Event& event) {
   StorageChanged(node);
   if (event.b > 0) {
     Device& device = devices_[event.b - 1];
-    device.spent["load"] += now_ - device.load_begin;
+    device.spent[kLoad] += now_ - device.load_begin;
     Span(event.b - 1, "load", device.load_begin, now_, "");
     return Push(now_, Kind::kReady, event.b - 1);
   }
