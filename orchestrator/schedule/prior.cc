@@ -101,53 +101,73 @@ std::string Runs(const Costs& costs, const char* where) {
   return fmt::format("{} run{} {}", costs.size(), costs.size() == 1 ? "" : "s", where);
 }
 
+// Runs of this very task that `wanted` names; failing those, of one of its name with other data.
+struct Found {
+  Costs costs;
+  bool same_data = true;
+};
+Found SelectTask(const TaskFacts& facts, const std::vector<TaskCost>& known,
+                 const std::function<bool(const TaskCost&)>& wanted) {
+  Found found{Select(known, [&](const TaskCost& c) { return c.task_key == facts.key && wanted(c); }), true};
+  if (!found.costs.empty()) return found;
+  return {Select(known, [&](const TaskCost& c) { return c.task == facts.name && wanted(c); }), false};
+}
+
+bool FromRunsHere(const TaskFacts& facts, const CostPlace& place, const std::vector<TaskCost>& known, Prior* prior) {
+  const auto [here, same_data] = SelectTask(facts, known, [&](const TaskCost& c) { return c.place == place; });
+  if (here.empty()) return false;
+  prior->estimate.device_s = Recent(here, DeviceSeconds);
+  for (const TaskCost* cost : here) prior->estimate.request_s = std::max(prior->estimate.request_s, cost->longest_s);
+  prior->factor = std::max(same_data ? 1.0 : 1.5, SpreadFactor(here, prior->estimate.device_s));
+  prior->weight = same_data ? 32 : 16;
+  prior->basis = Runs(here, same_data ? "here" : "here, with other data");
+  return true;
+}
+
+bool FromOtherModels(const TaskFacts& facts, const CostPlace& place, const std::vector<TaskCost>& known, Prior* prior) {
+  const auto [others, same_data] =
+      SelectTask(facts, known, [&](const TaskCost& c) { return c.place.device == place.device; });
+  if (others.empty()) return false;
+  const auto ratio = [&](const TaskCost& cost) { return Bytes(place) / Bytes(cost.place); };
+  prior->estimate.device_s = Recent(others, [&](const TaskCost& c) { return DeviceSeconds(c) * ratio(c); });
+  for (const TaskCost* cost : others) {
+    prior->estimate.request_s = std::max(prior->estimate.request_s, cost->longest_s * ratio(*cost));
+  }
+  prior->factor = same_data ? 2 : 2.5;
+  prior->weight = 8;
+  prior->basis = Runs(others, "with another model");
+  return true;
+}
+
+void FromTokens(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known,
+                Prior* prior) {
+  const Costs neighbours = Select(known, [&](const TaskCost& c) { return c.place.device == place.device; });
+  const auto fitted = FitRates(neighbours, place);
+  const double guess = 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
+  const Rates rates = fitted.value_or(Rates{guess, guess});
+  const double tokens_out = TokensOut(facts, known, kGuessedShareOfLimit);
+  TaskEstimate& estimate = prior->estimate;
+  estimate.device_s = rates.in * facts.tokens_in + rates.out * tokens_out;
+  if (estimate.device_s <= 0) estimate.device_s = guess;
+  // Of a request's time on the device, all that are there at once have their share.
+  estimate.request_s = (rates.in * facts.tokens_in + rates.out * std::max(tokens_out, facts.tokens_out_most)) * places;
+  prior->factor = fitted ? 3 : 30;
+  prior->weight = fitted ? 2 : 0.5;
+  prior->basis = fitted ? fmt::format("tokens, at the rates of {}", Runs(neighbours, "of other tasks")) : "a guess";
+}
+
 }  // namespace
 
 Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known) {
   Prior prior;
-  TaskEstimate& estimate = prior.estimate;
-  estimate.name = facts.name;
-  estimate.documents = facts.documents;
-  estimate.size = facts.generates ? 20 : 1;
+  prior.estimate.name = facts.name;
+  prior.estimate.documents = facts.documents;
+  prior.estimate.size = facts.generates ? 20 : 1;
   EstimateScoring(facts, known, &prior);
-  const auto on_device = [&](const TaskCost& cost) { return cost.place.device == place.device; };
-  for (const bool same_data : {true, false}) {
-    const Costs here = Select(known, [&](const TaskCost& c) {
-      return c.place == place && (same_data ? c.task_key == facts.key : c.task == facts.name);
-    });
-    if (here.empty()) continue;
-    estimate.device_s = Recent(here, DeviceSeconds);
-    for (const TaskCost* cost : here) estimate.request_s = std::max(estimate.request_s, cost->longest_s);
-    prior.factor = std::max(same_data ? 1.0 : 1.5, SpreadFactor(here, estimate.device_s));
-    prior.weight = same_data ? 32 : 16;
-    estimate.doubt = prior.factor;
-    prior.basis = Runs(here, same_data ? "here" : "here, with other data");
-    return prior;
+  if (!FromRunsHere(facts, place, known, &prior) && !FromOtherModels(facts, place, known, &prior)) {
+    FromTokens(facts, place, places, known, &prior);
   }
-  const Costs other_model = Select(known, [&](const TaskCost& c) { return c.task_key == facts.key && on_device(c); });
-  if (!other_model.empty()) {
-    const auto ratio = [&](const TaskCost& cost) { return Bytes(place) / Bytes(cost.place); };
-    estimate.device_s = Recent(other_model, [&](const TaskCost& c) { return DeviceSeconds(c) * ratio(c); });
-    for (const TaskCost* cost : other_model) {
-      estimate.request_s = std::max(estimate.request_s, cost->longest_s * ratio(*cost));
-    }
-    estimate.doubt = prior.factor = 2;
-    prior.weight = 8;
-    prior.basis = Runs(other_model, "with another model");
-    return prior;
-  }
-  const Costs neighbours = Select(known, on_device);
-  const auto rates = FitRates(neighbours, place);
-  const double tokens_out = TokensOut(facts, known, kGuessedShareOfLimit);
-  const double guessed = 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
-  const Rates used = rates.value_or(Rates{guessed, guessed});
-  estimate.device_s = used.in * facts.tokens_in + used.out * tokens_out;
-  // Of a request's time on the device, all that are there at once have their share.
-  estimate.request_s = (used.in * facts.tokens_in + used.out * std::max(tokens_out, facts.tokens_out_most)) * places;
-  if (estimate.device_s <= 0) estimate.device_s = guessed;
-  estimate.doubt = prior.factor = rates ? 3 : 30;
-  prior.weight = rates ? 2 : 0.5;
-  prior.basis = rates ? fmt::format("tokens, at the rates of {}", Runs(neighbours, "of other tasks")) : "a guess";
+  prior.estimate.doubt = prior.factor;
   return prior;
 }
 

@@ -58,11 +58,11 @@ struct Prior {
 /// that is known:
 ///  1. this task at this place, else one of its name with other data (another limit, say): the newest run
 ///     counts half, the one before a quarter, and so on;
-///  2. this task on this kind of device with another model: by the ratio of the weights' bytes;
+///  2. the same on this kind of device with another model: by the ratio of the weights' bytes;
 ///  3. other tasks on this kind of device: seconds per token in and out, fitted to them (least squares of
-///     relative errors), by the size of the model; tokens out as this task had them elsewhere, or as
-///     large a share of the limit as the others had;
-///  4. nothing: 2 floating-point operations per parameter and token at 1e12 a second, 30 % of the limit.
+///     relative errors), by the size of the model; tokens out as this task had them elsewhere, else 30 % of
+///     the limit;
+///  4. nothing: 2 floating-point operations per parameter and token at 1e12 a second.
 /// Scoring: this task anywhere, else a guess. A pure function.
 Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known);
 

@@ -45,7 +45,7 @@ void Simulation::OnStorage(const Event& event) {
   const double pull = weights_bytes_ / cluster_.pcie_bytes_per_s;
   for (int d = 0; d < cluster_.devices_per_node; ++d) {
     const int64_t device = int64_t{node} * cluster_.devices_per_node + d;
-    devices_[device].spent["load"] += decouplings_.stay_warm ? now_ + pull : now_;
+    devices_[device].spent[kLoad] += decouplings_.stay_warm ? now_ + pull : now_;
     // A cold executor asks for its trial first, and starts and pulls for each.
     if (decouplings_.stay_warm) {
       Span(device, "load", 0, now_ + pull, "");

@@ -80,7 +80,7 @@ class Run(EvaldCase):
                          [(d, r) for d in range(7) for r in range(2)])
 
     def test_help_and_completion(self):
-        for command in ("run", "validate", "score", "stage", "tasks", "doctor", "completion"):
+        for command in ("run", "validate", "score", "stage", "tasks", "priors", "simulate", "doctor", "completion"):
             done = self.evald(command, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertIn("xample" if command != "doctor" else "doctor", done.stdout)

@@ -12,6 +12,7 @@ namespace {
 // are only expected.
 constexpr double kRounds = 4;
 constexpr size_t kTasksPerTrialMax = 16;
+constexpr double kLittleKnown = 2.5;  // as a factor of doubt
 
 /// evald's own. Documents are cut into trials when a device asks, not before:
 ///
@@ -72,6 +73,12 @@ class Elastic : public Policy {
 
   static double MayCost(const TaskEstimate& estimate) { return estimate.device_s * estimate.doubt; }
 
+  // Of a task that is little known a device is filled once, if there is as much for every device.
+  static double Least(const OpenWork& work, const TaskEstimate& estimate, double open) {
+    if (estimate.doubt < kLittleKnown) return 1;
+    return std::clamp(std::floor(open / std::max(1, work.devices())), 1.0, static_cast<double>(std::max(1, work.places())));
+  }
+
   // A prefix is computed again by each trial: one that is dear is shared by more documents, as long as
   // that leaves no device without work.
   int64_t Documents(const OpenWork& work, size_t task, double seconds, double share) const {
@@ -82,7 +89,7 @@ class Elastic : public Policy {
     const auto open = static_cast<double>(work.open(task));
     // What would be left is not worth a trial of its own.
     const double count = std::min(wanted > open * 0.8 ? open : std::floor(wanted), std::floor(costs_.trial_max_s / each));
-    return static_cast<int64_t>(std::clamp(count, 1.0, open));
+    return static_cast<int64_t>(std::clamp(count, Least(work, estimate, open), open));
   }
 
   void Refresh(const OpenWork& work) {

@@ -47,6 +47,21 @@ TEST(MakePolicy, NamesAllAndRefusesOthers) {
   }
 }
 
+TEST(Elastic, OfALittleKnownTaskADeviceIsFilledOnce) {
+  for (const auto& [doubt, documents] : {std::pair{1.0, 60}, {2.0, 30}, {30.0, 8}}) {
+    OpenWork work(2, 8, 1);
+    TaskEstimate estimate = Costs(0, 1);
+    estimate.doubt = doubt;
+    work.Add(estimate, {{0, 1000}});
+    EXPECT_EQ(Pairs(MakePolicy("elastic")->Next(work, 0)), (Trial{{0, documents}})) << doubt;
+  }
+  OpenWork few(8, 8, 1);
+  TaskEstimate estimate = Costs(0, 1);
+  estimate.doubt = 30;
+  few.Add(estimate, {{0, 16}});
+  EXPECT_EQ(Pairs(MakePolicy("elastic")->Next(few, 0)), (Trial{{0, 2}})) << "some for every device";
+}
+
 TEST(Coupled, OneDatasetATrialInTheOrderOfTheList) {
   OpenWork work(2, 1, 1);
   work.Add(Costs(0, 1), {{0, 5}});

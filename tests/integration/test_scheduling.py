@@ -1,0 +1,87 @@
+"""What runs cost is kept and planned from; stragglers give back; generation waits for scoring."""
+import json
+import unittest
+
+from evald_case import EvaldCase, scores
+
+
+class Scheduling(EvaldCase):
+    ENGINE = {"name": "emulated", "delay_ms": 10, "concurrency": 4}
+
+    def costs(self, run):
+        return json.loads((run / "run.json").read_text())["costs"]
+
+    def test_the_second_run_is_planned_from_the_first(self):
+        self.make_suite()
+        config = self.write_config(engine=self.ENGINE)
+        self.run_done(config, "--set", "output.name=first")
+        self.run_done(config, "--set", "output.name=second")
+        first, second = (self.costs(self.folder / "runs" / name)["tasks"] for name in ("first", "second"))
+        self.assertEqual(first["sums"]["basis"], "a guess")
+        self.assertEqual(second["sums"]["basis"], "1 run here")
+        # A device of four places spends 2.5 ms on a document of 10 ms, when all are taken.
+        self.assertEqual(first["sums"]["documents"], 200)
+        self.assertGreater(first["sums"]["device_s"], 200 * 0.0024)
+        self.assertAlmostEqual(second["sums"]["expected_device_s"], first["sums"]["device_s"], delta=1e-6)
+        self.assertGreater(second["choice"]["score_s"], 0)
+
+    def test_priors_go_from_one_database_to_another(self):
+        self.make_suite()
+        self.run_done(self.write_config(engine=self.ENGINE))
+        file = self.folder / "priors.json"
+        done = self.evald("priors", "--state-dir", self.folder / "state", "--export", file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        exported = json.loads(file.read_text())
+        self.assertEqual(exported["schema"], "evald-priors/1")
+        self.assertEqual({cost["task"] for cost in exported["costs"]}, {"sums", "choice"})
+        done = self.evald("priors", "--state-dir", self.folder / "other", "--import", file, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), exported)
+        table = self.evald("priors", "--state-dir", self.folder / "other").stdout
+        self.assertIn("sums", table)
+        self.run_done(self.write_config(engine=self.ENGINE, state_dir="other", output={"dir": "elsewhere"}))
+        run = next((self.folder / "elsewhere").iterdir())
+        self.assertEqual(self.costs(run)["tasks"]["sums"]["basis"], "1 run here")
+
+    def test_what_is_no_export_is_refused(self):
+        file = self.folder / "priors.json"
+        file.write_text('{"schema": "evald-priors/1", "costs": [{"task": 3}]}')
+        done = self.evald("priors", "--state-dir", self.folder / "state", "--import", file)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("costs[0]: key 'task': found 3", done.stderr)
+        done = self.evald("priors", "--state-dir", self.folder / "state", "--import", self.folder / "none.json")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("none.json", done.stderr)
+
+    def test_an_idle_worker_takes_part_in_what_another_has(self):
+        # Priors say that documents cost next to nothing: one worker is given all of them.
+        self.make_suite(sums=400)
+        cost = {"task": "sums", "task_key": "of an earlier run", "device": "emulated", "model": "", "model_bytes": 0,
+                "generates": True, "ended": 1, "prepare_s": 0, "documents": 100, "tokens_in": 1, "tokens_out": 1,
+                "device_s": 1e-4, "device_deviation_s": 0, "longest_s": 1e-6, "scored": 100, "score_s": 1e-4,
+                "score_deviation_s": 0}
+        file = self.folder / "priors.json"
+        file.write_text(json.dumps({"schema": "evald-priors/1", "costs": [cost]}))
+        done = self.evald("priors", "--state-dir", self.folder / "state", "--import", file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        slow = {"name": "emulated", "delay_ms": 40, "concurrency": 4}
+        document = self.run_done(self.write_config(engine=slow, tasks=["sums"]))
+        timeline = json.loads((self.only_run() / "timeline.json").read_text())["traceEvents"]
+        workers = {e["tid"] for e in timeline if e["name"] == "generate" and e["args"]["device_seconds"] > 0.2}
+        self.assertEqual(len(workers), 2, "both have computed")
+        files = sorted((self.only_run() / "generations" / "sums").iterdir())
+        documents = sorted(json.loads(line)["doc_id"] for path in files for line in path.read_text().splitlines())
+        self.assertEqual(documents, list(range(400)), "each once")
+        undisturbed = self.run_done(self.write_config(engine={"name": "emulated", "concurrency": 4}, tasks=["sums"],
+                                                      output={"dir": "other"}))
+        self.assertEqual(scores(document), scores(undisturbed))
+
+    def test_generation_waits_for_scoring(self):
+        self.make_suite()
+        expected = self.run_done(self.write_config())
+        config = self.write_config(metrics={"processes": 1, "backlog": 1}, output={"dir": "other"})
+        self.assertEqual(scores(self.run_done(config)), scores(expected))
+
+
+if __name__ == "__main__":
+    unittest.main()
