@@ -40,7 +40,8 @@ Measured MeasureQuickstart(const Options& options) {
   };
   std::map<int, Row> rows;
   size_t trials = 0;
-  for (const Json& event : ParseJson(ReadFile(run / "timeline.json"), "timeline.json")["traceEvents"]) {
+  const Json timeline = ParseJson(ReadFile(run / "timeline.json"), "timeline.json");
+  for (const Json& event : timeline["traceEvents"]) {
     if (event["name"] != "generate") continue;
     Row& row = rows[event["tid"].get<int>()];
     const double begin = event["ts"].get<double>() / 1e6;
