@@ -43,12 +43,12 @@ class Policy {
 };
 
 /// What leasing costs, and how much of it is accepted: they bound trials from below. And the bound from
-/// above, so that scoring is not kept waiting for its first file, nor a lost worker's documents for its
-/// heartbeat.
+/// above, so that neither scoring is kept waiting for its first file, nor what has become urgent, such as
+/// long documents of a lost worker, for a device that asks.
 struct LeaseCosts {
   double lease_s = 0.005;       ///< of a device, for opening a trial and committing its files
   double overhead_share = 0.01; ///< of a trial, at most
-  double trial_max_s = 60;      ///< device seconds of a trial's documents, unless it is a single one
+  double trial_max_s = 15;      ///< device seconds of a trial's documents, unless it is a single one
 };
 
 /// Names of all policies, baselines first.

@@ -62,12 +62,6 @@ void DeviceQueue::Forget(double now) {
   while (!documents_.empty() && documents_.front().end <= now) documents_.pop_front();
 }
 
-double DeviceQueue::LowAt(double now) const {
-  const size_t places = free_at_.size();
-  if (documents_.size() <= places) return now;
-  return std::max(now, documents_[documents_.size() - 1 - places].begin);
-}
-
 double DeviceQueue::AllBegunAt(double now) const {
   return documents_.empty() ? now : std::max(now, documents_.back().begin);
 }

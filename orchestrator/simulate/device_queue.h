@@ -34,8 +34,6 @@ class DeviceQueue {
   /// Forgets what has ended.
   void Forget(double now);
 
-  /// When only as many wait as there are places: time to ask for more. `now` when it is already so.
-  double LowAt(double now) const;
   /// When the last one begins: from then on none waits.
   double AllBegunAt(double now) const;
   /// When a place is free, for what would be added now.

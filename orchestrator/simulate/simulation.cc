@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kSliceDocumentsMax = 256;  // as in a run: what scoring waits for
 constexpr int64_t kSlowJobDocuments = 4;     // likewise
+constexpr double kAskAheadSeconds = 1;       // a heartbeat
 constexpr double kLearnShare = 0.02;         // of a task's documents, after which its estimate is corrected
 
 }  // namespace
@@ -94,10 +95,11 @@ void Simulation::OnAsk(const Event& event) {
   }
 }
 
-// A warm device asks for the next trial before the last has run dry; another when it is free.
+// A warm device asks for the next trial before the last has run dry; another when it is free. That is a
+// matter of seconds, not of documents: as many long ones as there are places would wait for minutes.
 void Simulation::ScheduleAsk(int64_t d) {
   Device& device = devices_[d];
-  Push(device.queue.LowAt(now_), Kind::kAsk, d, 0, ++device.ask_version);
+  Push(std::max(now_, device.queue.AllBegunAt(now_) - kAskAheadSeconds), Kind::kAsk, d, 0, ++device.ask_version);
 }
 
 // So many of them, or as many as there are, ask again.

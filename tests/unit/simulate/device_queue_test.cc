@@ -30,15 +30,6 @@ TEST(DeviceQueue, EachTakesThePlaceThatIsFreeFirst) {
   EXPECT_EQ(queue.PlaceFreeAt(10), 14);
 }
 
-TEST(DeviceQueue, AsksForMoreWhenAsManyWaitAsThereArePlaces) {
-  DeviceQueue queue(2);
-  EXPECT_EQ(queue.LowAt(7), 7);
-  auto documents = Documents(1, {2, 2, 2, 2, 2, 2});
-  queue.Add(0, &documents);
-  EXPECT_EQ(queue.LowAt(0), 2) << "the third and fourth begin, two wait";
-  EXPECT_EQ(queue.LowAt(3), 3);
-}
-
 TEST(DeviceQueue, WhatIsDroppedLetsTheOthersMoveUp) {
   DeviceQueue queue(1);
   auto first = Documents(1, {4, 4}), second = Documents(2, {1, 1});
