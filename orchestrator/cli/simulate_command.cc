@@ -8,8 +8,10 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/report/progress.h"
 #include "orchestrator/simulate/gantt.h"
+#include "orchestrator/simulate/job_day.h"
 #include "orchestrator/simulate/presets.h"
 #include "orchestrator/simulate/report.h"
+#include "orchestrator/simulate/stream.h"
 #include "orchestrator/simulate/trace.h"
 
 namespace evald::cli {
@@ -23,6 +25,8 @@ struct Flags {
   std::string workload;
   std::string cluster;
   int nodes = 0;
+  int checkpoints = 0;
+  double every_s = 0;
   std::string print;
   std::string gantt;
   std::string trace;
@@ -30,14 +34,19 @@ struct Flags {
   Scenario scenario;
 };
 
-Scenario MakeScenario(const Flags& flags) {
+SimCluster ChosenCluster(const Flags& flags, const SimPreset& preset) {
+  SimCluster cluster = FindCluster(flags.cluster.empty() ? preset.cluster : flags.cluster);
+  if (flags.cluster.empty()) cluster.nodes = preset.nodes;
+  if (flags.nodes > 0) cluster.nodes = flags.nodes;
+  return cluster;
+}
+
+Scenario MakeScenario(const Flags& flags, const SimPreset& preset) {
   Scenario scenario = flags.scenario;
-  const SimPreset& preset = FindPreset(flags.preset);
   scenario.workload = flags.workload.empty()
-                          ? ParseWorkload(std::string(PresetWorkloadText(preset.name)), preset.name + ".yaml")
+                          ? ParseWorkload(std::string(PresetWorkloadText()), preset.name + ".yaml")
                           : ReadWorkload(flags.workload);
-  scenario.cluster = FindCluster(flags.cluster.empty() ? preset.cluster : flags.cluster);
-  if (flags.nodes > 0) scenario.cluster.nodes = flags.nodes;
+  scenario.cluster = ChosenCluster(flags, preset);
   if (scenario.lose_node_at > 0 && scenario.cluster.nodes < 2) {
     throw Error(ErrorKind::kUsage, "--lose-node-at: the cluster has one node, and without it nothing is left",
                 "give --nodes 2 or more");
@@ -45,9 +54,21 @@ Scenario MakeScenario(const Flags& flags) {
   if (scenario.policies.empty()) scenario.policies = PolicyNames();
   for (const std::string& policy : scenario.policies) MakePolicy(policy);  // refuses what is not known
   scenario.shuffle = !flags.file_order;
-  scenario.keep_spans = !flags.gantt.empty() || !flags.trace.empty();
+  scenario.keep_spans = flags.gantt.empty() && flags.trace.empty() ? 0 : 1;
   scenario.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   return scenario;
+}
+
+// Every draw is a checkpoint.
+void MakeStreamScenario(int checkpoints, Scenario* scenario) {
+  if (scenario->draws > 1) {
+    throw Error(ErrorKind::kUsage, "--draws: each checkpoint of a stream is a draw of its own", "give --checkpoints instead");
+  }
+  if (scenario->trial_failure_rate > 0 || scenario->lose_node_at > 0 || scenario->ablate) {
+    throw Error(ErrorKind::kUsage, "faults and ablations are simulated for one checkpoint, not for a stream",
+                "leave out --checkpoints, or give --preset acme-7b-63");
+  }
+  scenario->draws = scenario->keep_spans = checkpoints;
 }
 
 ScenarioResult RunShown(const Common& common, const Scenario& scenario) {
@@ -68,38 +89,77 @@ ScenarioResult RunShown(const Common& common, const Scenario& scenario) {
   return result;
 }
 
-ExitStatus Print(const Flags& flags) {
-  const SimPreset& preset = FindPreset(flags.preset);
-  if (flags.print == "workload") {
-    fmt::print("{}", PresetWorkloadText(preset.name));
+ExitStatus Print(const Flags& flags, const SimPreset& preset) {
+  const std::string cluster = flags.cluster.empty() ? preset.cluster : flags.cluster;
+  const std::vector<std::string>& names = SimClusterNames();
+  if (flags.print == "cluster" && std::find(names.begin(), names.end(), cluster) == names.end()) {
+    throw Error(ErrorKind::kUsage, fmt::format("--print cluster: no cluster is called '{}'{}", cluster, Suggestion(cluster, names)));
+  }
+  fmt::print("{}", flags.print == "workload" ? PresetWorkloadText() : ClusterText(cluster));
+  return ExitStatus::kDone;
+}
+
+ExitStatus SimulateDay(const Common& common, const Flags& flags, const SimPreset& preset) {
+  const Scenario& asked = flags.scenario;
+  if (!flags.workload.empty() || !flags.gantt.empty() || !flags.trace.empty() || flags.checkpoints > 0 || flags.every_s > 0 ||
+      asked.prior_error > 1 || asked.no_priors || asked.trial_failure_rate > 0 || asked.lose_node_at > 0 || asked.ablate ||
+      flags.file_order) {
+    throw Error(ErrorKind::kUsage, "--preset cluster-day takes --cluster, --nodes, --policy, --draws (its days) and --seed, and nothing else");
+  }
+  JobDay day;
+  day.cluster = ChosenCluster(flags, preset);
+  day.policies = asked.policies.empty() ? std::vector<std::string>{"coupled", "decoupled-fifo", "elastic"} : asked.policies;
+  day.days = asked.draws;
+  day.seed = asked.seed;
+  day.weights_bytes = ParseWorkload(std::string(PresetWorkloadText()), "preset").model.bytes;
+  const JobDayReport report = SimulateJobDay(day);
+  if (common.json) {
+    PrintJson(ToJson(report));
   } else {
-    fmt::print("{}", ClusterText(flags.cluster.empty() ? preset.cluster : flags.cluster));
+    fmt::print("{}", JobDayText(report));
   }
   return ExitStatus::kDone;
 }
 
 ExitStatus Simulate(const Common& common, const Flags& flags) {
-  if (!flags.print.empty()) return Print(flags);
-  const Scenario scenario = MakeScenario(flags);
+  const SimPreset& preset = FindPreset(flags.preset);
+  if (!flags.print.empty()) return Print(flags, preset);
+  if (preset.job_day) return SimulateDay(common, flags, preset);
+  Scenario scenario = MakeScenario(flags, preset);
+  const int checkpoints = flags.checkpoints > 0 ? flags.checkpoints : preset.checkpoints;
+  if (checkpoints > 1) {
+    MakeStreamScenario(checkpoints, &scenario);
+  } else if (flags.every_s > 0) {
+    throw Error(ErrorKind::kUsage, "--every: there is one checkpoint only", "give --checkpoints as well");
+  }
   const ScenarioResult result = RunShown(common, scenario);
   const SimReport report = MakeReport(scenario, result);
+  std::optional<StreamReport> stream;
+  if (checkpoints > 1) stream = MakeStream(scenario, result, flags.every_s > 0 ? flags.every_s : preset.every_s);
   if (!flags.gantt.empty()) WriteGantt(flags.gantt, report, result);
   if (!flags.trace.empty()) WriteTrace(flags.trace, report, result);
   if (common.json) {
-    PrintJson(ToJson(report));
+    Json json = ToJson(report);
+    if (stream) json["stream"] = ToJson(*stream);
+    PrintJson(json);
   } else {
-    fmt::print("{}", ReportText(report));
+    fmt::print("{}{}", ReportText(report), stream ? "\n" + StreamText(*stream) : "");
   }
   return ExitStatus::kDone;
 }
 
 void AddWhat(CLI::App* command, Flags* flags) {
   std::vector<std::string> presets;
-  for (const SimPreset& preset : SimPresets()) presets.push_back(preset.name);
-  command->add_option("--preset", flags->preset, Join(presets, ", "))->type_name("NAME");
+  for (const SimPreset& preset : SimPresets()) presets.push_back(fmt::format("{}: {}", preset.name, preset.summary));
+  command->add_option("--preset", flags->preset, Join(presets, "; "))->type_name("NAME");
   command->add_option("--workload", flags->workload, "A workload of one's own (docs/simulate.md)")->type_name("FILE");
   command->add_option("--cluster", flags->cluster, Join(SimClusterNames(), ", ") + ", or a file")->type_name("NAME|FILE");
   command->add_option("--nodes", flags->nodes, "Nodes, instead of the cluster's")->check(CLI::Range(1, 100'000));
+  command->add_option("--checkpoints", flags->checkpoints, "So many of a training run, on the same devices")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--every", flags->every_s, "Between two checkpoints; 1800 by default")
+      ->check(CLI::Range(1.0, 1e7))
+      ->type_name("SECONDS");
   command->add_option("--print", flags->print, "Print the preset's workload or cluster, to begin a file of one's own with")
       ->check(CLI::IsMember({"workload", "cluster"}));
 }
@@ -142,6 +202,8 @@ void AddSimulate(CLI::App* app, const Common* common, Action* action) {
       "  evald simulate --policy coupled,elastic --gantt schedule.svg\n"
       "  evald simulate --cluster acme-modern --nodes 4 --prior-error 3 --draws 100\n"
       "  evald simulate --nodes 4 --fail-rate 0.05 --lose-node-at 0.5\n"
+      "  evald simulate --preset stream --every 1200       does it keep up with training?\n"
+      "  evald simulate --preset cluster-day --draws 30    a month of jobs as a cluster saw them\n"
       "  evald simulate --print cluster > cluster.yaml; evald simulate --cluster cluster.yaml\n\n"
       "Times are simulated seconds; docs/simulate.md says what is modelled.");
   command->callback([=] {

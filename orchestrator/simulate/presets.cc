@@ -17,7 +17,9 @@ extern const std::string_view preset_acme_modern;
 
 const std::vector<SimPreset>& SimPresets() {
   static const std::vector<SimPreset> presets = {
-      {"acme-7b-63", "one checkpoint of 7 billion parameters on 63 datasets", "acme"},
+      {"acme-7b-63", "one checkpoint of 7 billion parameters on 63 datasets", "acme", 1, 1, 1800},
+      {"stream", "the same, a checkpoint every 30 minutes", "acme", 4, 6, 1800},
+      {"cluster-day", "a day of evaluation jobs of published lengths", "acme", 4, 1, 1800, true},
   };
   return presets;
 }
@@ -32,10 +34,7 @@ const SimPreset& FindPreset(const std::string& name) {
               fmt::format("one of {}, or --workload FILE", Join(names, ", ")));
 }
 
-std::string_view PresetWorkloadText(const std::string& preset) {
-  FindPreset(preset);
-  return preset_acme_7b_63;
-}
+std::string_view PresetWorkloadText() { return preset_acme_7b_63; }
 
 const std::vector<std::string>& SimClusterNames() {
   static const std::vector<std::string> names = {"acme", "acme-modern"};

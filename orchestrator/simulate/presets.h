@@ -9,19 +9,23 @@
 
 namespace evald {
 
-/// A workload that comes with the program, and the cluster it is run on unless another is named.
+/// A workload that comes with the program, and what it is run on unless the command line says otherwise.
 struct SimPreset {
   std::string name;
   std::string summary;
   std::string cluster;
+  int nodes = 1;
+  int checkpoints = 1;    ///< more: of one training run, each evaluated when it is there
+  double every_s = 1800;  ///< between two of them
+  bool job_day = false;   ///< a day of a cluster's jobs (job_day.h); else the workload below
 };
 
 const std::vector<SimPreset>& SimPresets();
 /// Throws Error(kUsage) for a name that is not among them.
 const SimPreset& FindPreset(const std::string& name);
 
-/// The YAML of a preset's workload, with the comments that give each figure's source.
-std::string_view PresetWorkloadText(const std::string& preset);
+/// The YAML of the presets' workload, with the comments that give each figure's source.
+std::string_view PresetWorkloadText();
 
 /// Names of the clusters that come with the program.
 const std::vector<std::string>& SimClusterNames();

@@ -76,10 +76,6 @@ PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& re
   return report;
 }
 
-Json ToJson(const SimSpreadOver& value) {
-  return {{"min", value.least}, {"p5", value.p5}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.most}};
-}
-
 Json ToJson(const Decouplings& value) {
   return {{"load_once", value.load_once}, {"score_elsewhere", value.score_elsewhere}, {"use_priors", value.use_priors},
           {"prepare_once", value.prepare_once}, {"stay_warm", value.stay_warm}};
@@ -131,6 +127,10 @@ Json ArgumentsJson(const Scenario& scenario) {
 }
 
 }  // namespace
+
+Json ToJson(const SimSpreadOver& value) {
+  return {{"min", value.least}, {"p5", value.p5}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.most}};
+}
 
 SimSpreadOver Summarise(std::vector<double> values) {
   std::sort(values.begin(), values.end());

@@ -16,6 +16,7 @@ struct SimSpreadOver {
 };
 /// Of at least one value.
 SimSpreadOver Summarise(std::vector<double> values);
+Json ToJson(const SimSpreadOver& value);
 
 /// What devices' time goes to, in the order in which it is shown.
 const std::vector<std::string>& DeviceTimeCauses();

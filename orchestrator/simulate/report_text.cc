@@ -4,50 +4,17 @@
 
 #include "base/text.h"
 #include "orchestrator/simulate/report.h"
+#include "orchestrator/simulate/text_table.h"
 
 namespace evald {
 namespace {
 
-using Row = std::vector<std::string>;
-
 std::string Percent(double share) { return fmt::format("{:.1f}", 100 * share); }
-// 1,234,567
-std::string Grouped(int64_t value) {
-  std::string text = std::to_string(value);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
-  return text;
-}
 std::string Counted(int64_t count, const std::string& what) {
-  return fmt::format("{} {}{}", Grouped(count), what, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", GroupedDigits(count), what, count == 1 ? "" : "s");
 }
 
 std::string Seconds(double seconds) { return seconds < 1000 ? fmt::format("{:.1f}", seconds) : fmt::format("{:.0f}", seconds); }
-
-// Columns padded to the widest; the first to the left, the others to the right.
-std::string Table(const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows[0].size(), 0);
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], CodePoints(row[i]));
-  }
-  std::string text;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    std::string line = " ";
-    for (size_t i = 0; i < rows[r].size(); ++i) {
-      const std::string space(widths[i] - CodePoints(rows[r][i]), ' ');
-      line += " " + (i == 0 ? rows[r][i] + space : space + rows[r][i]) + (i + 1 < rows[r].size() ? " " : "");
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    if (r > 0) continue;
-    std::string rule = " ";
-    for (size_t i = 0; i < widths.size(); ++i) {
-      rule += " ";
-      for (size_t cell = 0; cell < widths[i]; ++cell) rule += "─";
-      if (i + 1 < widths.size()) rule += " ";
-    }
-    text += rule + "\n";
-  }
-  return text;
-}
 
 bool HasFaults(const Scenario& scenario) { return scenario.trial_failure_rate > 0 || scenario.lose_node_at > 0; }
 
@@ -55,10 +22,10 @@ const SimSpreadOver& Ratio(const SimReport& report, const PolicyReport& policy) 
   return HasFaults(report.scenario) ? policy.ratio_to_left_bound : policy.ratio_to_bound;
 }
 
-std::vector<Row> Makespans(const SimReport& report) {
+std::vector<TextRow> Makespans(const SimReport& report) {
   const bool published = std::any_of(report.policies.begin(), report.policies.end(),
                                      [](const PolicyReport& policy) { return policy.published_speedup.has_value(); });
-  std::vector<Row> rows = {{"policy", "makespan s", "of bound", "speedup", "GPU idle %"}};
+  std::vector<TextRow> rows = {{"policy", "makespan s", "of bound", "speedup", "GPU idle %"}};
   if (published) rows[0].push_back("published");
   for (const PolicyReport& policy : report.policies) {
     rows.push_back({policy.name, Seconds(policy.makespan_s.p50), fmt::format("{:.3f}", Ratio(report, policy).p50),
@@ -66,13 +33,13 @@ std::vector<Row> Makespans(const SimReport& report) {
     if (published) rows.back().push_back(policy.published_speedup ? fmt::format("{:.1f}", *policy.published_speedup) : "");
   }
   for (size_t column = 5; column < rows[0].size(); ++column) {
-    for (Row& row : rows) std::rotate(row.begin() + 4, row.begin() + 5, row.end());  // beside the speedup
+    for (TextRow& row : rows) std::rotate(row.begin() + 4, row.begin() + 5, row.end());  // beside the speedup
   }
   return rows;
 }
 
-std::vector<Row> DeviceTimes(const SimReport& report) {
-  std::vector<Row> rows = {{"devices' time, %"}};
+std::vector<TextRow> DeviceTimes(const SimReport& report) {
+  std::vector<TextRow> rows = {{"devices' time, %"}};
   for (const std::string& cause : DeviceTimeCauses()) rows[0].push_back(cause);
   rows[0].push_back("idle");
   for (const PolicyReport& policy : report.policies) {
@@ -82,14 +49,14 @@ std::vector<Row> DeviceTimes(const SimReport& report) {
   return rows;
 }
 
-std::vector<Row> Spreads(const SimReport& report) {
-  std::vector<Row> rows = {{"over draws", "makespan p5", "p50", "p95", "of bound p5", "p50", "p95", "worst", "speedup p5",
+std::vector<TextRow> Spreads(const SimReport& report) {
+  std::vector<TextRow> rows = {{"over draws", "makespan p5", "p50", "p95", "of bound p5", "p50", "p95", "worst", "speedup p5",
                             "p50", "p95"}};
   for (const PolicyReport& policy : report.policies) {
     const SimSpreadOver& makespan = policy.makespan_s;
     const SimSpreadOver& ratio = Ratio(report, policy);
     const SimSpreadOver& speedup = policy.speedup_vs_coupled;
-    Row row = {policy.name, Seconds(makespan.p5), Seconds(makespan.p50), Seconds(makespan.p95)};
+    TextRow row = {policy.name, Seconds(makespan.p5), Seconds(makespan.p50), Seconds(makespan.p95)};
     for (const double value : {ratio.p5, ratio.p50, ratio.p95, ratio.most}) row.push_back(fmt::format("{:.3f}", value));
     for (const double value : {speedup.p5, speedup.p50, speedup.p95}) row.push_back(fmt::format("{:.2f}", value));
     rows.push_back(std::move(row));
@@ -125,8 +92,8 @@ std::string Head(const SimReport& report) {
 }  // namespace
 
 std::string ReportText(const SimReport& report) {
-  std::string text = Head(report) + Table(Makespans(report)) + "\n" + Table(DeviceTimes(report));
-  if (report.scenario.draws > 1) text += "\n" + Table(Spreads(report));
+  std::string text = Head(report) + TextTable(Makespans(report)) + "\n" + TextTable(DeviceTimes(report));
+  if (report.scenario.draws > 1) text += "\n" + TextTable(Spreads(report));
   return text;
 }
 

@@ -23,7 +23,7 @@ struct Scenario {
   double trial_failure_rate = 0;
   double lose_node_at = 0;      ///< share of the bound at which the last node is lost; 0: never
   bool ablate = false;          ///< evald's policy also with each decoupling switched off
-  bool keep_spans = false;      ///< of the first draw
+  int keep_spans = 0;           ///< of so many draws, from the first
   int threads = 1;              ///< draws that are simulated at once
 };
 

@@ -159,6 +159,41 @@ class Refused(Simulate):
                 self.assertEqual(done.stdout, "")
 
 
+class Streams(Simulate):
+    def test_checkpoints_every_half_hour_and_more_often_than_can_be_done(self):
+        report = self.json("--preset", "stream", "--policy", "coupled,elastic")
+        coupled, elastic = report["stream"]["policies"]
+        self.assertTrue(elastic["keeps_up"])
+        self.assertEqual(len(elastic["latencies_s"]), 6)
+        self.assertLess(elastic["latency_s"]["max"], 1800)
+        self.assertGreater(coupled["latency_s"]["p50"], 2 * elastic["latency_s"]["p50"])
+        often = self.json("--preset", "stream", "--policy", "elastic", "--every", "600")["stream"]["policies"][0]
+        self.assertFalse(often["keeps_up"])
+        self.assertEqual(often["latencies_s"], sorted(often["latencies_s"]), "later ones wait longer")
+        self.assertIn("keeps up", self.simulate("--checkpoints", "2", "--nodes", "4", "--policy", "elastic").stdout)
+
+    def test_a_day_of_a_cluster(self):
+        report = self.json("--preset", "cluster-day", "--seed", "3")
+        self.assertEqual([day["lengths"] for day in report["days"]], ["seren", "kalos"])
+        for day in report["days"]:
+            self.assertGreater(day["jobs"], 1000)
+            coupled, _, elastic = day["policies"]
+            self.assertLess(elastic["latency_s"]["p50"], coupled["latency_s"]["p50"] / 2)
+        self.assertIn("devices held %", self.simulate("--preset", "cluster-day").stdout)
+
+    def test_what_does_not_go_together_is_refused(self):
+        for arguments, said in (
+                (("--preset", "stream", "--draws", "3"), "give --checkpoints instead"),
+                (("--preset", "stream", "--fail-rate", "0.1"), "leave out --checkpoints"),
+                (("--preset", "cluster-day", "--ablate"), "nothing else"),
+                (("--preset", "cluster-day", "--policy", "size-split"), "coupled, decoupled-fifo, elastic"),
+                (("--every", "0"), "--every"),
+                (("--every", "600"), "give --checkpoints as well"),
+                (("--print", "cluster", "--cluster", "mine.yaml"), "no cluster is called 'mine.yaml'")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(said, self.simulate(*arguments, status=2).stderr)
+
+
 class Published(Simulate):
     """What docs/simulate.md says of the preset, at five draws."""
 

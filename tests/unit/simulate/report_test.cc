@@ -137,7 +137,7 @@ TEST(Report, JsonAndTextSayTheSame) {
 
 TEST(Report, ThePublishedFiguresStandOnlyBesideWhatTheyAreOf) {
   Scenario scenario;
-  scenario.workload = ParseWorkload(std::string(PresetWorkloadText("acme-7b-63")), "preset");
+  scenario.workload = ParseWorkload(std::string(PresetWorkloadText()), "preset");
   scenario.cluster = FindCluster("acme");
   EXPECT_EQ(PublishedSpeedup(scenario, "round-robin"), 1.3);
   EXPECT_EQ(PublishedSpeedup(scenario, "elastic"), std::nullopt);
@@ -166,7 +166,7 @@ TEST(Spans, FollowOneAnotherOnEachDevice) {
 
 TEST(Gantt, HasARowForEachDeviceOfEachPolicyAndNothingThatRuns) {
   Scenario scenario = Small();
-  scenario.keep_spans = true;
+  scenario.keep_spans = 1;
   const ScenarioResult result = Simulated(scenario);
   const std::string svg = GanttSvg(MakeReport(scenario, result), result);
   EXPECT_THAT(svg, HasSubstr("small &amp; odd on two: 2 nodes of 2 devices"));
@@ -185,7 +185,7 @@ TEST(Gantt, HasARowForEachDeviceOfEachPolicyAndNothingThatRuns) {
 
 TEST(Trace, EachRowIsFilledUpToItsPolicysEndWithoutOverlap) {
   Scenario scenario = Small();
-  scenario.keep_spans = true;
+  scenario.keep_spans = 1;
   const ScenarioResult result = Simulated(scenario);
   const auto path = std::filesystem::temp_directory_path() / ("evald-simulated-" + std::to_string(::getpid()));
   WriteTrace(path, MakeReport(scenario, result), result);
