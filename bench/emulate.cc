@@ -127,7 +127,7 @@ class Emulation {
       const TaskEstimate truth = TrueEstimate(tasks_[i], places_);
       TaskCost cost;
       cost.task = NameOf(i);
-      cost.place = {"emulated", "an earlier checkpoint", 0};
+      cost.place = {fmt::format("emulated, times from a file, clock {}", kClockScale), "an earlier checkpoint", 0};
       cost.generates = true;
       cost.documents = truth.documents;
       cost.device_s = truth.device_s * static_cast<double>(truth.documents) * kClockScale;
@@ -166,7 +166,7 @@ double Simulated(SimCluster cluster, std::vector<SimTask> tasks, const Measured&
 // processes with an engine that only takes the time, on a clock that runs 20 times as fast, against the
 // simulator with what leasing and scoring cost in a real run.
 Result RunEmulate(const Options& options) {
-  evald::Workload workload = ParseWorkload(std::string(PresetWorkloadText("acme-7b-63")), "acme-7b-63.yaml");
+  evald::Workload workload = ParseWorkload(std::string(PresetWorkloadText()), "acme-7b-63.yaml");
   if (options.quick) {
     for (SimDataset& dataset : workload.datasets) dataset.documents = std::max<int64_t>(1, dataset.documents / kQuickShare);
   }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kGeneratingSize = 20;    // how much more a row counts that generates
 constexpr double kGuessedShareOfMax = 0.3;  // of max_gen_toks, that a document is guessed to generate
+constexpr double kGuessDoubt = 3;         // as of tokens at measured rates (schedule/prior.h)
 constexpr double kGuessedSlowScore = 0.3;  // seconds of a program, or of a service's answer
 
 // Normal deviates by Box and Muller (1958), from a generator whose numbers are the same everywhere.
@@ -153,6 +154,7 @@ std::vector<TaskEstimate> GuessedEstimates(const Workload& workload, const SimCl
     if (SharesPrefix(dataset, cluster)) {
       estimate.prefix_s = ForwardSeconds(workload.model, cluster, dataset.prefix_tokens);
     }
+    estimate.doubt = kGuessDoubt;
     estimate.score_s = dataset.slow_scoring ? kGuessedSlowScore : 0;
     estimates.push_back(estimate);
   }

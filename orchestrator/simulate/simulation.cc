@@ -4,13 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "orchestrator/schedule/slice.h"
+
 namespace evald {
 namespace {
 
-constexpr int64_t kSliceDocumentsMax = 256;  // as in a run: what scoring waits for
-constexpr int64_t kSlowJobDocuments = 4;     // likewise
-constexpr double kAskAheadSeconds = 1;       // a heartbeat
-constexpr double kLearnShare = 0.02;         // of a task's documents, after which its estimate is corrected
+constexpr double kAskAheadSeconds = 1;  // a heartbeat
 
 }  // namespace
 
@@ -130,7 +129,7 @@ void Simulation::AddSlices(int64_t d, size_t task, DocumentRange range, Trial* t
   const auto kept = [&](int64_t document) { return !kept_.empty() && kept_[task][document] == NodeOf(d) + 1; };
   while (range.size() > 0) {
     Slice slice{task, {range.first, range.first + 1}, false, kept(range.first)};
-    const int64_t most = std::min(range.end, range.first + kSliceDocumentsMax);
+    const int64_t most = std::min(range.end, range.first + SliceDocumentsMax(tasks_[task].slow_scoring));
     while (slice.documents.end < most && kept(slice.documents.end) == slice.kept) ++slice.documents.end;
     range.first = slice.documents.end;
     trial->slices.push_back(slice);

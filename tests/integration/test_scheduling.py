@@ -57,7 +57,7 @@ class Scheduling(EvaldCase):
     def test_an_idle_worker_takes_part_in_what_another_has(self):
         # Priors say that documents cost next to nothing: one worker is given all of them.
         self.make_suite(sums=800)
-        cost = {"task": "sums", "task_key": "of an earlier run", "device": "emulated", "model": "", "model_bytes": 0,
+        cost = {"task": "sums", "task_key": "of an earlier run", "device": "emulated, 40 ms, 0 tokens/s in, 0 out, clock 1", "model": "", "model_bytes": 0,
                 "generates": True, "ended": 1, "prepare_s": 0, "documents": 100, "tokens_in": 1, "tokens_out": 1,
                 "device_s": 1e-4, "device_deviation_s": 0, "longest_s": 1e-6, "scored": 100, "score_s": 1e-4,
                 "score_deviation_s": 0}

@@ -74,6 +74,13 @@ Model ReadModel(const Json& json) {
   return model;
 }
 
+// What it computes on is what it is told to take.
+std::string DeviceName(const Model& model) {
+  if (!model.times.empty()) return fmt::format("emulated, times from a file, clock {}", model.clock_scale);
+  return fmt::format("emulated, {} ms, {} tokens/s in, {} out, clock {}", model.delay_ms, model.prefill_tokens_per_second,
+                     model.tokens_per_second, model.clock_scale);
+}
+
 // SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 class Random {
  public:
@@ -158,7 +165,7 @@ class EmulatedEngine : public Engine {
     info.deterministic = true;
     info.emulated = true;
     info.concurrency = model_.concurrency;
-    info.device = "emulated";
+    info.device = DeviceName(model_);
     return info;
   }
 
