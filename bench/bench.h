@@ -55,5 +55,6 @@ Result RunOrchestrate(const Options& options);
 Result RunSandbox(const Options& options);
 Result RunServe(const Options& options);
 Result RunEmulate(const Options& options);
+Result RunSchedule(const Options& options);
 
 }  // namespace evald::bench

