@@ -415,9 +415,10 @@ ProgressSnapshot Evaluation::Progress() const {
   const int64_t now = MonotonicMicros();
   snapshot.elapsed_s = static_cast<double>(now - begin_us_) / 1e6;
   int64_t documents = 0, generated = 0, scored = 0;
+  const std::vector<int64_t> under_way = machine_.under_way();
   for (size_t t = 0; t < machine_.tasks().size(); ++t) {
     const MachineTask& task = machine_.tasks()[t];
-    TaskProgress progress{task.name, task.documents, machine_.generated(t), machine_.scored(t), ""};
+    TaskProgress progress{task.name, task.documents, machine_.generated(t) + under_way[t], machine_.scored(t), ""};
     const auto entry = finished_tasks_.find(t);
     if (entry != finished_tasks_.end()) progress.headline = Headline(suite_->tasks[t].definition, entry->second.entry);
     documents += task.documents;

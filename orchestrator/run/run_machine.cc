@@ -294,6 +294,21 @@ void RunMachine::ScoresCommitted(size_t task, const std::vector<int64_t>& docume
   }
 }
 
+std::vector<int64_t> RunMachine::under_way() const {
+  std::vector<int64_t> documents(specs_.size(), 0);
+  for (const auto& [number, trial] : trials_) {
+    if (!trials_table_.leased(number)) continue;
+    double done = static_cast<double>(trial.requests_done);
+    for (const SliceState& slice : trial.slices) {
+      const double each = std::max(specs_[slice.task].requests_per_document, 1e-9);
+      const auto of_slice = std::min(static_cast<int64_t>(done / each), slice.documents.size());
+      done -= static_cast<double>(of_slice) * each;
+      if (!slice.reported) documents[slice.task] += of_slice;
+    }
+  }
+  return documents;
+}
+
 int64_t RunMachine::generated(size_t task) const { return tasks_.at(task).generated_count; }
 int64_t RunMachine::scored(size_t task) const { return tasks_.at(task).scored_count; }
 

@@ -149,6 +149,8 @@ class RunMachine {
   const LeaseTable& jobs() const { return jobs_table_; }
   const std::vector<MachineTask>& tasks() const { return specs_; }
   int64_t generated(size_t task) const;
+  /// Documents, by task, that workers say they have done and that are not committed: for people.
+  std::vector<int64_t> under_way() const;
   int64_t scored(size_t task) const;
   bool task_finished(size_t task) const { return scored(task) == specs_.at(task).documents; }
   /// Nothing of the task is salvaged from an earlier life.

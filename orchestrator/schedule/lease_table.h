@@ -67,6 +67,7 @@ class LeaseTable {
   /// Leases of `holder`.
   std::vector<Grant> HeldBy(const std::string& holder) const;
 
+  bool leased(int64_t item) const { return leases_.count(item) > 0; }
   size_t queued() const;
   size_t leased() const { return leases_.size(); }
   size_t completed() const { return completed_; }
