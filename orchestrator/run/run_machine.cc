@@ -202,8 +202,15 @@ bool RunMachine::SliceReported(int64_t trial, int attempt, size_t task, Document
 
 bool RunMachine::TrialDone(int64_t trial, int attempt) {
   if (!trials_table_.Holds(trial, attempt)) return false;
-  if (AllReported(trial)) return trials_table_.Complete(trial, attempt);
+  if (AllReported(trial)) return CompleteTrial(trial, attempt);
   return TrialFailed(trial, attempt, "the worker called the trial done without all of its slices", true);
+}
+
+// Nobody asks for its slices any more: what is kept grows with what is under way, not with the run.
+bool RunMachine::CompleteTrial(int64_t trial, int attempt) {
+  if (!trials_table_.Complete(trial, attempt)) return false;
+  trials_.erase(trial);
+  return true;
 }
 
 bool RunMachine::AllReported(int64_t trial) const {
@@ -213,7 +220,7 @@ bool RunMachine::AllReported(int64_t trial) const {
 
 bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& cause, bool retry) {
   // Nothing of it is left to do: failing after the last slice is as good as done.
-  if (trials_table_.Holds(trial, attempt) && AllReported(trial)) return trials_table_.Complete(trial, attempt);
+  if (trials_table_.Holds(trial, attempt) && AllReported(trial)) return CompleteTrial(trial, attempt);
   if (!trials_table_.Fail(trial, attempt, cause, retry)) return false;
   KeepPartsOf(trial, attempt);
   return true;
@@ -222,7 +229,7 @@ bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& caus
 void RunMachine::WorkerLost(const std::string& worker, const std::string& cause) {
   stealing_.Forget(DeviceOf(worker));
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
-    if (AllReported(grant.item)) trials_table_.Complete(grant.item, grant.attempt);
+    if (AllReported(grant.item)) CompleteTrial(grant.item, grant.attempt);
   }
   for (const Grant& grant : trials_table_.Lose(worker, cause)) KeepPartsOf(grant.item, grant.attempt);
 }

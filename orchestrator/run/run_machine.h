@@ -191,6 +191,7 @@ class RunMachine {
   void Learned(size_t task, int64_t documents);
   std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
   bool AllReported(int64_t trial) const;
+  bool CompleteTrial(int64_t trial, int attempt);
   // The half-written files of an attempt that ended can be resumed by the next one.
   void KeepPartsOf(int64_t trial, int attempt);
   void AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial, int attempt);
