@@ -10,6 +10,7 @@ namespace evald {
 namespace {
 
 constexpr double kAskAheadSeconds = 1;  // a heartbeat
+constexpr double kOverdueGrowth = 1.1;  // of an age that is worth telling again
 
 }  // namespace
 
@@ -74,6 +75,7 @@ void Simulation::Handle(const Event& event) {
     case Kind::kScored: return OnScored(event);
     case Kind::kNodeLost: return OnNodeLost();
     case Kind::kHeartbeat: return OnHeartbeat();
+    case Kind::kOverdue: return OnOverdue(event);
   }
 }
 
@@ -99,7 +101,7 @@ void Simulation::OnAsk(const Event& event) {
 // matter of seconds, not of documents: as many long ones as there are places would wait for minutes.
 void Simulation::ScheduleAsk(int64_t d) {
   Device& device = devices_[d];
-  Push(std::max(now_, device.queue.AllBegunAt(now_) - kAskAheadSeconds), Kind::kAsk, d, 0, ++device.ask_version);
+  Push(std::max(now_, device.queue.PlaceFreeAt(now_) - kAskAheadSeconds), Kind::kAsk, d, 0, ++device.ask_version);
 }
 
 // So many of them, or as many as there are, ask again.
@@ -205,6 +207,14 @@ void Simulation::RunDocuments(int64_t number, double at) {
     const double end = std::max(begin, *std::max_element(ends.begin(), ends.end()));
     Push(begin + share * (end - begin), Kind::kTrialFails, number);
   }
+  // Of each slice, the first that takes longer than the longest is expected to.
+  for (size_t i = 0, seen = trial.slices.size(); i < documents.size() && decouplings_.use_priors; ++i) {
+    const auto slice = static_cast<size_t>(documents[i].slice);
+    const double expected_s = work_.estimate(trial.slices[slice].task).request_s;
+    if (slice == seen || documents[i].place_s <= expected_s * kOverdueGrowth) continue;
+    seen = slice;
+    WatchOverdue(documents[i], expected_s * kOverdueGrowth);
+  }
   ScheduleSlices(number, ends);
   if (stealing_began_) Report(trial.device);
   if (decouplings_.stay_warm && decouplings_.score_elsewhere) ScheduleAsk(trial.device);
@@ -257,6 +267,28 @@ void Simulation::OnSlice(const Event& event) {
   devices_[trial.device].spent[kScore] += trial.score_s;
   Span(trial.device, "score", now_, now_ + trial.score_s, "");
   Push(now_ + trial.score_s, Kind::kTrialOver, event.a);
+}
+
+// A request that is under way for longer than any was expected to take says so before it ends.
+void Simulation::WatchOverdue(const PlacedDocument& document, double age_s) {
+  Push(document.begin + age_s, Kind::kOverdue, document.trial, document.slice, document.document);
+}
+
+void Simulation::OnOverdue(const Event& event) {
+  const Trial& trial = trials_[event.a];
+  if (trial.over || trial.slices[event.b].done) return;
+  for (const PlacedDocument& document : devices_[trial.device].queue.documents()) {
+    if (document.trial != event.a || document.document != event.version || document.slice != event.b) continue;
+    const double age_s = now_ - document.begin;
+    if (document.end <= now_ || age_s <= 0) return;
+    const size_t task = trial.slices[event.b].task;
+    if (age_s > work_.estimate(task).request_s) {
+      estimates_[task].SawGeneration(0, 0, age_s);
+      work_.Expect(task, estimates_[task].Now());
+    }
+    if (document.end > now_ + age_s * (kOverdueGrowth - 1)) WatchOverdue(document, age_s * kOverdueGrowth);
+    return;
+  }
 }
 
 void Simulation::OnTrialOver(int64_t number) {

@@ -81,7 +81,7 @@ class Simulation {
   SimResult Run();
 
  private:
-  enum class Kind { kStorage, kReady, kAsk, kSlice, kTrialFails, kTrialOver, kScored, kNodeLost, kHeartbeat };
+  enum class Kind { kStorage, kReady, kAsk, kSlice, kTrialFails, kTrialOver, kScored, kNodeLost, kHeartbeat, kOverdue };
   enum Cause { kStart, kLoad, kPrepare, kScore };
   static constexpr std::array<const char*, 4> kCauses = {"start", "load", "prepare", "score"};
   struct Event {
@@ -145,6 +145,8 @@ class Simulation {
   void WakeIdle(int64_t devices);
   double PrepareSeconds(const Trial& trial, Device* device);
   void OnSlice(const Event& event);
+  void WatchOverdue(const PlacedDocument& document, double age_s);
+  void OnOverdue(const Event& event);
   void OnTrialOver(int64_t trial);
 
   // stealing (simulation_stealing.cc)

@@ -11,6 +11,10 @@ namespace {
 // and Kuck, 1987), in which trials shrink as the end comes near. Four rather than one, because shares
 // are only expected.
 constexpr double kRounds = 4;
+// A task is tried out before any is done in bulk when it may hold up the end: when more than this part
+// of a device's share follows its documents. A quarter of a device's places is enough to learn from.
+constexpr double kTriedShare = 1.0 / 16;
+constexpr double kTriedPlaces = 0.25;
 constexpr size_t kTasksPerTrialMax = 16;
 constexpr double kLittleKnown = 2.5;  // as a factor of doubt
 
@@ -20,6 +24,8 @@ constexpr double kLittleKnown = 2.5;  // as a factor of doubt
 ///   scoring. This is Jackson's rule (the largest delivery time first), which is optimal on one machine
 ///   and, with jobs as small as documents, nearly so on many. So what takes long to score starts first,
 ///   then what has long requests, and short documents are left to fill the end. Ties: the larger first.
+/// - Before that, of each task that is expected to have a long tail, a few documents. If it is longer than
+///   expected, this is known while there is still time.
 /// - Size: a quarter of a device's share of what is open, and not so little that leasing and the
 ///   prefix that is computed again cost more than `overhead_share` of it. Of a task that is little known,
 ///   by what it may cost.
@@ -40,6 +46,11 @@ class Elastic : public Policy {
     const double share = work.device_s() / std::max(1, work.devices());
     const double least = std::min(costs_.lease_s / costs_.overhead_share, costs_.trial_max_s);
     const double target = std::clamp(share / kRounds, least, costs_.trial_max_s);
+    if (!untouched_.empty() && untouched_.begin()->follows > std::max(share * kTriedShare, costs_.trial_max_s)) {
+      const size_t task = untouched_.begin()->task;
+      const auto few = static_cast<int64_t>(std::max(1.0, work.places() * kTriedPlaces));
+      return {{task, std::min(few, Documents(work, task, costs_.trial_max_s, share))}};
+    }
     std::vector<Cut> trial;
     double taken = 0, documents_s = 0;
     for (const Place& place : order_) {
@@ -112,7 +123,9 @@ class Elastic : public Policy {
       place.device_s = estimate.device_s;
     }
     if (places_[task].follows >= 0) order_.erase(places_[task]);
+    untouched_.erase(places_[task]);
     if (place.follows >= 0) order_.insert(place);
+    if (place.follows >= 0 && work.open(task) == work.estimate(task).documents) untouched_.insert(place);
     places_[task] = place;
   }
 
@@ -120,6 +133,7 @@ class Elastic : public Policy {
   int64_t revision_ = -1;
   std::vector<Place> places_;  // by task
   std::set<Place> order_;      // of tasks with open documents
+  std::set<Place> untouched_;  // of these, those of which none was ever given out
 };
 
 }  // namespace

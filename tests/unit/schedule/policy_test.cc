@@ -159,6 +159,21 @@ TEST(Elastic, ADearPrefixIsSharedByMoreDocuments) {
   EXPECT_GE(static_cast<double>(with) * 0.01, 10) << "0.1 s are 1 % of it";
 }
 
+TEST(Elastic, WhatMayHaveALongTailIsTriedOutFirst) {
+  OpenWork work(1, 16, 1);
+  for (const double request_s : {90.0, 40.0, 60.0, 1.0}) {
+    TaskEstimate estimate = Costs(static_cast<int>(work.tasks()), 1, request_s);
+    estimate.documents = 100;
+    work.Add(estimate, {{0, 100}});
+  }
+  const std::vector<Trial> trials = WorkedOff(MakePolicy("elastic").get(), &work, 0);
+  ASSERT_GT(trials.size(), 4u);
+  EXPECT_EQ(trials[0], (Trial{{0, 4}})) << "a quarter of the places";
+  EXPECT_EQ(trials[1], (Trial{{2, 4}}));
+  EXPECT_EQ(trials[2], (Trial{{1, 4}}));
+  EXPECT_EQ(trials[3].front().first, 0u) << "then the longest in bulk";
+}
+
 TEST(Elastic, FollowsWhatIsExpectedNow) {
   OpenWork work(1, 1, 1);
   work.Add(Costs(0, 1, 10), {{0, 1000}});

@@ -124,6 +124,25 @@ TEST(Simulation, WhoHasNoPlaceFreeTakesNothing) {
   EXPECT_LT(result.trials, 20);
 }
 
+// Of two tasks the one that was believed to have short requests has long ones. A few are tried out at
+// the start, and are late: so the rest of them does not come last.
+TEST(Simulation, ARequestThatIsLateTellsSoBeforeItEnds) {
+  SimCluster cluster = TinyCluster(1, 4);
+  cluster.places = 4;
+  cluster.lease_s = 0.005;
+  const std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(400, 8)), TinyTask(1, std::vector<float>(16, 150))};
+  std::vector<TaskEstimate> estimates = {TrueEstimate(tasks[0], 4), TrueEstimate(tasks[1], 4)};
+  estimates[0].request_s = 30;
+  estimates[1].request_s = 20;
+  estimates[1].device_s = 5;
+  Simulation::Options options;
+  options.policy = "elastic";
+  const SimResult result = Simulation(cluster, kTinyWeights, tasks, estimates, options).Run();
+  EXPECT_EQ(result.documents_scored, 416);
+  EXPECT_DOUBLE_EQ(result.device_work_s, 1400);
+  EXPECT_LT(result.makespan_s, 15 + 350 * 1.1) << "without, the last would begin at 200 s and more";
+}
+
 TEST(Simulation, EstimatesOfNothingEndAllTheSame) {
   SimCluster cluster = TinyCluster(2, 2);
   std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(40, 1), 1), TinyTask(1, {}), TinyTask(2, {0, 0, 0})};
