@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "base/clock.h"
@@ -148,6 +149,21 @@ ExitStatus Simulate(const Common& common, const Flags& flags) {
   return ExitStatus::kDone;
 }
 
+// What the parser lets through: "nan" is in every range, and names may repeat.
+void CheckArguments(const Flags& flags) {
+  const Scenario& scenario = flags.scenario;
+  for (const auto& [option, value] : {std::pair{"--prior-error", scenario.prior_error}, {"--fail-rate", scenario.trial_failure_rate},
+                                      {"--lose-node-at", scenario.lose_node_at}, {"--every", flags.every_s}}) {
+    if (std::isnan(value)) throw CLI::ValidationError(option, "found nan, expected a number");
+  }
+  const std::vector<std::string>& names = scenario.policies;
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (std::find(names.begin(), name, *name) != name) {
+      throw CLI::ValidationError("--policy", fmt::format("'{}' is given twice", *name));
+    }
+  }
+}
+
 void AddWhat(CLI::App* command, Flags* flags) {
   std::vector<std::string> presets;
   for (const SimPreset& preset : SimPresets()) presets.push_back(fmt::format("{}: {}", preset.name, preset.summary));
@@ -207,6 +223,7 @@ void AddSimulate(CLI::App* app, const Common* common, Action* action) {
       "  evald simulate --print cluster > cluster.yaml; evald simulate --cluster cluster.yaml\n\n"
       "Times are simulated seconds; docs/simulate.md says what is modelled.");
   command->callback([=] {
+    CheckArguments(*flags);
     if (flags->scenario.no_priors && flags->scenario.prior_error > 1) {
       throw CLI::ValidationError("simulate", "give either --prior-error or --no-priors");
     }
