@@ -65,7 +65,7 @@ void MakeStreamScenario(int checkpoints, Scenario* scenario) {
   if (scenario->draws > 1) {
     throw Error(ErrorKind::kUsage, "--draws: each checkpoint of a stream is a draw of its own", "give --checkpoints instead");
   }
-  if (scenario->trial_failure_rate > 0 || scenario->lose_node_at > 0 || scenario->ablate) {
+  if (scenario->has_faults() || scenario->ablate) {
     throw Error(ErrorKind::kUsage, "faults and ablations are simulated for one checkpoint, not for a stream",
                 "leave out --checkpoints, or give --preset acme-7b-63");
   }
@@ -103,8 +103,7 @@ ExitStatus Print(const Flags& flags, const SimPreset& preset) {
 ExitStatus SimulateDay(const Common& common, const Flags& flags, const SimPreset& preset) {
   const Scenario& asked = flags.scenario;
   if (!flags.workload.empty() || !flags.gantt.empty() || !flags.trace.empty() || flags.checkpoints > 0 || flags.every_s > 0 ||
-      asked.prior_error > 1 || asked.no_priors || asked.trial_failure_rate > 0 || asked.lose_node_at > 0 || asked.ablate ||
-      flags.file_order) {
+      asked.prior_error > 1 || asked.no_priors || asked.has_faults() || asked.ablate || flags.file_order) {
     throw Error(ErrorKind::kUsage, "--preset cluster-day takes --cluster, --nodes, --policy, --draws (its days) and --seed, and nothing else");
   }
   JobDay day;

@@ -60,8 +60,7 @@ SimCluster FindCluster(const std::string& name_or_file) {
 
 std::optional<double> PublishedSpeedup(const Scenario& scenario, const std::string& policy) {
   const bool theirs = policy == "round-robin" && scenario.workload.name == "acme-7b-63" && scenario.cluster.name == "acme";
-  const bool disturbed = scenario.trial_failure_rate > 0 || scenario.lose_node_at > 0;
-  if (!theirs || disturbed) return std::nullopt;
+  if (!theirs || scenario.has_faults()) return std::nullopt;
   if (scenario.cluster.nodes == 1) return 1.3;
   if (scenario.cluster.nodes == 4) return 1.8;
   return std::nullopt;

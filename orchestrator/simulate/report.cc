@@ -81,8 +81,6 @@ Json ToJson(const Decouplings& value) {
           {"prepare_once", value.prepare_once}, {"stay_warm", value.stay_warm}};
 }
 
-bool HasFaults(const Scenario& scenario) { return scenario.trial_failure_rate > 0 || scenario.lose_node_at > 0; }
-
 Json ToJson(const SimReport& report, const PolicyReport& policy) {
   Json tasks = Json::object();
   for (size_t i = 0; i < report.tasks.size(); ++i) tasks[report.tasks[i]] = policy.task_scored_s[i];
@@ -105,7 +103,7 @@ Json ToJson(const SimReport& report, const PolicyReport& policy) {
                                {"speedup_vs_coupled", ToJson(policy.speedup_vs_coupled)},
                                {"gpu_idle_share", ToJson(policy.gpu_idle_share)}}},
                {"task_scored_s", tasks}};
-  if (HasFaults(report.scenario)) {
+  if (report.scenario.has_faults()) {
     json["trials_failed"] = policy.trials_failed;
     json["documents_again"] = policy.documents_again;
     json["over_draws"]["ratio_to_left_bound"] = ToJson(policy.ratio_to_left_bound);

@@ -16,10 +16,8 @@ std::string Counted(int64_t count, const std::string& what) {
 
 std::string Seconds(double seconds) { return seconds < 1000 ? fmt::format("{:.1f}", seconds) : fmt::format("{:.0f}", seconds); }
 
-bool HasFaults(const Scenario& scenario) { return scenario.trial_failure_rate > 0 || scenario.lose_node_at > 0; }
-
 const SimSpreadOver& Ratio(const SimReport& report, const PolicyReport& policy) {
-  return HasFaults(report.scenario) ? policy.ratio_to_left_bound : policy.ratio_to_bound;
+  return report.scenario.has_faults() ? policy.ratio_to_left_bound : policy.ratio_to_bound;
 }
 
 std::vector<TextRow> Makespans(const SimReport& report) {
@@ -82,7 +80,7 @@ std::string Head(const SimReport& report) {
   if (!scenario.no_priors && scenario.prior_error > 1) changed.push_back(fmt::format("priors wrong by up to {:.3g}", scenario.prior_error));
   if (scenario.trial_failure_rate > 0) changed.push_back(fmt::format("{:.3g} % of trials fail", 100 * scenario.trial_failure_rate));
   if (scenario.lose_node_at > 0) changed.push_back(fmt::format("a node lost at {:.3g} % of the bound", 100 * scenario.lose_node_at));
-  if (HasFaults(scenario)) changed.push_back("\"of bound\" is of what the faults left to do");
+  if (scenario.has_faults()) changed.push_back("\"of bound\" is of what the faults left to do");
   if (!changed.empty()) text += "  with     " + Join(changed, "; ") + "\n";
   text += fmt::format("  draws    {}, from seed {}{}\n\n", scenario.draws, scenario.seed,
                       scenario.draws > 1 ? "; medians" : "");

@@ -25,6 +25,8 @@ struct Scenario {
   bool ablate = false;          ///< evald's policy also with each decoupling switched off
   int keep_spans = 0;           ///< of so many draws, from the first
   int threads = 1;              ///< draws that are simulated at once
+
+  bool has_faults() const { return trial_failure_rate > 0 || lose_node_at > 0; }
 };
 
 /// What no schedule can beat: staging, and then the largest of three. Seconds.
