@@ -50,6 +50,8 @@ void Members(V& v, Progress& m) {
   v("tokens_in", m.tokens_in);
   v("tokens_out", m.tokens_out);
   v("engine_silent_ms", m.engine_silent_ms);
+  v("oldest_task", m.oldest_task);
+  v("oldest_seconds", m.oldest_seconds);
 }
 
 template <typename V>

@@ -53,6 +53,8 @@ struct Progress {      ///< the heartbeat; sent at least once a second, also whe
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
   int64_t engine_silent_ms = 0;  ///< since the engine last came back from what it was asked
+  std::string oldest_task;       ///< of the trial's requests, the one that the engine was given first
+  double oldest_seconds = 0;     ///< since then
 };
 struct SliceDone {  ///< the file is complete under its final name
   int64_t trial = 0;

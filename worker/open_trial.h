@@ -88,6 +88,7 @@ class OpenTrial {
   int64_t in_flight() const { return in_flight_; }
   const std::shared_ptr<TrialState>& state() const { return state_; }
   protocol::Progress progress() const { return progress_; }
+  const std::string& task_of(size_t slice) const { return slices_[slice].spec.task; }
 
   double device_seconds() const { return device_seconds_; }
 

@@ -51,7 +51,10 @@ std::vector<protocol::Progress> TrialLoop::Snapshot() const {
   const int64_t silent_ms = (MonotonicMicros() - round_us_) / 1000;
   const std::lock_guard lock(mutex_);
   std::vector<protocol::Progress> snapshot = snapshot_;
-  for (protocol::Progress& progress : snapshot) progress.engine_silent_ms = silent_ms;
+  for (protocol::Progress& progress : snapshot) {
+    progress.engine_silent_ms = silent_ms;
+    if (!progress.oldest_task.empty()) progress.oldest_seconds += static_cast<double>(silent_ms) / 1e3;
+  }
   return snapshot;
 }
 
@@ -357,9 +360,23 @@ void TrialLoop::TakeBackAll() {
   }
 }
 
+// Of the requests in the engine, the one of this trial that has been there for longest.
+void TrialLoop::NoteOldest(const OpenTrial& trial, protocol::Progress* progress) const {
+  const int64_t now = MonotonicMicros();
+  for (const auto& [tag, entry] : in_flight_) {
+    const double seconds = static_cast<double>(now - entry.begin_us) / 1e6;
+    if (entry.trial.get() != &trial || seconds <= progress->oldest_seconds) continue;
+    progress->oldest_seconds = seconds;
+    progress->oldest_task = trial.task_of(entry.feed.slice);
+  }
+}
+
 void TrialLoop::UpdateSnapshot() {
   std::vector<protocol::Progress> progress;
-  for (const auto& trial : open_) progress.push_back(trial->progress());
+  for (const auto& trial : open_) {
+    progress.push_back(trial->progress());
+    NoteOldest(*trial, &progress.back());
+  }
   if (progress.empty()) progress.push_back(protocol::Progress{});
   const std::lock_guard lock(mutex_);
   snapshot_ = std::move(progress);

@@ -76,6 +76,7 @@ class TrialLoop {
   void Drop(const std::shared_ptr<OpenTrial>& trial);
   void TakeBackAll();
   void UpdateSnapshot();
+  void NoteOldest(const OpenTrial& trial, protocol::Progress* progress) const;
 
   Engine* engine_;
   Sender send_;

@@ -171,6 +171,8 @@ void Evaluation::CommitGenerations(const CommittedFile& file) {
 void Evaluation::OnProgress(const std::string& worker, const protocol::Progress& progress) {
   if (!planned_ || ending_) return;
   machine_.Progressed(worker, IdOfWireId(progress.trial), progress.attempt, progress.requests_done, MonotonicMicros());
+  const auto task = task_index_.find(progress.oldest_task);
+  if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);
 }
 
 std::vector<std::pair<std::string, protocol::Shorten>> Evaluation::Relieve(const std::string& worker) {

@@ -174,6 +174,12 @@ void RunMachine::Measured(size_t task, int64_t documents, double device_s, doubl
   Learned(task, documents);
 }
 
+void RunMachine::Overdue(size_t task, double seconds) {
+  if (seconds <= work_.estimate(task).request_s * kOverdueGrowth) return;
+  estimates_.at(task).SawGeneration(0, 0, seconds);
+  work_.Expect(task, estimates_[task].Now());
+}
+
 void RunMachine::MeasuredScoring(size_t task, int64_t documents, double score_s) {
   estimates_.at(task).SawScoring(documents, score_s);
   Learned(task, documents);

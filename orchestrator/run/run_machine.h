@@ -114,6 +114,8 @@ class RunMachine {
   /// The worker ended the slice that begins at `first` early, at `end`: what lies behind is open again.
   /// True when something is.
   bool Shortened(int64_t trial, int attempt, size_t task, int64_t first, int64_t end);
+  /// A request of the task is under way for so long and has not ended.
+  void Overdue(size_t task, double seconds);
   /// The heartbeat of a worker: so many requests of the trial are done.
   void Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done, int64_t now);
   /// What others are to give back for `worker`, which has nothing to do and finds nothing open. Nothing

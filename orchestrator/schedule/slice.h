@@ -21,6 +21,9 @@ inline constexpr int64_t kSlowJobDocuments = 4;
 /// Of a task's documents, after which its estimate is corrected: a policy's order is made anew then.
 inline constexpr double kLearnShare = 0.02;
 
+/// A request that is under way for longer than any was expected to take, by this factor, is worth telling.
+inline constexpr double kOverdueGrowth = 1.1;
+
 /// Cuts a range into slices.
 inline std::vector<DocumentRange> CutSlices(DocumentRange range, bool slow_scoring) {
   const int64_t most = SliceDocumentsMax(slow_scoring);

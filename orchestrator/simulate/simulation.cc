@@ -10,7 +10,6 @@ namespace evald {
 namespace {
 
 constexpr double kAskAheadSeconds = 1;  // a heartbeat
-constexpr double kOverdueGrowth = 1.1;  // of an age that is worth telling again
 
 }  // namespace
 

@@ -291,6 +291,10 @@ TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {
   EXPECT_DOUBLE_EQ(machine.estimate(0).device_s, (10 * 1 + 90) / 40.0);
   EXPECT_DOUBLE_EQ(machine.estimate(0).score_s, 6 / 40.0);
   EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 4);
+  machine.Overdue(0, 3);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 4);
+  machine.Overdue(0, 9);
+  EXPECT_DOUBLE_EQ(machine.estimate(0).request_s, 9) << "before it ends";
 }
 
 }  // namespace

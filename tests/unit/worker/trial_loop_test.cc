@@ -147,6 +147,21 @@ TEST_F(TrialLoopTest, SliceDoneSaysWhatItTook) {
   EXPECT_NEAR(sum, Sent<protocol::TrialDone>().at(0).device_seconds, 1e-9);
 }
 
+TEST_F(TrialLoopTest, ALateRequestIsToldBeforeItEnds) {
+  Prepare({"math", 3});
+  ScriptedEngine engine(Json{{"concurrency", 1}, {"delay_ms", 60}});
+  std::vector<protocol::Progress> seen;
+  engine.on_finished = [&](Generation*) {
+    for (const auto& progress : loop_->Snapshot()) seen.push_back(progress);
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 3, "a")}}});
+  double longest = 0;
+  for (const auto& progress : seen) {
+    if (progress.oldest_task == "math") longest = std::max(longest, progress.oldest_seconds);
+  }
+  EXPECT_GE(longest, 0.04) << "the engine has been silent for the last part of it";
+}
+
 TEST_F(TrialLoopTest, AShortenedSliceEndsBehindWhatWasBegun) {
   Prepare({"math", 40});
   ScriptedEngine engine(Json{{"concurrency", 2}, {"delay_ms", 2}});
