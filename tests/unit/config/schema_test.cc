@@ -79,7 +79,10 @@ TEST(Schema, GatesAreTheParsers) {
 }
 
 TEST(Schema, EveryEngineIsTheParsers) {
-  for (const Json& name : Schema()["properties"]["engine"]["properties"]["name"]["enum"]) {
+  const Json schema = Schema();
+  const Json& names = schema["properties"]["engine"]["properties"]["name"]["enum"];
+  ASSERT_FALSE(names.empty());
+  for (const Json& name : names) {
     EXPECT_NO_THROW(ParseEvalConfig(
         "tasks: [gsm8k]\ncheckpoint: /\nengine: {name: " + name.get<std::string>() + "}\n",
         "/somewhere/eval.yaml", {}))
