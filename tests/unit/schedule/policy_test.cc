@@ -48,7 +48,7 @@ TEST(MakePolicy, NamesAllAndRefusesOthers) {
 }
 
 TEST(Elastic, OfALittleKnownTaskADeviceIsFilledOnce) {
-  for (const auto& [doubt, documents] : {std::pair{1.0, 60}, {2.0, 30}, {30.0, 8}}) {
+  for (const auto& [doubt, documents] : {std::pair{1.0, 15}, {2.0, 7}, {30.0, 8}}) {
     OpenWork work(2, 8, 1);
     TaskEstimate estimate = Costs(0, 1);
     estimate.doubt = doubt;
