@@ -95,38 +95,38 @@ TEST(JobLengths, AreThosePublished) {
   }
 }
 
-JobDay Month() {
+JobDay ThreeDays() {
   JobDay day;
   day.cluster = FindCluster("acme");
   day.cluster.nodes = 4;
   day.policies = {"coupled", "decoupled-fifo", "elastic"};
-  day.days = 10;
+  day.days = 3;
   day.weights_bytes = 14.64e9;
   return day;
 }
 
 TEST(JobDay, WhatIsTakenApartHoldsDevicesForTheGenerationOnly) {
-  const JobDayReport report = SimulateJobDay(Month());
+  const JobDayReport report = SimulateJobDay(ThreeDays());
   ASSERT_EQ(report.clusters.size(), 2u);
   for (const JobDayReport::OfCluster& of : report.clusters) {
     SCOPED_TRACE(of.lengths);
     const JobDayReport::OfPolicy &coupled = of.policies[0], &fifo = of.policies[1], &elastic = of.policies[2];
-    // Ten days of checkpoints at random: their number is off by a few parts in a hundred, and the last ends later.
-    EXPECT_NEAR(coupled.held_share, 0.85, 0.1);
+    // Checkpoints at random: their number is off by some parts in a hundred, and the last ends later.
+    EXPECT_NEAR(coupled.held_share, 0.85, 0.15);
     EXPECT_NEAR(coupled.generate_share, 0.515, 0.001);
     EXPECT_GT(fifo.generate_share, 0.98);
     EXPECT_GT(elastic.generate_share, 0.98);
     EXPECT_LT(fifo.latency_s.p50, coupled.latency_s.p50);
     EXPECT_LT(elastic.latency_s.p50, fifo.latency_s.p50 / 2) << "long jobs are divided";
   }
-  EXPECT_EQ(ToJson(report), ToJson(SimulateJobDay(Month())));
+  EXPECT_EQ(ToJson(report), ToJson(SimulateJobDay(ThreeDays())));
 }
 
 TEST(JobDay, OneJobOnADeviceOfItsOwnTakesItsParts) {
-  JobDay day = Month();
-  day.load = 1e-4;
+  JobDay day = ThreeDays();
+  day.load = 1e-3;
   day.datasets = 1;
-  day.days = 20'000;
+  day.days = 2'000;
   const JobDayReport report = SimulateJobDay(day);
   // Alone, a coupled job takes its length and the lease: so do the latencies' percentiles.
   const JobLengths& seren = PublishedJobLengths()[0];
@@ -136,7 +136,7 @@ TEST(JobDay, OneJobOnADeviceOfItsOwnTakesItsParts) {
 }
 
 TEST(JobDay, APolicyWhosePartsAreNotPublishedIsRefused) {
-  JobDay day = Month();
+  JobDay day = ThreeDays();
   day.policies = {"round-robin"};
   try {
     SimulateJobDay(day);
