@@ -17,9 +17,10 @@ namespace {
 constexpr std::chrono::milliseconds kStepBudget{50};
 constexpr std::chrono::milliseconds kWait{500};
 constexpr size_t kOpenTrialsMax = 16;
-// How much work to hold: what the engine does in this time, so that the agent's answer to Want and
-// the opening of the next trial's files are hidden behind it.
-constexpr double kLookaheadSeconds = 0.25;
+// How much to hold that the engine has not been given: what it takes in this time, so that the agent's
+// answer to Want and the opening of the next trial's files are hidden behind it. By time, not by number:
+// as many long requests as the engine has places for would wait for minutes, and urgent ones behind them.
+constexpr double kLookaheadSeconds = 0.5;
 
 Error AsError(const std::exception& e) {
   const auto* error = dynamic_cast<const Error*>(&e);
@@ -251,9 +252,7 @@ void TrialLoop::AskForMore() {
   }
   int64_t remaining = 0;
   for (const auto& trial : open_) remaining += trial->Remaining();
-  const double lookahead =
-      std::max(2.0 * info_.concurrency, kLookaheadSeconds * requests_per_second_);
-  if (static_cast<double>(remaining) >= lookahead) return;
+  if (static_cast<double>(remaining) >= std::max(1.0, kLookaheadSeconds * requests_per_second_)) return;
   wanted_ = 1;
   send_(protocol::Want{1});
 }
