@@ -8,6 +8,9 @@
 
 namespace evald::http::test {
 
+/// How long to wait for what must come, however busy the machine is.
+inline constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(60);
+
 /// What came back.
 struct Answer {
   int status = 0;  ///< 0: the connection ended first
@@ -25,7 +28,7 @@ class SocketClient {
   /// The next response: by Content-Length, or to the connection's end.
   Answer Receive(bool head_only = false);
   /// Bytes up to the end of `text`, or all there are when the connection ends or `limit` is over.
-  std::string ReceiveUntil(const std::string& text, std::chrono::milliseconds limit = std::chrono::seconds(5));
+  std::string ReceiveUntil(const std::string& text, std::chrono::milliseconds limit = kPatience);
   /// Whether the peer ends the connection within `limit`; drops what comes before.
   bool EndsWithin(std::chrono::milliseconds limit);
   void EndSending();

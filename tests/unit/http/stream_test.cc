@@ -98,7 +98,7 @@ TEST_F(StreamTest, NoticesThatAFollowerLeft) {
     client.Send(Ask("GET", "/events"));
     client.ReceiveUntil("\r\n\r\n");
   }
-  for (int i = 0; i < 100 && Count().connections > 0; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 6000 && Count().connections > 0; ++i) std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(Count().event_streams, 0u);
   EXPECT_EQ(Count().connections, 0u);
 }
@@ -111,7 +111,7 @@ TEST_F(StreamTest, AFollowerWhoDoesNotReadIsDroppedAndAsksForNoMore) {
   SocketClient client(server_->port());
   client.ShrinkReceiveBuffer();
   client.Send(Ask("GET", "/events"));
-  for (int i = 0; i < 300 && Count().timeouts_total == 0; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 6000 && Count().timeouts_total == 0; ++i) std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(Count().timeouts_total, 1u);
   EXPECT_LT(words_->asked, 100);  // what the kernel's buffers hold, and no more
 }
@@ -122,9 +122,9 @@ TEST_F(StreamTest, EndsWithTheServer) {
   client.Send(Ask("GET", "/events"));
   client.ReceiveUntil("\r\n\r\n");
   const auto begun = std::chrono::steady_clock::now();
-  server_->Stop(std::chrono::seconds(10));
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(1));
-  EXPECT_TRUE(client.EndsWithin(std::chrono::seconds(1)));
+  server_->Stop(std::chrono::seconds(600));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kPatience) << "it waited for a follower";
+  EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
 TEST(EventFrame, HoldsNoStrayLines) {
