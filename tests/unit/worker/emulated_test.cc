@@ -63,7 +63,7 @@ TEST(EmulatedEngine, TakesTheModelledTime) {
   Answers(engine.get(), 6, RequestKind::kGenerateUntil);
   const double seconds = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   EXPECT_GE(seconds, 3 * 0.030 * 0.5 - 1e-6);  // 6 requests, 2 at a time
-  EXPECT_LT(seconds, 3 * 0.030 * 0.5 + 0.1);
+  EXPECT_LT(seconds, 60) << "not in the order of what is modelled, however busy the machine is";
 }
 
 TEST(EmulatedEngine, TimesOfDocumentsComeFromAFile) {
