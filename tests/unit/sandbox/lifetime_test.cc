@@ -170,10 +170,10 @@ TEST_F(Isolated, ProgramsAreNotRootOutside) {
 }
 
 TEST_F(Isolated, AloneMeansAlone) {
+  std::atomic<bool> ran{false};
   std::thread other;
   {
     const sandbox::HostTurn alone = sandbox::HostTurn::Alone();
-    std::atomic<bool> ran{false};
     other = std::thread([&] {
       runner_->Run("x = 1");
       ran = true;
@@ -182,6 +182,7 @@ TEST_F(Isolated, AloneMeansAlone) {
     EXPECT_FALSE(ran);
   }
   other.join();
+  EXPECT_TRUE(ran);
 }
 
 TEST_F(Isolated, IsolationIsNamed) {
