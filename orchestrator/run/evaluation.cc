@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMetricSilenceSeconds = 120;
-constexpr int64_t kJobsMax = int64_t{1} << 30;  // where the numbers of jobs begin again
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
@@ -171,164 +170,9 @@ void Evaluation::OnStaged() {
   hooks_.work();
 }
 
-void Evaluation::OnPrepared(Suite suite) {
-  suite_ = std::move(suite);
-  Json prepared = Json::object();
-  std::vector<MachineTask> tasks;
-  for (const SuiteTask& task : suite_->tasks) {
-    task_index_[task.definition.name] = tasks.size();
-    MachineTask& of = tasks.emplace_back();
-    of.name = task.definition.name;
-    of.documents = task.documents;
-    of.slow_scoring = task.definition.unsafe_code;
-    of.requests_per_document = static_cast<double>(task.requests) / static_cast<double>(std::max<int64_t>(1, task.documents));
-    prepared[task.definition.name] = task.prepared.filename().string();
-    for (const char* kind : {"generations", "scores"}) {
-      MakeDirectories(directory_.path() / kind / task.definition.name);
-    }
-  }
-  const Json before = directory_.record().value("prepared", Json());
-  if (!before.is_null() && before != prepared) {
-    Fail(ErrorKind::kUsage, fmt::format("{}: tasks or data have changed since this run was begun; "
-                                        "start a new run", directory_.path().string()));
-    return;
-  }
-  directory_.Update({{"prepared", prepared}});
-  FailPoint("run.prepared");
-  machine_.SetTasks(std::move(tasks));
-  MaybePlan();
-}
-
-// Planning waits for the tasks and for what the engine says of itself.
-void Evaluation::MaybePlan() {
-  if (planning_ || ending_ || !suite_ || engine_info_.is_null() || !EngineServesTasks() ||
-      !TokenizerIsTheStagedOne()) {
-    return;
-  }
-  planning_ = true;
-  auto recovery = std::make_shared<Recovery>();
-  auto known = std::make_shared<std::vector<TaskCost>>();
-  auto failure = std::make_shared<std::optional<Failure>>();
-  support_.database->Post(
-      [this, self = shared_from_this(), recovery, known, failure](RunStore& store) {
-        try {
-          *recovery = RecoverRun(&store, id(), directory_.path(), *suite_);
-          *known = prior_store::All(store.database());
-        } catch (const Error& e) {
-          *failure = Failure{e.kind(), e.what()};
-        }
-      },
-      [this, self = shared_from_this(), recovery, known, failure] {
-        if (ending_) return;
-        if (*failure) return Fail((*failure)->kind, (*failure)->text);
-        OnRecovered(std::move(*recovery), *known);
-      });
-}
-
-// Preparation reads the checkpoint's own folder while it is being staged: somebody may have written
-// there between the two.
-bool Evaluation::TokenizerIsTheStagedOne() {
-  if (!staged_ || suite_->tokenizer_hash.empty()) return true;
-  if (HashHex(ReadFile(staged_->directory() / "tokenizer.json")) == suite_->tokenizer_hash) return true;
-  Fail(ErrorKind::kInput, fmt::format("{}: tokenizer.json changed while the checkpoint was being staged",
-                                      config_.checkpoint.string()));
-  return false;
-}
-
-bool Evaluation::EngineServesTasks() {
-  for (const RequestKind kind : {RequestKind::kGenerateUntil, RequestKind::kLoglikelihood,
-                                 RequestKind::kLoglikelihoodRolling}) {
-    if (!NeedsKind(kind)) continue;
-    const Json kinds = engine_info_.value("kinds", Json::array());
-    if (std::find(kinds.begin(), kinds.end(), Json(ToString(kind))) != kinds.end()) continue;
-    const std::string why = engine_info_.value("refused", "");
-    Fail(ErrorKind::kUsage,
-         fmt::format("the tasks need {} requests, which engine '{}' does not serve{}", ToString(kind),
-                     config_.engine.name, why.empty() ? "" : ": " + why));
-    return false;
-  }
-  return true;
-}
-
-CostPlace Evaluation::PlaceOf(const std::string& device) const {
-  CostPlace place;
-  place.device = device;
-  if (staged_) {
-    place.model = HashHex(ReadFile(staged_->directory() / "config.json"));
-    place.model_bytes = static_cast<double>(staged_->report().bytes);
-  } else {
-    place.model = HashHex(config_.engine.settings.dump());
-  }
-  return place;
-}
-
-void Evaluation::ExpectCosts(const std::vector<TaskCost>& known) {
-  const CostPlace place = PlaceOf(engine_info_.value("device", ""));
-  std::vector<Prior> priors;
-  for (size_t t = 0; t < suite_->tasks.size(); ++t) {
-    priors.push_back(EstimateTask(FactsOf(suite_->tasks[t]), place, engine_info_.value("concurrency", 1), known));
-    machine_.Expect(t, priors.back());
-  }
-  costs_.Expect(std::move(priors));
-}
-
-void Evaluation::OnRecovered(Recovery recovery, const std::vector<TaskCost>& known) {
-  record_ = std::move(recovery.record);
-  for (const auto& [task, documents] : record_.generated) {
-    for (const auto& [document, file] : documents) machine_.AdoptGenerations(task_index_.at(task), document);
-  }
-  for (const auto& [task, documents] : record_.scored) {
-    for (const auto& [document, file] : documents) machine_.AdoptScores(task_index_.at(task), document);
-  }
-  for (size_t t = 0; t < recovery.tasks.size(); ++t) {
-    for (const std::string& file : recovery.tasks[t].salvage) machine_.AddSalvage(t, file);
-  }
-  ExpectCosts(known);
-  PlanSetup setup;
-  setup.devices = std::max(1, devices_);
-  setup.places = engine_info_.value("concurrency", 1);
-  setup.score_slots = std::max(1, config_.metrics.processes);
-  setup.first_trial = recovery.first_trial;
-  // A job takes longer than a millisecond: numbers of this life are above those of the one before.
-  setup.first_job = MonotonicMicros() / 1000 % kJobsMax;
-  machine_.Plan(setup);
-  // What is generated but not scored yet becomes jobs, file by file.
-  for (const auto& [task, documents] : record_.generated) {
-    std::map<size_t, std::vector<int64_t>> unscored;
-    for (const auto& [document, file] : documents) {
-      if (record_.scored[task].count(document) == 0) unscored[file].push_back(document);
-    }
-    for (const auto& [file, list] : unscored) {
-      const CommittedFile& source = record_.generations[file];
-      backlog_bytes_ += GeneratedBytes(task, list);
-      machine_.GenerationsCommitted(task_index_.at(task), list, source.path, source.trial, source.attempt);
-    }
-  }
-  FailPoint("run.planned");
-  planned_ = true;
-  planned_at_us_ = MonotonicMicros();
-  for (size_t t = 0; t < machine_.tasks().size(); ++t) {
-    generated_at_plan_ += machine_.generated(t);
-    if (machine_.task_finished(t)) FinishTask(t);
-  }
-  hooks_.work();
-  CheckEnd();
-}
-
 void Evaluation::SetDevices(int devices) {
   devices_ = std::max(1, devices);
   machine_.SetDevices(devices_);
-}
-
-bool Evaluation::NeedsKind(RequestKind kind) const {
-  for (const SuiteTask& task : suite_->tasks) {
-    const std::string& type = task.definition.output_type;
-    const RequestKind needed = type == "generate_until"          ? RequestKind::kGenerateUntil
-                               : type == "loglikelihood_rolling" ? RequestKind::kLoglikelihoodRolling
-                                                                 : RequestKind::kLoglikelihood;
-    if (needed == kind) return true;
-  }
-  return false;
 }
 
 std::string Evaluation::Absolute(const std::string& relative) const {
@@ -452,7 +296,7 @@ Json Evaluation::Scores() const {
 // What later runs are planned from. A run that was cut short has measured something too.
 void Evaluation::RecordCosts() {
   directory_.Update({{"costs", costs_.Report(*suite_)}});
-  support_.database->Post([costs = costs_.Measured(*suite_, PlaceOf(""), WallSeconds())](RunStore& store) {
+  support_.database->Post([costs = costs_.Measured(*suite_, place_, WallSeconds())](RunStore& store) {
     for (const TaskCost& cost : costs) prior_store::Add(store.database(), cost);
   });
 }

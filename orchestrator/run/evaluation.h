@@ -152,17 +152,19 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void StartStaging();
   void StartPreparation();
   void OnStaged();
+  void CheckEnd();
+  void End();
+  void RecordCosts();
+
+  // evaluation_planning.cc
   void OnPrepared(Suite suite);
   void MaybePlan();
   void OnRecovered(Recovery recovery, const std::vector<TaskCost>& known);
   void ExpectCosts(const std::vector<TaskCost>& known);
-  CostPlace PlaceOf(const std::string& device) const;
-  void RecordCosts();
+  CostPlace PlaceOfCosts() const;
   bool EngineServesTasks();
   bool TokenizerIsTheStagedOne();
-  void CheckEnd();
-  void End();
-  RunOutcome MakeOutcome(int64_t end_us, const std::map<std::string, double>& shares, double device_share);
+  bool NeedsKind(RequestKind kind) const;
 
   // evaluation_messages.cc
   void CommitGenerations(const CommittedFile& file);
@@ -172,7 +174,6 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   const std::string& HashOf(const MetricJob& job) const;
 
   std::string Absolute(const std::string& relative) const;
-  bool NeedsKind(RequestKind kind) const;
   bool congested() const;
   double GeneratedBytes(const std::string& task, const std::vector<int64_t>& documents) const;
 
@@ -204,6 +205,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   Json isolation_;
   int pending_commits_ = 0;
   double backlog_bytes_ = 0;  // of generations that wait for scoring
+  CostPlace place_;
   RunCosts costs_;
   std::map<std::string, std::string> device_of_;  // kind, by worker
   std::map<std::string, std::string> makers_;  // the worker that made a generations file, in this life
