@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMetricSilenceSeconds = 120;
+constexpr double kWorthALoadSeconds = 3;  // of work that another worker has and has not begun
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
@@ -195,6 +196,11 @@ protocol::Load Evaluation::load() const {
 bool Evaluation::wants_workers() const {
   if (ending_ || draining_ || paused_ || !staging_done_) return false;
   return planned_ ? machine_.has_trials() && !congested() : engine_info_.is_null();
+}
+
+bool Evaluation::wants_more_workers() const {
+  if (ending_ || draining_ || paused_ || !planned_ || congested()) return false;
+  return machine_.waiting_s(MonotonicMicros()) > kWorthALoadSeconds;
 }
 
 // Generations are made faster than they are scored. What waits in vain does not count: it was given up.

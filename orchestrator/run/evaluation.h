@@ -78,6 +78,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   protocol::Load load() const;
   /// A worker with the checkpoint loaded would be of use.
   bool wants_workers() const;
+  /// So would one that has to load it first: others have much that they have not begun.
+  bool wants_more_workers() const;
   bool wants_scorers() const;
   /// Trials that are leased.
   size_t leased() const { return machine_.trials().leased(); }

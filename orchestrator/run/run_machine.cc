@@ -138,6 +138,10 @@ void RunMachine::Progressed(const std::string& worker, int64_t trial, int attemp
   stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker), work_);
 }
 
+double RunMachine::waiting_s(int64_t now) const {
+  return has_trials() || !policy_->doubles_stragglers() ? 0 : stealing_.most_waiting_s(Seconds(now));
+}
+
 std::vector<ShortenOrder> RunMachine::Relieve(const std::string& worker, int64_t now) {
   if (has_trials() || !policy_->doubles_stragglers() || relief_[worker] > now) return {};
   const auto theft = stealing_.Next(Seconds(now), DeviceOf(worker));

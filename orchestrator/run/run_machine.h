@@ -121,6 +121,8 @@ class RunMachine {
   /// What others are to give back for `worker`, which has nothing to do and finds nothing open. Nothing
   /// when they have too little that is not begun, or were asked a moment ago.
   std::vector<ShortenOrder> Relieve(const std::string& worker, int64_t now);
+  /// Seconds of work that one of the workers has and has not begun, when nothing is open.
+  double waiting_s(int64_t now) const;
   /// What `documents` took a device, the longest of their requests `longest_s`: corrects the estimate.
   void Measured(size_t task, int64_t documents, double device_s, double longest_s);
   void WorkerHeard(const std::string& worker, int64_t now) { trials_table_.Heard(worker, now); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -46,6 +47,9 @@ class Stealing {
   void Report(double now, int device, std::vector<WaitingDocuments> waiting, const OpenWork& work);
   /// The device is gone, or has nothing waiting.
   void Forget(int device);
+
+  /// Seconds of work that the device that is furthest behind has waiting.
+  double most_waiting_s(double now) const { return order_.empty() ? 0 : std::max(0.0, order_.rbegin()->first - now); }
 
   /// The half that would begin last of what the device that is furthest behind has waiting, and one
   /// document at least; nothing when no device but `thief` has `least_s` waiting.

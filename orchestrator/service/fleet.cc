@@ -136,7 +136,10 @@ void Fleet::Serve() {
 Evaluation* Fleet::Choose(const Slot& slot) const {
   std::vector<DispatchRun> wanting;
   for (const auto& [number, entry] : runs_) {
-    if (entry.run->wants_workers()) wanting.push_back({number, entry.priority, entry.user});
+    const bool loads = slot.loading != entry.run->load().fingerprint;
+    if (entry.run->wants_workers() || (loads && entry.run->wants_more_workers())) {
+      wanting.push_back({number, entry.priority, entry.user});
+    }
   }
   const auto chosen = ChooseRun(wanting, use_, slot.run);
   return chosen ? runs_.at(*chosen).run.get() : nullptr;
@@ -308,6 +311,8 @@ void Fleet::OnWorkerProgress(const std::string& id, const protocol::Progress& pr
     if (Evaluation* run = RunOf(progress.trial)) run->OnProgress(id, progress);
   } else if (workers_.HasWant(id)) {
     Relieve(id);
+  } else if (!slots_.at(id).loading) {
+    Serve();  // it came late, and others may have more than they need by now
   }
 }
 
