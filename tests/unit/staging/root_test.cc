@@ -166,13 +166,14 @@ TEST_F(RootTest, LeasingAndDroppingNeverMeet) {
             EXPECT_TRUE(fs::exists(root_ / Fp('a') / "sub" / "file"));
           }
         }
+        ::usleep(300);  // or one of the two would always hold it
       }
     });
   }
   threads.emplace_back([&] {
     while (!stop) drops += root().Drop(Fp('a'));
   });
-  for (int i = 0; i < 200 && (leases < 30 || drops < 30); ++i) ::usleep(10'000);
+  for (int i = 0; i < 6000 && (leases < 30 || drops < 30); ++i) ::usleep(10'000);
   stop = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(leases, 0);
