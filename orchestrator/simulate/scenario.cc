@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -89,23 +88,6 @@ std::vector<TaskEstimate> Expected(const Scenario& scenario, const Workload& wor
   return estimates;
 }
 
-SimBound BoundOf(const Scenario& scenario, const std::vector<SimTask>& tasks) {
-  SimBound bound;
-  bound.stage_s = scenario.workload.model.bytes / scenario.cluster.storage_bytes_per_s;
-  double first = std::numeric_limits<double>::infinity(), scoring = 0;
-  for (const SimTask& task : tasks) {
-    const TaskEstimate truth = TrueEstimate(task, scenario.cluster.places);
-    const auto documents = static_cast<double>(truth.documents);
-    bound.work_s += truth.device_s * documents / scenario.cluster.devices();
-    bound.longest_request_s = std::max(bound.longest_request_s, truth.request_s);
-    scoring += truth.score_s * documents;
-    if (truth.score_s <= 0) continue;
-    for (const float place_s : task.place_s) first = std::min(first, static_cast<double>(place_s));
-  }
-  if (scoring > 0) bound.scoring_s = first + scoring / scenario.cluster.score_slots();
-  return bound;
-}
-
 // From a draw's order of the datasets to the workload's.
 void OrderAsWorkload(const Workload& workload, const Workload& drawn, std::vector<double>* by_task) {
   std::map<std::string, double> values;
@@ -132,7 +114,8 @@ void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw,
   const Workload workload = scenario.shuffle ? Shuffled(scenario.workload, &random) : scenario.workload;
   const std::vector<SimTask> tasks = DrawTasks(workload, scenario.cluster, random());
   const std::vector<TaskEstimate> estimates = Expected(scenario, workload, tasks, &random);
-  const SimBound bound = BoundOf(scenario, tasks);
+  const SimBound bound = BoundOf(WorkOf(tasks, scenario.cluster.places), scenario.cluster,
+                                 workload.model.bytes / scenario.cluster.storage_bytes_per_s);
   result->bounds[draw] = bound;
   for (size_t i = 0; i < cases.size(); ++i) {
     Simulation simulation(scenario.cluster, workload.model.bytes, tasks, estimates,
@@ -145,8 +128,6 @@ void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw,
 }
 
 }  // namespace
-
-double SimBound::total_s() const { return stage_s + std::max({work_s, longest_request_s, scoring_s}); }
 
 ScenarioResult RunScenario(const Scenario& scenario, const std::function<void(int, int)>& progress) {
   const std::vector<Case> cases = CasesOf(scenario);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/simulate/bound.h"
 #include "orchestrator/simulate/simulation.h"
 
 namespace evald {
@@ -27,15 +28,6 @@ struct Scenario {
   int threads = 1;              ///< draws that are simulated at once
 
   bool has_faults() const { return trial_failure_rate > 0 || lose_node_at > 0; }
-};
-
-/// What no schedule can beat: staging, and then the largest of three. Seconds.
-struct SimBound {
-  double stage_s = 0;            ///< the checkpoint at the storage's limit
-  double work_s = 0;             ///< device work over the number of devices
-  double longest_request_s = 0;
-  double scoring_s = 0;          ///< first generation, then CPU work over the number of slots
-  double total_s() const;
 };
 
 /// One policy, or an ablation of evald's.

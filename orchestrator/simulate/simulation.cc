@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "orchestrator/schedule/slice.h"
+#include "orchestrator/simulate/bound.h"
 
 namespace evald {
 namespace {
@@ -14,8 +14,7 @@ constexpr double kAskAheadSeconds = 1;  // a heartbeat
 }  // namespace
 
 double SimResult::bound_s(const SimCluster& cluster) const {
-  return stage_s + std::max({device_work_s / cluster.devices(), longest_request_s,
-                             score_work_s > 0 ? first_generation_s + score_work_s / cluster.score_slots() : 0.0});
+  return BoundOf({device_work_s, longest_request_s, first_generation_s, score_work_s}, cluster, stage_s).total_s();
 }
 
 Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const std::vector<SimTask>& tasks,
@@ -373,17 +372,15 @@ void Simulation::Span(int64_t device, const char* name, double begin, double end
 SimResult Simulation::Finish() {
   SimResult& result = result_;
   result.stage_s = weights_bytes_ / cluster_.storage_bytes_per_s;
+  const SimWork work = WorkOf(tasks_, cluster_.places);
+  result.device_work_s = work.device_s;
+  result.longest_request_s = work.longest_request_s;
+  result.first_generation_s = work.first_generation_s;
+  result.score_work_s = work.score_s;
   double weighted = 0;
-  result.first_generation_s = std::numeric_limits<double>::infinity();
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const TaskEstimate truth = TrueEstimate(tasks_[t], cluster_.places);
     const double device_s = truth.device_s * static_cast<double>(truth.documents);
-    result.device_work_s += device_s;
-    result.longest_request_s = std::max(result.longest_request_s, truth.request_s);
-    result.score_work_s += truth.score_s * static_cast<double>(truth.documents);
-    for (const float place_s : tasks_[t].place_s) {
-      result.first_generation_s = std::min(result.first_generation_s, static_cast<double>(place_s));
-    }
     const double prior = estimates_[t].prior().device_s;
     if (prior > 0 && truth.device_s > 0) weighted += device_s * std::abs(std::log(prior / truth.device_s));
     result.documents_scored += scored_[t];

@@ -41,7 +41,7 @@ struct SimResult {
   double weights_in_s = 0;             ///< when the last device had them for the first time
   double device_work_s = 0;            ///< device seconds of all documents, each once
   double longest_request_s = 0;
-  double first_generation_s = 0;       ///< shortest request of a task that is scored
+  double first_generation_s = 0;       ///< shortest request of a task that is scored; infinity when none is
   double score_work_s = 0;             ///< CPU seconds
   double stage_s = 0;                  ///< of a node, at the storage's limit
   double idle_share = 0;               ///< device time without a request, of that after weights-in
@@ -57,7 +57,7 @@ struct SimResult {
   double left_bound_s = 0;             ///< with faults: none can be faster than what they have left to do
   std::vector<SimSpan> spans;          ///< when asked for
 
-  /// No schedule can be faster: staging, then the largest of devices' work, longest request, scoring.
+  /// No schedule can be faster (bound.h).
   double bound_s(const SimCluster& cluster) const;
 };
 
