@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
+#include "base/cpu_name.h"
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "bench/bench.h"
@@ -33,16 +33,9 @@ namespace {
 Json Machine() {
   struct utsname name {};
   ::uname(&name);
-  std::string model = "unknown", line;
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  while (std::getline(cpuinfo, line)) {
-    if (line.rfind("model name", 0) == 0) {
-      model = std::string(Trim(line.substr(line.find(':') + 1)));
-      break;
-    }
-  }
+  const std::string model = CpuName();
   const auto pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
-  return {{"cpu", model},
+  return {{"cpu", model.empty() ? "unknown" : model},
           {"cores", std::thread::hardware_concurrency()},
           {"memory", HumanBytes(pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)))},
           {"kernel", name.release}};

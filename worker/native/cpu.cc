@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "base/text.h"
 #include "evald/error.h"
 
@@ -29,15 +27,6 @@ std::vector<const Kernels*> Available() {
 }
 
 }  // namespace
-
-std::string CpuName() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown CPU";
-}
 
 std::vector<std::string> AvailableKernels() {
   std::vector<std::string> names;

@@ -7,9 +7,6 @@
 
 namespace evald::native {
 
-/// What /proc/cpuinfo calls the processor; "unknown CPU" where it does not.
-std::string CpuName();
-
 /// Names of the kernels that this machine can run, the fastest first: avx512, avx2, portable.
 std::vector<std::string> AvailableKernels();
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/cpu_name.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "tokenizer/tokenizer.h"
@@ -134,7 +135,8 @@ class NativeEngine : public Engine {
       : settings_(ReadSettings(options.settings)),
         kernels_(SelectKernels(settings_.kernels)),
         seed_(options.seed),
-        pool_(std::max(1, options.threads)) {}
+        pool_(std::max(1, options.threads)),
+        cpu_(CpuName()) {}
 
   EngineInfo Info() const override {
     EngineInfo info;
@@ -146,7 +148,7 @@ class NativeEngine : public Engine {
     info.deterministic = true;
     info.wants_tokens = true;
     info.concurrency = settings_.concurrency;
-    info.device = fmt::format("native, {}, {} threads, {}", CpuName(), pool_.threads(), kernels_.name);
+    info.device = fmt::format("native, {}, {} threads, {}", cpu_.empty() ? "unknown CPU" : cpu_, pool_.threads(), kernels_.name);
     return info;
   }
 
@@ -251,6 +253,7 @@ class NativeEngine : public Engine {
   const Kernels& kernels_;
   uint64_t seed_;
   ThreadPool pool_;
+  std::string cpu_;
   std::unique_ptr<Loaded> loaded_;
   std::vector<Finished> finished_;
   Json report_ = Json::object();
