@@ -1,7 +1,7 @@
-"""Writes tests/golden/native/: small random Llama checkpoints and what transformers and lm_eval's
-`hf` backend make of them in fp32.
+"""Writes tests/golden/native/: small random checkpoints of every family and what transformers and
+lm_eval's `hf` backend make of them in fp32.
 
-Usage: HF_HUB_OFFLINE=1 python3 tests/oracle/native_golden.py tests/golden/native
+Usage: HF_HUB_OFFLINE=1 python3 tests/oracle/native_golden.py tests/golden/native [NAME ...]
 
 Made with torch 2.13, transformers 5.23, tokenizers 0.23, lm_eval 0.4.13. Weights are scaled so that
 logits spread and attention is peaked (both asserted): with default initialisation almost any wrong
@@ -18,6 +18,7 @@ import pathlib
 import random
 import shutil
 import sys
+import tempfile
 
 import torch
 from lm_eval.api.instance import Instance
@@ -41,39 +42,110 @@ Once upon a time there was a small model that could not count. #### 17
 """
 
 BASE = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
     "vocab_size": VOCAB,
-    "hidden_act": "silu",
     "max_position_embeddings": 256,
     "bos_token_id": 0,
     "eos_token_id": 1,
 }
+LLAMA = {**BASE, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu"}
+SMALL = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2)
+
+
+def family(architecture, model_type, **config):
+    return {**BASE, "architectures": [architecture], "model_type": model_type, "hidden_act": "silu",
+            **SMALL, **config}
+
+
+def checkpoint(config, dtype, shards=1, bos=False):
+    return dict(config=config, dtype=dtype, shards=shards, bos=bos)
+
+
 MODELS = {
-    # bf16 in two shards, untied, grouped queries, keys of today's hub.
-    "untied": dict(
-        config=dict(hidden_size=64, intermediate_size=112, num_hidden_layers=2,
-                    num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=0.01,
-                    rope_theta=10000.0, rope_scaling=None, tie_word_embeddings=False,
-                    torch_dtype="bfloat16"),
-        dtype=torch.bfloat16, shards=2, bos=True),
-    # fp16, tied, one key-value head, llama3 rope scaling, keys of transformers 5.
-    "llama3": dict(
-        config=dict(hidden_size=64, intermediate_size=112, num_hidden_layers=2, head_dim=16,
-                    num_attention_heads=4, num_key_value_heads=1, rms_norm_eps=1e-5,
-                    rope_parameters=dict(rope_type="llama3", rope_theta=500.0, factor=8.0,
-                                         low_freq_factor=1.0, high_freq_factor=4.0,
-                                         original_max_position_embeddings=64),
-                    tie_word_embeddings=True, dtype="float16"),
-        dtype=torch.float16, shards=1, bos=False),
-    # fp32, biases, linear rope scaling, sizes that are no multiple of a vector, wide heads.
-    "linear": dict(
-        config=dict(hidden_size=40, intermediate_size=73, num_hidden_layers=2, head_dim=24,
-                    num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-3,
-                    rope_theta=1000.0, rope_scaling=dict(type="linear", factor=4.0),
-                    attention_bias=True, mlp_bias=True, tie_word_embeddings=False,
-                    torch_dtype="float32"),
-        dtype=torch.float32, shards=1, bos=False),
+    # Two shards, untied, grouped queries, keys of today's hub.
+    "untied": checkpoint(
+        {**LLAMA, **SMALL, **dict(rms_norm_eps=0.01, rope_theta=10000.0, rope_scaling=None,
+                                  tie_word_embeddings=False, torch_dtype="bfloat16")},
+        torch.bfloat16, shards=2, bos=True),
+    # Tied, one key-value head, llama3 rope scaling, keys of transformers 5.
+    "llama3": checkpoint(
+        {**LLAMA, **dict(hidden_size=64, intermediate_size=112, num_hidden_layers=2, head_dim=16,
+                         num_attention_heads=4, num_key_value_heads=1, rms_norm_eps=1e-5,
+                         rope_parameters=dict(rope_type="llama3", rope_theta=500.0, factor=8.0,
+                                              low_freq_factor=1.0, high_freq_factor=4.0,
+                                              original_max_position_embeddings=64),
+                         tie_word_embeddings=True, dtype="float16")},
+        torch.float16),
+    # Biases, linear rope scaling, sizes that are no multiple of a vector, wide heads.
+    "linear": checkpoint(
+        {**LLAMA, **dict(hidden_size=40, intermediate_size=73, num_hidden_layers=2, head_dim=24,
+                         num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-3,
+                         rope_theta=1000.0, rope_scaling=dict(type="linear", factor=4.0),
+                         attention_bias=True, mlp_bias=True, tie_word_embeddings=False,
+                         torch_dtype="float32")},
+        torch.float32),
+    # Yarn with every parameter that it has; prompts go beyond its original context.
+    "yarn": checkpoint(
+        {**LLAMA, **SMALL, **dict(
+            rms_norm_eps=1e-5, tie_word_embeddings=False, torch_dtype="bfloat16", rope_theta=400.0,
+            rope_scaling=dict(rope_type="yarn", factor=4.0, beta_fast=6.0, beta_slow=0.7,
+                              truncate=False, original_max_position_embeddings=64))},
+        torch.bfloat16),
+    "mistral": checkpoint(
+        family("MistralForCausalLM", "mistral", sliding_window=48, head_dim=24, rms_norm_eps=1e-5,
+               rope_theta=5000.0, tie_word_embeddings=False, torch_dtype="bfloat16"),
+        torch.bfloat16),
+    # The window in the second layer alone.
+    "qwen2": checkpoint(
+        family("Qwen2ForCausalLM", "qwen2", use_sliding_window=True, sliding_window=40,
+               max_window_layers=1, rms_norm_eps=1e-6, rope_theta=1e6, tie_word_embeddings=True,
+               torch_dtype="bfloat16"),
+        torch.bfloat16),
+    # Heads wider than hidden_size / heads, layer_types, yarn as its long-context checkpoints have.
+    "qwen3": checkpoint(
+        family("Qwen3ForCausalLM", "qwen3", head_dim=24, num_hidden_layers=3, attention_bias=False,
+               use_sliding_window=True, sliding_window=56, max_window_layers=3,
+               layer_types=["full_attention", "sliding_attention", "full_attention"],
+               rms_norm_eps=1e-6, tie_word_embeddings=True, dtype="bfloat16",
+               rope_parameters=dict(rope_type="yarn", rope_theta=1e4, factor=2.0,
+                                    attention_factor=1.3,
+                                    original_max_position_embeddings=128)),
+        torch.bfloat16),
+    # Experts in the first and the last of three layers.
+    "qwen3_moe": checkpoint(
+        family("Qwen3MoeForCausalLM", "qwen3_moe", head_dim=16, num_hidden_layers=3,
+               moe_intermediate_size=24, num_experts=7, num_experts_per_tok=3, norm_topk_prob=True,
+               decoder_sparse_step=1, mlp_only_layers=[1], attention_bias=False, rms_norm_eps=1e-6,
+               rope_theta=1e4, tie_word_embeddings=False, torch_dtype="bfloat16"),
+        torch.bfloat16),
+    # A Llama repacked: its logits are known from the Llama.
+    "internlm2": checkpoint(
+        family("InternLM2ForCausalLM", "internlm2", bias=True, rms_norm_eps=1e-5, rope_theta=1e4,
+               rope_scaling=dict(type="dynamic", factor=2.0), tie_word_embeddings=False,
+               torch_dtype="float16"),
+        torch.float16),
+    # As Pythia.
+    "gpt_neox": checkpoint(
+        {**BASE, **dict(architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox",
+                        hidden_act="gelu", hidden_size=64, intermediate_size=112,
+                        num_hidden_layers=2, num_attention_heads=4, layer_norm_eps=1e-3,
+                        rotary_pct=0.25, rotary_emb_base=100, use_parallel_residual=True,
+                        tie_word_embeddings=False, torch_dtype="float16")},
+        torch.float16),
+    # One after the other, without biases in attention, another gelu, keys of transformers 5.
+    "gpt_neox_serial": checkpoint(
+        {**BASE, **dict(architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox",
+                        hidden_act="gelu_fast", hidden_size=60, intermediate_size=73,
+                        num_hidden_layers=2, num_attention_heads=3, layer_norm_eps=1e-5,
+                        rope_parameters=dict(rope_type="default", rope_theta=500.0,
+                                             partial_rotary_factor=0.6),
+                        use_parallel_residual=False, attention_bias=False,
+                        tie_word_embeddings=True, dtype="float32")},
+        torch.float32),
+    "olmo2": checkpoint(
+        family("Olmo2ForCausalLM", "olmo2", rms_norm_eps=1e-3, rope_theta=500.0,
+               attention_bias=False, tie_word_embeddings=False, torch_dtype="bfloat16"),
+        torch.bfloat16),
 }
 
 
@@ -95,43 +167,146 @@ def write_tokenizer(folder, bos):
          "clean_up_tokenization_spaces": False}, indent=1) + "\n")
 
 
-def random_weights(config, generator):
-    """Tensors by name. Queries and keys are large, so that attention is peaked."""
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
+class Weights:
+    """Random tensors by name, spread so that logits are far apart and attention is peaked."""
+
+    def __init__(self, generator):
+        self.generator, self.tensors = generator, {}
+
+    def normal(self, *shape, std):
+        return torch.randn(*shape, generator=self.generator) * std
+
+    def matrix(self, name, rows, columns, gain, bias):
+        self.tensors[name + ".weight"] = self.normal(rows, columns, std=gain / columns**0.5)
+        if bias:
+            self.tensors[name + ".bias"] = self.normal(rows, std=0.5)
+
+    def norm(self, name, size, scale=1.0, bias=False):
+        self.tensors[name + ".weight"] = scale * (1 + self.normal(size, std=0.2))
+        if bias:
+            self.tensors[name + ".bias"] = self.normal(size, std=0.5)
+
+    def embeddings(self, embedding, head, config):
+        # A tied matrix must be small as an embedding and large as an output.
+        tied, hidden = config["tie_word_embeddings"], config["hidden_size"]
+        std = {False: 1.0, True: 0.25}[tied]
+        if config["model_type"] in ("olmo2", "gpt_neox") and tied:
+            std = 0.5
+        self.tensors[embedding + ".weight"] = self.normal(VOCAB, hidden, std=std)
+        if not tied:
+            self.tensors[head + ".weight"] = self.normal(VOCAB, hidden, std=0.35)
+
+
+def feed_forward(weights, prefix, hidden, inner, bias=False):
+    weights.matrix(prefix + "gate_proj", inner, hidden, 1.2, bias)
+    weights.matrix(prefix + "up_proj", inner, hidden, 1.2, bias)
+    weights.matrix(prefix + "down_proj", hidden, inner, 1.2, bias)
+
+
+def llama_like(config, generator):
+    """All families but GPT-NeoX, under the names that transformers gives them."""
+    weights = Weights(generator)
+    kind, hidden = config["model_type"], config["hidden_size"]
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     size = config.get("head_dim", hidden // heads)
-
-    def normal(*shape, std):
-        return torch.randn(*shape, generator=generator) * std
-
-    # A tied matrix must be small as an embedding and large as an output.
-    embedding = 0.25 if config["tie_word_embeddings"] else 1.0
-    tensors = {"model.embed_tokens.weight": normal(VOCAB, hidden, std=embedding),
-               "model.norm.weight": 1 + normal(hidden, std=0.2)}
-    if not config["tie_word_embeddings"]:
-        tensors["lm_head.weight"] = normal(VOCAB, hidden, std=0.35)
+    weights.embeddings("model.embed_tokens", "lm_head", config)
+    weights.norm("model.norm", hidden)
+    bias = config.get("attention_bias", config.get("bias", False))
+    # A norm after the matrix decides how large queries and keys are.
+    sharp = {"qwen3": 2.0, "qwen3_moe": 2.0, "olmo2": 2.0}.get(kind, 1.0)
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
-        matrices = {
-            "self_attn.q_proj": (heads * size, hidden, 2.0), "self_attn.k_proj": (kv * size, hidden, 2.0),
-            "self_attn.v_proj": (kv * size, hidden, 1.2), "self_attn.o_proj": (hidden, heads * size, 1.2),
-            "mlp.gate_proj": (inner, hidden, 1.2), "mlp.up_proj": (inner, hidden, 1.2),
-            "mlp.down_proj": (hidden, inner, 1.2)}
-        for name, (rows, columns, gain) in matrices.items():
-            tensors[p + name + ".weight"] = normal(rows, columns, std=gain / columns**0.5)
-            if config.get("attention_bias" if "attn" in name else "mlp_bias"):
-                tensors[p + name + ".bias"] = normal(rows, std=0.5)
-        for name in ("input_layernorm", "post_attention_layernorm"):
-            tensors[p + name + ".weight"] = 1 + normal(hidden, std=0.2)
-    return tensors
+        weights.matrix(p + "self_attn.q_proj", heads * size, hidden, 2.0, bias or kind == "qwen2")
+        weights.matrix(p + "self_attn.k_proj", kv * size, hidden, 2.0, bias or kind == "qwen2")
+        weights.matrix(p + "self_attn.v_proj", kv * size, hidden, 1.2, bias or kind == "qwen2")
+        weights.matrix(p + "self_attn.o_proj", hidden, heads * size, 1.2, bias)
+        if kind in ("qwen3", "qwen3_moe"):
+            weights.norm(p + "self_attn.q_norm", size, sharp)
+            weights.norm(p + "self_attn.k_norm", size, sharp)
+        if kind == "olmo2":
+            weights.norm(p + "self_attn.q_norm", heads * size, sharp)
+            weights.norm(p + "self_attn.k_norm", kv * size, sharp)
+            weights.norm(p + "post_attention_layernorm", hidden)
+            weights.norm(p + "post_feedforward_layernorm", hidden)
+        else:
+            weights.norm(p + "input_layernorm", hidden)
+            weights.norm(p + "post_attention_layernorm", hidden)
+        if kind == "qwen3_moe" and i not in config["mlp_only_layers"]:
+            weights.matrix(p + "mlp.gate", config["num_experts"], hidden, 1.5, False)
+            for e in range(config["num_experts"]):
+                feed_forward(weights, f"{p}mlp.experts.{e}.", hidden,
+                             config["moe_intermediate_size"])
+        else:
+            feed_forward(weights, p + "mlp.", hidden, config["intermediate_size"],
+                         config.get("mlp_bias", False))
+    return weights.tensors
+
+
+def gpt_neox(config, generator):
+    weights = Weights(generator)
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    bias = config.get("attention_bias", True)
+    weights.embeddings("gpt_neox.embed_in", "embed_out", config)
+    weights.norm("gpt_neox.final_layer_norm", hidden, bias=True)
+    for i in range(config["num_hidden_layers"]):
+        p = f"gpt_neox.layers.{i}."
+        weights.norm(p + "input_layernorm", hidden, bias=True)
+        weights.norm(p + "post_attention_layernorm", hidden, bias=True)
+        weights.matrix(p + "attention.query_key_value", 3 * hidden, hidden, 1.8, bias)
+        weights.matrix(p + "attention.dense", hidden, hidden, 1.0, bias)
+        weights.matrix(p + "mlp.dense_h_to_4h", inner, hidden, 1.5, True)
+        weights.matrix(p + "mlp.dense_4h_to_h", hidden, inner, 1.2, True)
+    return weights.tensors
+
+
+def random_weights(config, generator):
+    make = gpt_neox if config["model_type"] == "gpt_neox" else llama_like
+    return make(config, generator)
+
+
+def internlm2_names(tensors, config):
+    """A Llama's tensors as InternLM2 has them: for each key-value head its query heads, its key and
+    its value, one below the other."""
+    heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
+    size = config["hidden_size"] // heads
+    names = {"model.embed_tokens": "model.tok_embeddings", "lm_head": "output",
+             "self_attn.o_proj": "attention.wo", "input_layernorm": "attention_norm",
+             "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "feed_forward.w1",
+             "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
+    result = {}
+    for name, tensor in tensors.items():
+        if "q_proj" in name:
+            q = tensor.reshape(kv, heads // kv * size, *tensor.shape[1:])
+            k = tensors[name.replace("q_proj", "k_proj")].reshape(kv, size, *tensor.shape[1:])
+            v = tensors[name.replace("q_proj", "v_proj")].reshape(kv, size, *tensor.shape[1:])
+            packed = torch.cat([q, k, v], 1).reshape(-1, *tensor.shape[1:])
+            result[name.replace("self_attn.q_proj", "attention.wqkv")] = packed.contiguous()
+        elif "k_proj" not in name and "v_proj" not in name:
+            for old, new in names.items():
+                name = name.replace(old, new)
+            result[name] = tensor
+    return result
 
 
 def write_checkpoint(folder, spec, seed):
-    config = {**BASE, **spec["config"]}
+    """Writes the checkpoint, and returns a folder with one of the same numbers that transformers
+    can read."""
+    config = spec["config"]
+    tensors = random_weights(config, torch.Generator().manual_seed(seed))
+    tensors = {k: v.to(spec["dtype"]) for k, v in tensors.items()}
+    write_files(folder, config, tensors, spec)
+    if config["model_type"] != "internlm2":
+        return folder
+    twin = pathlib.Path(tempfile.mkdtemp())
+    write_files(twin, {**config, "architectures": ["LlamaForCausalLM"], "model_type": "llama",
+                       "attention_bias": config["bias"]}, tensors, spec)
+    write_files(folder, config, internlm2_names(tensors, config), spec)
+    return twin
+
+
+def write_files(folder, config, tensors, spec):
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     write_tokenizer(folder, spec["bos"])
-    generator = torch.Generator().manual_seed(seed)
-    tensors = {k: v.to(spec["dtype"]) for k, v in random_weights(config, generator).items()}
     names = sorted(tensors)
     if spec["shards"] == 1:
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
@@ -167,7 +342,22 @@ def record_logits(model, rng, folder):
         prompts.append({"tokens": tokens, "positions": positions})
         rows += [logits[p] for p in positions]
     (folder / "logits.bin").write_bytes(torch.stack(rows).to(torch.float32).numpy().tobytes())
-    return prompts
+    return prompts, torch.stack(rows)
+
+
+def bf16_spread(folder, prompts, rows):
+    """How far transformers' own logits in bf16 are from those in fp32: the largest and the root
+    mean square of the differences."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16,
+                                                 attn_implementation="eager").eval()
+    half = []
+    for prompt in prompts:
+        with torch.no_grad():
+            logits = model(torch.tensor([prompt["tokens"]])).logits[0]
+        half += [logits[p].float() for p in prompt["positions"]]
+    difference = torch.stack(half) - rows
+    return {"largest": difference.abs().max().item(),
+            "rms": difference.pow(2).mean().sqrt().item()}
 
 
 def greedy_text(model, tokenizer, prompt, count):
@@ -237,8 +427,11 @@ def stop_cases(greedy):
     return cases
 
 
-def record_harness(folder, greedy, pairs):
-    lm = HFLM(pretrained=str(folder), dtype="float32", batch_size=1, device="cpu")
+def record_harness(folder, tokenizer, greedy, pairs):
+    # The tokenizer is given, since transformers' own class for some families would put another
+    # pre-tokenizer in the place of tokenizer.json's.
+    lm = HFLM(pretrained=str(folder), tokenizer=tokenizer, dtype="float32", batch_size=1,
+              device="cpu")
     pairs += [("The answer is", " 42"), ("The answer is", " 42."), ("The answer is ", "42"),
              ("", "Paris"), ("", "hello world"), ("Question: What is the capital of France?\n", "A"),
              ("x", " y" * 30), (TEXT, " Answer: A"), (TEXT, " Answer: B"), (TEXT * 2, " 17"),
@@ -258,30 +451,33 @@ def record_harness(folder, greedy, pairs):
     }
 
 
-def main(out):
+def main(out, *names):
     torch.set_num_threads(1)
     for seed, (name, spec) in enumerate(MODELS.items()):
+        if names and name not in names:
+            continue
         folder = pathlib.Path(out) / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        write_checkpoint(folder, spec, 100 + seed)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
+        readable = write_checkpoint(folder, spec, 100 + seed)
+        model = AutoModelForCausalLM.from_pretrained(readable, dtype=torch.float32,
                                                      attn_implementation="eager").eval()
         from transformers import PreTrainedTokenizerFast
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(readable)
         rng = random.Random(seed)
         shape = assert_sensitive(model, [rng.randrange(2, VOCAB) for _ in range(200)])
-        golden = {"logits": record_logits(model, rng, folder),
+        prompts, rows = record_logits(model, rng, folder)
+        golden = {"logits": prompts, "bf16": bf16_spread(readable, prompts, rows),
                   "greedy": record_greedy(model, tokenizer)}
         if name == "llama3":
             # A second end token, one that the model does say.
             said = golden["greedy"][1]["generated"][20]
             (folder / "generation_config.json").write_text(
                 json.dumps({"bos_token_id": 0, "eos_token_id": [1, said]}, indent=1) + "\n")
-        golden["harness"] = record_harness(folder, golden["greedy"],
+        golden["harness"] = record_harness(readable, tokenizer, golden["greedy"],
                                            greedy_pairs(model, tokenizer, 2))
         (folder / "golden.json").write_text(json.dumps(golden, ensure_ascii=True) + "\n")
         print(name, "sigma %.2f, attention peak %.2f" % shape, len(golden["greedy"]), "greedy")
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

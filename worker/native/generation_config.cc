@@ -37,7 +37,7 @@ const Json& NeutralValues() {
 }  // namespace
 
 GenerationDefaults ReadGenerationDefaults(const std::filesystem::path& directory,
-                                          const LlamaConfig& config) {
+                                          const ModelConfig& config) {
   const std::filesystem::path path = directory / "generation_config.json";
   GenerationDefaults defaults;
   if (!std::filesystem::exists(path)) {

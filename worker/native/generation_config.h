@@ -20,6 +20,6 @@ struct GenerationDefaults {
 /// Reads `directory`/generation_config.json; where there is none, as in transformers, eos_token_id
 /// comes from config.json. Throws Error(kInput) for a broken file.
 GenerationDefaults ReadGenerationDefaults(const std::filesystem::path& directory,
-                                          const LlamaConfig& config);
+                                          const ModelConfig& config);
 
 }  // namespace evald::native

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "worker/native/activation.h"
+
 /// The inner loops of the native engine, in fp32. Included by files that are compiled for one
 /// instruction set only, so it includes nothing that has inline functions.
 ///
@@ -44,6 +46,7 @@ struct AttendArgs {
   int positions = 0;
   int group = 0;  ///< query heads per key-value head
   int64_t first_position = 0;
+  int64_t window = 0;  ///< keys that a position sees, its own included; 0 for all
   int head_dim = 0;
   float scale = 0;
   const float* const* pages = nullptr;  ///< the sequence's pages, by position / kPagePositions
@@ -67,8 +70,12 @@ struct Kernels {
   void (*attend)(const AttendArgs& args);
   /// out = x / sqrt(mean(x^2) + eps) * weight
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
-  /// gate = gate / (1 + exp(-gate)) * up
-  void (*silu_multiply)(float* gate, const float* up, int64_t n);
+  /// out = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+                     float* out);
+  /// out = activation(x), times `factor` where that is not null.
+  void (*activate)(Activation activation, const float* x, const float* factor, int64_t n,
+                   float* out);
   /// x += y
   void (*add)(float* x, const float* y, int64_t n);
   void (*widen)(const void* weights, WeightType type, int64_t n, float* out);

@@ -249,9 +249,10 @@ void ScoreRows(const AttendArgs& a, int first_row, int64_t keys, int64_t stride)
   }
 }
 
-// Turns the scores of one row into exp(scale * (score - largest)), 0 beyond `keys`, over `padded`
-// places; returns 1 / their sum.
-float Softmax(float* scores, int64_t keys, int64_t padded, float scale) {
+// Turns the scores of one row into exp(scale * (score - largest)), 0 before key `first` and from
+// `keys` on, over `padded` places; returns 1 / their sum.
+float Softmax(float* scores, int64_t first, int64_t keys, int64_t padded, float scale) {
+  for (int64_t j = 0; j < first; ++j) scores[j] = -INFINITY;
   for (int64_t j = keys; j < padded; ++j) scores[j] = -INFINITY;
   V largest = Ops::Load(scores);
   for (int64_t j = kLanes; j < padded; j += kLanes) {
@@ -336,8 +337,9 @@ void Attend(const AttendArgs& a) {
     const int count = rows - row >= Ops::kValueRows ? Ops::kValueRows : 1;
     float inverse_sums[Ops::kValueRows];
     for (int r = 0; r < count; ++r) {
-      inverse_sums[r] = Softmax(a.scratch + (row + r) * stride,
-                                a.first_position + (row + r) / a.group + 1, padded, a.scale);
+      const int64_t end = a.first_position + (row + r) / a.group + 1;
+      const int64_t first = a.window > 0 && end > a.window ? end - a.window : 0;
+      inverse_sums[r] = Softmax(a.scratch + (row + r) * stride, first, end, padded, a.scale);
     }
     const int64_t seen = a.first_position + (row + count - 1) / a.group + 1;
     if (count == 1) {
@@ -366,19 +368,88 @@ void RmsNorm(const float* x, const float* weight, float eps, int64_t n, float* o
   for (i = 0; i < n; ++i) out[i] = x[i] * factor * weight[i];
 }
 
-V Silu(V gate, V up) {
-  const V one = Ops::Set(1.0f);
-  const V negative = Ops::Sub(Ops::Zero(), gate);
-  return Ops::Mul(Ops::Div(gate, Ops::Add(one, Exp(negative))), up);
+void LayerNorm(const float* x, const float* weight, const float* bias, float eps, int64_t n,
+               float* out) {
+  V sum = Ops::Zero();
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) sum = Ops::Add(sum, Ops::Load(x + i));
+  if (i < n) sum = Ops::Add(sum, LoadFloats(x + i, n - i));
+  const float mean = Sum(sum) / static_cast<float>(n);
+  V squares = Ops::Zero();
+  for (i = 0; i + kLanes <= n; i += kLanes) {
+    const V v = Ops::Sub(Ops::Load(x + i), Ops::Set(mean));
+    squares = Ops::Fma(v, v, squares);
+  }
+  float rest = 0;
+  for (; i < n; ++i) rest += (x[i] - mean) * (x[i] - mean);
+  const float variance = (Sum(squares) + rest) / static_cast<float>(n);
+  const float factor = 1.0f / __builtin_sqrtf(variance + eps);
+  for (i = 0; i < n; ++i) out[i] = (x[i] - mean) * factor * weight[i] + bias[i];
 }
 
-void SiluMultiply(float* gate, const float* up, int64_t n) {
+template <int N>
+V Polynomial(const float (&coefficients)[N], V x) {
+  V sum = Ops::Set(coefficients[0]);
+  for (int i = 1; i < N; ++i) sum = Ops::Fma(sum, x, Ops::Set(coefficients[i]));
+  return sum;
+}
+
+// x * sigmoid(y)
+V TimesSigmoid(V x, V y) {
+  return Ops::Div(x, Ops::Add(Ops::Set(1.0f), Exp(Ops::Sub(Ops::Zero(), y))));
+}
+
+// x * Phi(x) with Phi(x) = (1 + erf(x / sqrt 2)) / 2. With z = |x| / sqrt 2: below 1, erf(z) / z is
+// a polynomial in z^2; above, erfc(z) exp(z^2) is one in 1 / (1 + z / 2). Both are Chebyshev fits
+// in 30 digits (mpmath.chebyfit) with errors below 2e-9.
+V Gelu(V x) {
+  static constexpr float kNear[] = {
+      7.875875062685488e-05f, -0.000801686428716587f, 0.005189087423433974f, -0.026854212010626412f,
+      0.11283594715160218f,   -0.37612626666720334f,  1.1283791658483509f};
+  static constexpr float kFar[] = {
+      0.07406618510415465f, -0.1626377456071777f, -0.006260173530236518f,
+      0.12965188323188417f, 0.14660777665010363f, 0.25629827178644027f,
+      0.28040470918310917f, 0.282256286260419f,   -6.433822950737581e-06f};
+  const V one = Ops::Set(1.0f), half = Ops::Set(0.5f);
+  const V scaled = Ops::Mul(x, Ops::Set(0.70710678118654752f));
+  const V z = Ops::Max(Ops::Sub(Ops::Zero(), scaled), scaled);
+  const V square = Ops::Mul(z, z);
+  const V erf = Ops::Mul(scaled, Polynomial(kNear, Ops::Min(one, square)));
+  const V near = Ops::Fma(erf, half, half);
+  const V t = Ops::Div(one, Ops::Fma(z, half, one));
+  const V tail = Ops::Mul(Ops::Mul(half, Exp(Ops::Sub(Ops::Zero(), square))), Polynomial(kFar, t));
+  const V far = Ops::Add(tail, Ops::ZeroBelow(x, Ops::Zero(), Ops::Sub(one, Ops::Add(tail, tail))));
+  const V phi = Ops::Add(Ops::ZeroBelow(z, one, far), Ops::Sub(near, Ops::ZeroBelow(z, one, near)));
+  return Ops::Mul(x, phi);
+}
+
+// The approximation 0.5 x (1 + tanh y) = x * sigmoid(2 y), y = sqrt(2 / pi) (x + 0.044715 x^3).
+V GeluTanh(V x) {
+  const V cube = Ops::Mul(Ops::Mul(x, x), x);
+  const V y = Ops::Fma(cube, Ops::Set(0.044715f), x);
+  return TimesSigmoid(x, Ops::Mul(y, Ops::Set(2 * 0.79788456080286536f)));
+}
+
+template <typename F>
+void ActivateWith(F function, const float* x, const float* factor, int64_t n, float* out) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    Ops::Store(gate + i, Silu(Ops::Load(gate + i), Ops::Load(up + i)));
+    const V y = function(Ops::Load(x + i));
+    Ops::Store(out + i, factor == nullptr ? y : Ops::Mul(y, Ops::Load(factor + i)));
   }
-  if (i < n) {
-    StorePartial(gate + i, Silu(LoadFloats(gate + i, n - i), LoadFloats(up + i, n - i)), n - i);
+  if (i == n) return;
+  const V y = function(LoadFloats(x + i, n - i));
+  StorePartial(out + i, factor == nullptr ? y : Ops::Mul(y, LoadFloats(factor + i, n - i)), n - i);
+}
+
+void Activate(Activation activation, const float* x, const float* factor, int64_t n, float* out) {
+  switch (activation) {
+    case Activation::kSilu:
+      return ActivateWith([](V v) { return TimesSigmoid(v, v); }, x, factor, n, out);
+    case Activation::kGelu:
+      return ActivateWith([](V v) { return Gelu(v); }, x, factor, n, out);
+    case Activation::kGeluTanh:
+      return ActivateWith([](V v) { return GeluTanh(v); }, x, factor, n, out);
   }
 }
 
@@ -426,8 +497,8 @@ double SumExp(const float* x, int64_t n, float maximum) {
   return total;
 }
 
-constexpr Kernels kKernels = {Ops::kName, Multiply, Attend,  RmsNorm, SiluMultiply,
-                              AddTo,      Widen,    Maximum, SumExp};
+constexpr Kernels kKernels = {Ops::kName, Multiply, Attend, RmsNorm, LayerNorm,
+                              Activate,   AddTo,    Widen,  Maximum, SumExp};
 
 }  // namespace
 }  // namespace evald::native

@@ -7,7 +7,7 @@
 
 namespace evald::native {
 
-PageLayout::PageLayout(const LlamaConfig& config)
+PageLayout::PageLayout(const ModelConfig& config)
     : kv_heads(config.kv_heads),
       head_dim(config.head_dim),
       value_stride((config.head_dim + kKeyBlock - 1) / kKeyBlock * kKeyBlock),

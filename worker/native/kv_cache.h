@@ -13,7 +13,7 @@ namespace evald::native {
 /// key-value heads, in fp32.
 struct PageLayout {
   PageLayout() = default;
-  explicit PageLayout(const LlamaConfig& config);
+  explicit PageLayout(const ModelConfig& config);
 
   int64_t kv_heads = 0;
   int64_t head_dim = 0;

@@ -14,6 +14,7 @@
 #include "tokenizer/tokenizer.h"
 #include "worker/native/config.h"
 #include "worker/native/cpu.h"
+#include "worker/native/cpu_device.h"
 #include "worker/native/generation_config.h"
 #include "worker/native/job.h"
 #include "worker/native/kv_cache.h"
@@ -73,13 +74,14 @@ NativeSettings ReadSettings(const Json& json) {
 struct Loaded {
   Loaded(const std::filesystem::path& directory, const NativeSettings& settings,
          const Kernels& kernels, uint64_t seed, ThreadPool* pool)
-      : config(ReadLlamaConfig(directory)),
+      : config(ReadModelConfig(directory)),
         weights(directory, config),
         defaults(ReadGenerationDefaults(directory, config)),
         tokenizer(Tokenizer::Load(directory)),
         max_length(MaxLength(directory, settings)),
         cache(PageLayout(config), CacheBytes(settings)),
-        model(config, weights, cache.layout(), kernels, pool),
+        device(config, cache.layout(), kernels, pool),
+        model(config, weights, &device),
         scheduler({settings.concurrency, 2 * settings.concurrency}, &model, &cache) {
     context.kernels = &kernels;
     context.tokenizer = tokenizer.get();
@@ -95,8 +97,11 @@ struct Loaded {
     if (settings.max_length > config.max_positions) {
       throw Error(ErrorKind::kUsage,
                   fmt::format("engine 'native': max_length: found {}, expected at most {} "
-                              "(max_position_embeddings of {})",
-                              settings.max_length, config.max_positions, directory.string()));
+                              "(max_position_embeddings of {}{})",
+                              settings.max_length, config.max_positions, directory.string(),
+                              config.rope.type == RopeType::kDynamic
+                                  ? "; rope scaling 'dynamic' is not served beyond it"
+                                  : ""));
     }
     return settings.max_length > 0 ? settings.max_length : static_cast<int>(config.max_positions);
   }
@@ -116,13 +121,14 @@ struct Loaded {
     return settings.kv_cache;
   }
 
-  LlamaConfig config;
-  LlamaWeights weights;
+  ModelConfig config;
+  ModelWeights weights;
   GenerationDefaults defaults;
   std::unique_ptr<Tokenizer> tokenizer;
   int max_length;
   KvCache cache;
-  LlamaModel model;
+  CpuDevice device;
+  Model model;
   JobContext context;
   PlanLimits limits;
   std::unordered_map<uint64_t, std::unique_ptr<Job>> jobs;  ///< by tag

@@ -7,15 +7,15 @@
 
 namespace evald::native {
 
-/// Angles per position of each pair of dimensions, head_dim / 2 of them, in fp32 as transformers
-/// computes them (modeling_rope_utils: default, linear and llama3 parameters).
-std::vector<float> InverseFrequencies(const RopeConfig& rope, int64_t head_dim);
+/// Angles per position of each pair of dimensions, rotary_dim / 2 of them, in fp32 as transformers
+/// computes them (modeling_rope_utils: default, linear, llama3 and yarn parameters).
+std::vector<float> InverseFrequencies(const RopeConfig& rope, int64_t rotary_dim);
 
 /// Cosines and sines by position, filled as far as they are asked for. One thread at a time.
 class RopeTable {
  public:
   RopeTable() = default;
-  RopeTable(const RopeConfig& rope, int64_t head_dim);
+  RopeTable(const RopeConfig& rope, int64_t rotary_dim);
 
   /// Makes positions below `positions` available.
   void Grow(int64_t positions);
@@ -24,12 +24,14 @@ class RopeTable {
 
  private:
   int64_t half_ = 0;
+  float factor_ = 1;  ///< of cosines and sines
   std::vector<float> frequencies_;
-  std::vector<float> cosines_;  ///< [position][head_dim / 2]
+  std::vector<float> cosines_;  ///< [position][rotary_dim / 2]
   std::vector<float> sines_;
 };
 
-/// Rotates one head in place. Dimension i is paired with i + head_dim / 2 (rotate_half).
-void Rotate(float* head, int64_t head_dim, const float* cosines, const float* sines);
+/// Rotates the leading dimensions of one head in place. Dimension i is paired with
+/// i + rotary_dim / 2 (rotate_half).
+void Rotate(float* head, int64_t rotary_dim, const float* cosines, const float* sines);
 
 }  // namespace evald::native

@@ -26,7 +26,7 @@ int64_t Left(const Sequence& sequence) {
 
 }  // namespace
 
-Scheduler::Scheduler(const SchedulerOptions& options, LlamaModel* model, KvCache* cache)
+Scheduler::Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache)
     : options_(options), model_(model), cache_(cache) {}
 
 void Scheduler::CheckFits(const Sequence& sequence) const {

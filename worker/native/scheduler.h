@@ -45,7 +45,7 @@ struct SchedulerOptions {
 /// a number. One thread at a time.
 class Scheduler {
  public:
-  Scheduler(const SchedulerOptions& options, LlamaModel* model, KvCache* cache);
+  Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache);
 
   /// Throws Error(kInput) when the cache could never hold it.
   void CheckFits(const Sequence& sequence) const;
@@ -82,7 +82,7 @@ class Scheduler {
   void Retain(std::unique_ptr<Sequence> sequence);
 
   SchedulerOptions options_;
-  LlamaModel* model_;
+  Model* model_;
   KvCache* cache_;
   uint64_t next_id_ = 1;
   int64_t promised_ = 0;  ///< pages that active sequences may still take

@@ -1,75 +1,78 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
-#include <string>
 #include <vector>
 
-#include "base/file.h"
-#include "checkpoint/lease.h"
-#include "checkpoint/safetensors.h"
 #include "worker/native/config.h"
-#include "worker/native/kernels.h"
+#include "worker/native/tensor_files.h"
 
 namespace evald::native {
 
-/// A matrix [rows][columns] that lies in a mapped file, and its bias ([rows], or empty).
-struct Matrix {
-  const char* data = nullptr;
-  WeightType type = WeightType::kF32;
-  int64_t rows = 0;
-  int64_t columns = 0;
+/// Weight and, for layer norms, bias. Both empty where a family has no such norm.
+struct NormWeights {
+  std::vector<float> weight;
   std::vector<float> bias;
+  bool present() const { return !weight.empty(); }
+};
+
+/// y = x W^T + b, where W may lie in several matrices, one below the other.
+struct Linear {
+  struct Part {
+    Matrix matrix;
+    std::vector<float> bias;  ///< [matrix.rows], or empty
+  };
+  std::vector<Part> parts;
+
+  int64_t outputs() const;
+  int64_t inputs() const { return parts.front().matrix.columns; }
+};
+
+/// One feed-forward part: what goes into the activation (gate above up, or up alone), and the way
+/// back.
+struct FeedForward {
+  Linear in;
+  Linear down;
 };
 
 struct LayerWeights {
-  std::vector<float> attention_norm, mlp_norm;  ///< [hidden_size]
-  Matrix query, key, value, output;
-  Matrix gate, up, down;
+  NormWeights attention_norm, attention_after_norm, mlp_norm, mlp_after_norm;
+  NormWeights query_norm, key_norm;
+  Linear qkv;  ///< three parts, or one packed
+  Linear output;
+  FeedForward mlp;                   ///< of a layer without experts
+  Linear router;                     ///< [experts]
+  std::vector<FeedForward> experts;  ///< empty without
 };
 
-/// The weights of one checkpoint, used where they lie: the shards are mapped shared and read-only,
-/// so that all workers of a host use the same pages. Only norms and biases are copied. Holds the
-/// folder's lease as long as it lives. Immutable; any thread may read.
-class LlamaWeights {
+/// The weights of one checkpoint, used where they lie; only norms and biases are copied. Immutable;
+/// any thread may read.
+class ModelWeights {
  public:
   /// Throws Error(kInput) for a broken shard, a tensor that is missing, unknown, of another shape
   /// or of a dtype that is not bf16, fp16 or fp32, naming file, tensor, found and expected.
-  LlamaWeights(const std::filesystem::path& directory, const LlamaConfig& config);
+  ModelWeights(const std::filesystem::path& directory, const ModelConfig& config);
 
   const Matrix& embedding() const { return embedding_; }
-  const Matrix& head() const { return head_; }  ///< [vocab_size][hidden_size]
-  const std::vector<float>& norm() const { return norm_; }
+  const Linear& head() const { return head_; }  ///< [vocab_size][hidden_size]
+  const NormWeights& norm() const { return norm_; }
   const std::vector<LayerWeights>& layers() const { return layers_; }
-  uint64_t mapped_bytes() const;
+  uint64_t mapped_bytes() const { return files_.mapped_bytes(); }
 
  private:
-  struct Located {
-    const TensorInfo* info = nullptr;
-    size_t shard = 0;
-  };
-  struct Shard {
-    std::string name;  ///< the whole path, for errors
-    MappedFile file;
-    SafetensorsHeader header;
-  };
+  Linear Take(const std::vector<std::string>& names, const std::vector<int64_t>& outputs,
+              int64_t inputs, bool bias);
+  NormWeights TakeNorm(const std::string& name, int64_t size, NormKind kind);
+  FeedForward TakeFeedForward(const std::string& prefix, const ModelConfig& config,
+                              const char* gate, const char* up, const char* down, int64_t inner);
+  void TakeAttention(const std::string& prefix, const ModelConfig& config, LayerWeights* layer);
+  void TakeExperts(const std::string& prefix, const ModelConfig& config, LayerWeights* layer);
+  void TakeLayer(int64_t index, const ModelConfig& config);
+  void TakeHead(const ModelConfig& config);
 
-  void OpenShards(const std::filesystem::path& directory);
-  void ReadLayer(int64_t index, const LlamaConfig& config);
-  void ReadHead(const LlamaConfig& config);
-  const Located& Find(const std::string& name, const std::vector<int64_t>& shape);
-  Matrix ReadMatrix(const std::string& name, int64_t rows, int64_t columns, bool bias);
-  std::vector<float> ReadVector(const std::string& name, int64_t size);
-  void CheckNothingLeft() const;
-
-  std::string directory_;
-  StagedLease lease_;
-  std::vector<Shard> shards_;
-  std::map<std::string, Located> tensors_;  ///< emptied as they are read
-  std::map<std::string, Located> used_;
+  TensorFiles files_;
   Matrix embedding_;
-  Matrix head_;
-  std::vector<float> norm_;
+  Linear head_;
+  NormWeights norm_;
   std::vector<LayerWeights> layers_;
 };
 

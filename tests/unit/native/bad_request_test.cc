@@ -123,7 +123,7 @@ TEST_F(RequestTest, StopThatIsAPrefixOfAnother) {
 }
 
 TEST_F(RequestTest, CacheTooSmallForOne) {
-  const uint64_t page = PageLayout(ReadLlamaConfig(GoldenPath("linear"))).bytes();
+  const uint64_t page = PageLayout(ReadModelConfig(GoldenPath("linear"))).bytes();
   engine_ = LoadedEngine(GoldenPath("linear"), {{"kv_cache", 2 * page}});
   EXPECT_EQ(One(Tokens(100, 0, 29)).tokens_out, 29);  // 128 positions
   ExpectError(Tokens(100, 0, 30), {"kv_cache"});

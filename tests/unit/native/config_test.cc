@@ -1,5 +1,6 @@
 #include "worker/native/config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "evald/error.h"
@@ -21,7 +22,7 @@ std::string Refusal(const std::string& key, const Json& value) {
   Json json = Good();
   json[key] = value;
   try {
-    ParseLlamaConfig(json, "config.json");
+    ParseModelConfig(json, "config.json");
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInput);
     return e.what();
@@ -39,11 +40,11 @@ void ExpectRefusal(const std::string& key, const Json& value,
 }
 
 TEST(ConfigTest, DefaultsOfTransformers) {
-  const LlamaConfig config = ParseLlamaConfig(Good(), "config.json");
+  const ModelConfig config = ParseModelConfig(Good(), "config.json");
   EXPECT_EQ(config.kv_heads, 4);
   EXPECT_EQ(config.head_dim, 16);
   EXPECT_EQ(config.max_positions, 2048);
-  EXPECT_EQ(config.rms_norm_eps, 1e-6);
+  EXPECT_EQ(config.norm_eps, 1e-6);
   EXPECT_EQ(config.rope.theta, 10000);
   EXPECT_FALSE(config.tied_embeddings);
   EXPECT_TRUE(config.eos_ids.empty());
@@ -59,35 +60,103 @@ TEST(ConfigTest, BothSpellingsOfRope) {
     old["rope_theta"] = 500000.0;
     old["rope_scaling"] = llama3;
     old["rope_scaling"][type_key] = "llama3";
-    const RopeConfig rope = ParseLlamaConfig(old, "config.json").rope;
+    const RopeConfig rope = ParseModelConfig(old, "config.json").rope;
     EXPECT_EQ(rope.type, RopeType::kLlama3);
     EXPECT_EQ(rope.theta, 500000);
     EXPECT_EQ(rope.original_positions, 512);
   }
   Json fresh = Good();
   fresh["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 5000.0}};
-  EXPECT_EQ(ParseLlamaConfig(fresh, "config.json").rope.theta, 5000);
+  EXPECT_EQ(ParseModelConfig(fresh, "config.json").rope.theta, 5000);
 }
 
 TEST(ConfigTest, EndTokens) {
   Json json = Good();
   json["eos_token_id"] = 7;
-  EXPECT_EQ(ParseLlamaConfig(json, "c").eos_ids, std::vector<int32_t>{7});
+  EXPECT_EQ(ParseModelConfig(json, "c").eos_ids, std::vector<int32_t>{7});
   json["eos_token_id"] = {7, 8};
-  EXPECT_EQ(ParseLlamaConfig(json, "c").eos_ids, (std::vector<int32_t>{7, 8}));
+  EXPECT_EQ(ParseModelConfig(json, "c").eos_ids, (std::vector<int32_t>{7, 8}));
+}
+
+ModelConfig Parsed(const std::string& architecture, const std::string& type, const Json& keys) {
+  Json json = Good();
+  json["architectures"] = {architecture};
+  json["model_type"] = type;
+  json.update(keys);
+  return ParseModelConfig(json, "config.json");
+}
+
+TEST(ConfigTest, DefaultsOfTheFamilies) {
+  const ModelConfig mistral = Parsed("MistralForCausalLM", "mistral", {{"num_attention_heads", 8}});
+  EXPECT_EQ(mistral.windows, (std::vector<int64_t>{4096, 4096})) << "where the key is absent";
+  EXPECT_EQ(mistral.kv_heads, 8);
+  EXPECT_EQ(mistral.max_positions, 131072);
+  EXPECT_EQ(Parsed("MistralForCausalLM", "mistral",
+                   {{"num_attention_heads", 8}, {"sliding_window", nullptr}})
+                .windows,
+            (std::vector<int64_t>{0, 0}));
+  const Json kv = {{"num_key_value_heads", 2}};
+  const ModelConfig qwen2 = Parsed("Qwen2ForCausalLM", "qwen2", kv);
+  EXPECT_TRUE(qwen2.qkv_bias);
+  EXPECT_FALSE(qwen2.output_bias);
+  EXPECT_EQ(qwen2.windows, (std::vector<int64_t>{0, 0})) << "use_sliding_window is false";
+  EXPECT_EQ(Parsed("Qwen3ForCausalLM", "qwen3", kv).head_dim, 128);
+  EXPECT_EQ(Parsed("Qwen3MoeForCausalLM", "qwen3_moe", kv).head_dim, 16);
+  EXPECT_EQ(Parsed("Qwen3MoeForCausalLM", "qwen3_moe", kv).experts.count, 128);
+  EXPECT_TRUE(Parsed("InternLM2ForCausalLM", "internlm2", Json::object()).qkv_bias);
+  EXPECT_FALSE(Parsed("InternLM2ForCausalLM", "internlm2", {{"bias", false}}).output_bias);
+  EXPECT_EQ(Parsed("Olmo2ForCausalLM", "olmo2", Json::object()).norm_eps, 1e-5);
+  const ModelConfig neox = Parsed("GPTNeoXForCausalLM", "gpt_neox", Json::object());
+  EXPECT_EQ(neox.rotary_dim, 4);
+  EXPECT_EQ(neox.activation, Activation::kGelu);
+  EXPECT_TRUE(neox.parallel);
+  EXPECT_EQ(neox.norm_eps, 1e-5);
+}
+
+TEST(ConfigTest, RefusesWhatAFamilyCannotHave) {
+  const auto refusal = [](const std::string& architecture, const std::string& type, Json keys) {
+    keys["num_key_value_heads"] = 2;
+    try {
+      Parsed(architecture, type, keys);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal("MistralForCausalLM", "mistral", {{"sliding_window", -1}}),
+              HasSubstr("sliding_window: found -1"));
+  EXPECT_THAT(refusal("Qwen2ForCausalLM", "qwen2",
+                      {{"use_sliding_window", true}, {"layer_types", {"full_attention"}}}),
+              HasSubstr("layer_types"));
+  EXPECT_THAT(refusal("Qwen2ForCausalLM", "qwen2",
+                      {{"layer_types", {"full_attention", "sliding_attention"}}}),
+              HasSubstr("there is no sliding window"));
+  EXPECT_THAT(
+      refusal("Qwen3MoeForCausalLM", "qwen3_moe", {{"num_experts", 4}, {"num_experts_per_tok", 5}}),
+      HasSubstr("num_experts_per_tok: found 5, expected at most num_experts (4)"));
+  EXPECT_THAT(refusal("Qwen3MoeForCausalLM", "qwen3_moe", {{"mlp_only_layers", {2}}}),
+              HasSubstr("mlp_only_layers"));
+  EXPECT_THAT(refusal("GPTNeoXForCausalLM", "gpt_neox", {{"rotary_pct", 0.2}}),
+              HasSubstr("rotary_pct"));
+  EXPECT_THAT(refusal("LlamaForCausalLM", "llama", {{"model_type", "qwen2"}}),
+              HasSubstr("model_type"));
 }
 
 TEST(ConfigTest, RefusesByName) {
-  ExpectRefusal("architectures", {"MixtralForCausalLM"},
-                {"MixtralForCausalLM", "LlamaForCausalLM"});
+  ExpectRefusal(
+      "architectures", {"MixtralForCausalLM"},
+      {"MixtralForCausalLM", "LlamaForCausalLM", "Qwen3MoeForCausalLM", "Olmo2ForCausalLM"});
   ExpectRefusal("architectures", Json::array(), {"architectures"});
   ExpectRefusal("model_type", "qwen2", {"qwen2"});
-  ExpectRefusal("hidden_act", "gelu", {"hidden_act", "gelu", "silu"});
+  ExpectRefusal("hidden_act", "relu", {"hidden_act", "relu", "silu"});
   ExpectRefusal("quantization_config", {{"bits", 4}}, {"quantization_config"});
-  for (const char* type : {"yarn", "dynamic", "longrope", "proportional", "made-up"}) {
+  for (const char* type : {"longrope", "proportional", "made-up"}) {
     ExpectRefusal("rope_scaling", {{"rope_type", type}, {"factor", 2.0}},
-                  {type, "default, linear or llama3", "rope_scaling"});
+                  {type, "default, linear, llama3, yarn or dynamic", "rope_scaling"});
   }
+  ExpectRefusal("rope_scaling", {{"rope_type", "dynamic"}}, {"factor"});
+  ExpectRefusal("rope_scaling", {{"rope_type", "yarn"}, {"factor", 0.0}}, {"factor", "0.0"});
   ExpectRefusal("rope_scaling", {{"rope_type", "linear"}}, {"factor"});
   ExpectRefusal("rope_scaling", {{"rope_type", "linear"}, {"factor", -1.0}}, {"factor", "-1.0"});
   ExpectRefusal("rope_scaling", {{"rope_type", "llama3"}, {"factor", 2.0}}, {"low_freq_factor"});
@@ -115,7 +184,7 @@ TEST(ConfigTest, RefusesSizes) {
   ExpectRefusal("rms_norm_eps", -1, {"rms_norm_eps"});
   ExpectRefusal("tie_word_embeddings", "yes", {"tie_word_embeddings"});
   ExpectRefusal("eos_token_id", "</s>", {"eos_token_id"});
-  EXPECT_THROW(ParseLlamaConfig(Json::array(), "config.json"), Error);
+  EXPECT_THROW(ParseModelConfig(Json::array(), "config.json"), Error);
 }
 
 }  // namespace

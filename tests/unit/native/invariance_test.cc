@@ -69,7 +69,7 @@ TEST_P(InvarianceTest, OrderThreadsChunksAndCacheDoNotMatter) {
   EXPECT_EQ(Lines(GetParam(), requests, 2, {{"chunk", 1}, {"concurrency", 5}}, 1), expected);
   EXPECT_EQ(Lines(GetParam(), requests, 3, {{"concurrency", 64}}, 3), expected);
   // Room for one sequence of the context's length (four pages) and hardly more.
-  const LlamaConfig config = ReadLlamaConfig(GoldenPath(GetParam()));
+  const ModelConfig config = ReadModelConfig(GoldenPath(GetParam()));
   const uint64_t page = PageLayout(config).bytes();
   EXPECT_EQ(Lines(GetParam(), requests, 4, {{"kv_cache", 4 * page}}, 2), expected);
   EXPECT_EQ(Lines(GetParam(), requests, 5, {{"kv_cache", 9 * page}, {"chunk", 33}}, 1), expected);

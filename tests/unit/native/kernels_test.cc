@@ -128,10 +128,11 @@ TEST_P(KernelsTest, WidensEveryHalfAndAtOddAddresses) {
 
 // The softmax attention of one position at a time, in double.
 std::vector<double> Reference(const std::vector<float>& q, const std::vector<float>& k,
-                              const std::vector<float>& v, int64_t keys, int dim, double scale) {
+                              const std::vector<float>& v, int64_t first, int64_t keys, int dim,
+                              double scale) {
   std::vector<double> scores, out(static_cast<size_t>(dim));
   double top = -1e300, total = 0;
-  for (int64_t j = 0; j < keys; ++j) {
+  for (int64_t j = first; j < keys; ++j) {
     double s = 0;
     for (int d = 0; d < dim; ++d) {
       s += static_cast<double>(q[static_cast<size_t>(d)]) * k[static_cast<size_t>(j * dim + d)];
@@ -140,10 +141,10 @@ std::vector<double> Reference(const std::vector<float>& q, const std::vector<flo
     top = std::max(top, s * scale);
   }
   for (double& s : scores) total += s = std::exp(s - top);
-  for (int64_t j = 0; j < keys; ++j) {
+  for (int64_t j = first; j < keys; ++j) {
     for (int d = 0; d < dim; ++d) {
       out[static_cast<size_t>(d)] +=
-          scores[static_cast<size_t>(j)] / total * v[static_cast<size_t>(j * dim + d)];
+          scores[static_cast<size_t>(j - first)] / total * v[static_cast<size_t>(j * dim + d)];
     }
   }
   return out;
@@ -181,53 +182,92 @@ TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
     args.pages = pages.data();
     args.value_offset = kPagePositions * dim;
     args.value_stride = stride;
-    std::vector<float> first;
-    for (const int step : {1, 2, 5, 150}) {
-      std::vector<float> out(q.size(), -1), scratch(static_cast<size_t>(step * group * 192));
-      args.scratch = scratch.data();
-      for (int64_t p = 0; p < keys; p += step) {
-        args.q = q.data() + p * group * dim;
-        args.out = out.data() + p * group * dim;
-        args.first_position = p;
-        args.positions = static_cast<int>(std::min<int64_t>(step, keys - p));
-        kernels_.attend(args);
+    for (const int64_t window : {0, 1, 20, 100, 150, 1000}) {
+      args.window = window;
+      std::vector<float> first;
+      for (const int step : {1, 2, 5, 150}) {
+        std::vector<float> out(q.size(), -1), scratch(static_cast<size_t>(step * group * 192));
+        args.scratch = scratch.data();
+        for (int64_t p = 0; p < keys; p += step) {
+          args.q = q.data() + p * group * dim;
+          args.out = out.data() + p * group * dim;
+          args.first_position = p;
+          args.positions = static_cast<int>(std::min<int64_t>(step, keys - p));
+          kernels_.attend(args);
+        }
+        if (first.empty()) first = out;
+        ASSERT_EQ(out, first) << "step " << step << ", head_dim " << dim << ", window " << window;
       }
-      if (first.empty()) first = out;
-      ASSERT_EQ(out, first) << "step " << step << ", head_dim " << dim;
-    }
-    for (const int64_t p : {0, 1, 15, 63, 64, 149}) {
-      for (int h = 0; h < group; ++h) {
-        const auto begin = q.begin() + (p * group + h) * dim;
-        const auto expected = Reference({begin, begin + dim}, k, v, p + 1, dim, args.scale);
-        for (int d = 0; d < dim; ++d) {
-          EXPECT_NEAR(first[static_cast<size_t>((p * group + h) * dim + d)],
-                      expected[static_cast<size_t>(d)], 1e-5);
+      for (const int64_t p : {0, 1, 15, 19, 20, 63, 64, 149}) {
+        const int64_t begin_key = window == 0 ? 0 : std::max<int64_t>(0, p + 1 - window);
+        for (int h = 0; h < group; ++h) {
+          const auto begin = q.begin() + (p * group + h) * dim;
+          const auto expected =
+              Reference({begin, begin + dim}, k, v, begin_key, p + 1, dim, args.scale);
+          for (int d = 0; d < dim; ++d) {
+            EXPECT_NEAR(first[static_cast<size_t>((p * group + h) * dim + d)],
+                        expected[static_cast<size_t>(d)], 1e-5);
+          }
         }
       }
     }
   }
 }
 
-TEST_P(KernelsTest, SiluAndExponentialsAreAccurate) {
-  std::vector<float> gate, up;
-  for (float x = -100; x < 90; x += 0.37f) {
-    gate.push_back(x);
-    up.push_back(1.5f);
+TEST_P(KernelsTest, ActivationsAgainstDoubles) {
+  const std::vector<std::pair<Activation, double (*)(double)>> functions = {
+      {Activation::kSilu, [](double x) { return x / (1 + std::exp(-x)); }},
+      {Activation::kGelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
+      {Activation::kGeluTanh, [](double x) {
+         return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+       }}};
+  std::vector<float> x = Random(4001, 9, 4);
+  for (const float special : {0.0f, -0.0f, 1.4142135f, -1.4142135f, 30.0f, -30.0f, 1e-6f}) {
+    x.push_back(special);
   }
-  const std::vector<float> input = gate;
-  kernels_.silu_multiply(gate.data(), up.data(), static_cast<int64_t>(gate.size()));
-  for (size_t i = 0; i < gate.size(); ++i) {
-    const double x = input[i];
-    const double expected = x / (1 + std::exp(-x)) * 1.5;
-    EXPECT_NEAR(gate[i], expected, 1e-6 * std::abs(expected) + 1e-35) << x;
+  const std::vector<float> factor = Random(x.size(), 10);
+  for (const auto& [activation, reference] : functions) {
+    for (const bool gated : {false, true}) {
+      std::vector<float> out(x.size() + 1, -7);
+      kernels_.activate(activation, x.data(), gated ? factor.data() : nullptr,
+                        static_cast<int64_t>(x.size()), out.data());
+      EXPECT_EQ(out.back(), -7) << "written past the end";
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double expected = reference(x[i]) * (gated ? factor[i] : 1.0f);
+        // Where the tail is tiny, 1 + tanh and 1 + erf have no relative precision to compare with.
+        ASSERT_NEAR(out[i], expected, 4e-7 * std::abs(expected) + 1e-7) << x[i];
+      }
+    }
   }
+}
+
+TEST_P(KernelsTest, ExponentialsAreAccurate) {
+  std::vector<float> input;
+  for (float x = -100; x < 90; x += 0.37f) input.push_back(x);
+  const auto count = static_cast<int64_t>(input.size());
   float maximum = 0;
-  ASSERT_TRUE(kernels_.maximum(input.data(), static_cast<int64_t>(input.size()), &maximum));
+  ASSERT_TRUE(kernels_.maximum(input.data(), count, &maximum));
   EXPECT_EQ(maximum, input.back());
   double expected = 0;
   for (const float x : input) expected += std::exp(static_cast<double>(x) - maximum);
-  EXPECT_NEAR(kernels_.sum_exp(input.data(), static_cast<int64_t>(input.size()), maximum), expected,
-              1e-6);
+  EXPECT_NEAR(kernels_.sum_exp(input.data(), count, maximum), expected, 1e-6);
+}
+
+TEST_P(KernelsTest, LayerNormAgainstDoubles) {
+  for (const size_t n : {1, 5, 16, 40, 73, 256}) {
+    auto x = Random(n, 11, 3);
+    for (float& v : x) v += 10;
+    const auto weight = Random(n, 12), bias = Random(n, 13);
+    std::vector<float> out(n);
+    kernels_.layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, static_cast<int64_t>(n),
+                        out.data());
+    double mean = 0, variance = 0;
+    for (const float v : x) mean += v / static_cast<double>(n);
+    for (const float v : x) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+    for (size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(out[i], (x[i] - mean) / std::sqrt(variance + 1e-5) * weight[i] + bias[i], 2e-5);
+    }
+  }
 }
 
 TEST_P(KernelsTest, MaximumFindsWhatIsNotFinite) {

@@ -14,7 +14,14 @@
 namespace evald::native {
 namespace fs = std::filesystem;
 
-std::vector<std::string> GoldenNames() { return {"untied", "llama3", "linear"}; }
+std::vector<std::string> GoldenNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(GoldenPath(""))) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 fs::path GoldenPath(const std::string& name) {
   return fs::path(EVALD_SOURCE_DIR) / "tests/golden/native" / name;
@@ -53,6 +60,25 @@ void CheckpointCopy::SetConfig(const std::string& key, const Json& value) {
   Write("config.json", config.dump());
 }
 
+void CheckpointCopy::ChangeTensors(const std::string& part,
+                                   const std::function<void(Tensors::Tensor*)>& change) {
+  Tensors all = Tensors::Read(path_ / "model.safetensors");
+  int changed = 0;
+  for (auto& [name, tensor] : all.tensors) {
+    if (name.find(part) == std::string::npos) continue;
+    change(&tensor);
+    ++changed;
+  }
+  if (changed == 0) throw std::logic_error("no tensor is called " + part);
+  all.Write(path_ / "model.safetensors");
+}
+
+void CheckpointCopy::Clear(const std::string& part) {
+  ChangeTensors(part, [](Tensors::Tensor* tensor) {
+    std::fill(tensor->data.begin(), tensor->data.end(), '\0');
+  });
+}
+
 void CheckpointCopy::Write(const std::string& file, const std::string& content) {
   WriteFileAtomic(path_ / file, content);
 }
@@ -89,11 +115,12 @@ void Tensors::Write(const fs::path& path) const {
 }
 
 BareModel::BareModel(const fs::path& directory, const std::string& kernels, int threads)
-    : config(ReadLlamaConfig(directory)),
+    : config(ReadModelConfig(directory)),
       weights(directory, config),
       pool(threads),
       cache(PageLayout(config), uint64_t{64} << 20),
-      model(config, weights, cache.layout(), SelectKernels(kernels), &pool) {}
+      device(config, cache.layout(), SelectKernels(kernels), &pool),
+      model(config, weights, &device) {}
 
 std::vector<std::vector<float>> BareModel::Logits(const std::vector<int32_t>& tokens,
                                                   const std::vector<int64_t>& positions,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "evald/json.h"
 #include "worker/engine.h"
 #include "worker/native/cpu.h"
+#include "worker/native/cpu_device.h"
 #include "worker/native/kv_cache.h"
 #include "worker/native/model.h"
 #include "worker/native/scheduler.h"
@@ -24,21 +26,6 @@ Json Golden(const std::string& name);
 /// logits.bin: fp32, as the prompts of golden.json list their positions.
 std::vector<float> GoldenLogits(const std::string& name);
 
-/// A copy of a golden checkpoint in a folder of its own, removed when destroyed.
-class CheckpointCopy {
- public:
-  explicit CheckpointCopy(const std::string& name);
-  ~CheckpointCopy();
-  const std::filesystem::path& path() const { return path_; }
-
-  /// Sets a key of config.json; null removes it.
-  void SetConfig(const std::string& key, const Json& value);
-  void Write(const std::string& file, const std::string& content);
-
- private:
-  std::filesystem::path path_;
-};
-
 /// A safetensors file taken apart, to be changed and written again.
 struct Tensors {
   struct Tensor {
@@ -52,6 +39,24 @@ struct Tensors {
   void Write(const std::filesystem::path& path) const;
 };
 
+/// A copy of a golden checkpoint in a folder of its own, removed when destroyed.
+class CheckpointCopy {
+ public:
+  explicit CheckpointCopy(const std::string& name);
+  ~CheckpointCopy();
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Sets a key of config.json; null removes it.
+  void SetConfig(const std::string& key, const Json& value);
+  /// Changes each tensor of model.safetensors whose name contains `part`; there must be one.
+  void ChangeTensors(const std::string& part, const std::function<void(Tensors::Tensor*)>& change);
+  void Clear(const std::string& part);  ///< makes such tensors zero
+  void Write(const std::string& file, const std::string& content);
+
+ private:
+  std::filesystem::path path_;
+};
+
 /// The model below the engine, for looking at logits.
 struct BareModel {
   explicit BareModel(const std::filesystem::path& directory, const std::string& kernels = "auto",
@@ -60,11 +65,12 @@ struct BareModel {
   std::vector<std::vector<float>> Logits(const std::vector<int32_t>& tokens,
                                          const std::vector<int64_t>& positions, int64_t chunk);
 
-  LlamaConfig config;
-  LlamaWeights weights;
+  ModelConfig config;
+  ModelWeights weights;
   ThreadPool pool;
   KvCache cache;
-  LlamaModel model;
+  CpuDevice device;
+  Model model;
 };
 
 /// The largest difference between the model's logits and the golden ones.

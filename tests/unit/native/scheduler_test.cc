@@ -89,8 +89,8 @@ TEST_F(SchedulerTest, PagesComeBack) {
 TEST_F(SchedulerTest, TightCacheStillFinishesAll) {
   for (const int pages : {3, 4, 5, 7}) {
     KvCache cache(PageLayout(bare_.config), pages * PageLayout(bare_.config).bytes());
-    LlamaModel model(bare_.config, bare_.weights, cache.layout(), SelectKernels("auto"),
-                     &bare_.pool);
+    CpuDevice device(bare_.config, cache.layout(), SelectKernels("auto"), &bare_.pool);
+    Model model(bare_.config, bare_.weights, &device);
     Scheduler scheduler({8, 16}, &model, &cache);
     finished_ = 0;
     for (int i = 0; i < 20; ++i) Add(&scheduler, Tokens(60 + 7 * i % 130, i % 3));

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace evald::native {
+
+/// The function of the feed-forward part: x * sigmoid(x), x * Phi(x), or the latter with the
+/// approximation of Phi by tanh.
+enum class Activation { kSilu, kGelu, kGeluTanh };
+
+}  // namespace evald::native

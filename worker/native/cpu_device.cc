@@ -1,0 +1,377 @@
+#include "worker/native/cpu_device.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "worker/native/families/family.h"
+
+namespace evald::native {
+namespace {
+
+constexpr int kAttentionRows = 8;           // query rows that share one pass over the keys
+constexpr int64_t kLogitsFloats = 8 << 20;  // of one block of logits
+constexpr int64_t kColumnsPerTask = 48;     // of a matrix product, a multiple of every tile
+
+void Grow(std::vector<float>* buffer, int64_t floats) {
+  if (static_cast<int64_t>(buffer->size()) < floats) buffer->resize(static_cast<size_t>(floats));
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(const ModelConfig& config, const PageLayout& layout, const Kernels& kernels,
+                     ThreadPool* pool)
+    : config_(config),
+      layout_(layout),
+      kernels_(kernels),
+      pool_(pool),
+      rope_(config.rope, config.rotary_dim),
+      packed_(config.family->names.packed != nullptr),
+      scratch_(static_cast<size_t>(pool->threads())) {}
+
+void CpuDevice::Begin(const std::vector<Segment>& segments) {
+  segments_ = wanted_ = segments;
+  rows_.clear();
+  int64_t positions = 0;
+  for (const Segment& segment : segments) {
+    for (int i = 0; i < segment.count; ++i) {
+      const int64_t position = segment.first_position + i;
+      rows_.push_back({segment.tokens[i], position, segment.pages[position / kPagePositions]});
+    }
+    positions = std::max(positions, segment.first_position + segment.count);
+  }
+  rope_.Grow(positions);
+  const int64_t inner = std::max({config_.hidden_size, config_.intermediate_size,
+                                  config_.query_size(), config_.experts.intermediate_size});
+  const int64_t attention_rows = std::max<int64_t>(config_.group(), kAttentionRows);
+  for (auto& scratch : scratch_) {
+    Grow(&scratch, std::max(inner * kMultiplyScratchRows, attention_rows * ScoreStride(positions)));
+  }
+}
+
+float* CpuDevice::Reserve(Rows rows, int64_t width) {
+  auto& buffer = buffers_[static_cast<size_t>(rows)];
+  Grow(&buffer, static_cast<int64_t>(rows_.size()) * width);
+  return buffer.data();
+}
+
+void CpuDevice::Embed(const Matrix& embedding) {
+  const int64_t width = config_.hidden_size;
+  const int64_t row_bytes = width * (embedding.type == WeightType::kF32 ? 4 : 2);
+  float* out = Reserve(Rows::kHidden, width);
+  for (const Row& row : rows_) {
+    kernels_.widen(embedding.data + row.token * row_bytes, embedding.type, width, out);
+    out += width;
+  }
+}
+
+void CpuDevice::NormalizeRow(const NormWeights& norm, const float* x, int64_t width,
+                             float* out) const {
+  const auto eps = static_cast<float>(config_.norm_eps);
+  if (norm.bias.empty()) {
+    kernels_.rms_norm(x, norm.weight.data(), eps, width, out);
+  } else {
+    kernels_.layer_norm(x, norm.weight.data(), norm.bias.data(), eps, width, out);
+  }
+}
+
+void CpuDevice::Normalize(const NormWeights& norm, Rows from, Rows to) {
+  const int64_t width = config_.hidden_size;
+  float* out = Reserve(to, width);
+  const float* in = rows(from);
+  const auto count = static_cast<int64_t>(rows_.size());
+  pool_->ForEach(count, count * width, [&](int64_t row, int) {
+    NormalizeRow(norm, in + row * width, width, out + row * width);
+  });
+}
+
+void CpuDevice::Multiply(const Linear& linear, Rows from, Rows to) {
+  float* y = Reserve(to, linear.outputs());
+  Multiply(linear, rows(from), static_cast<int64_t>(rows_.size()), y);
+}
+
+// y[row][outputs] = x[row][inputs] times all parts, each a column block of y.
+void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, float* y) {
+  struct Task {
+    const Linear::Part* part;
+    int64_t first;
+    float* y;
+  };
+  std::vector<Task> tasks;
+  float* part_y = y;
+  for (const Linear::Part& part : linear.parts) {
+    for (int64_t first = 0; first < part.matrix.rows; first += kColumnsPerTask) {
+      tasks.push_back({&part, first, part_y});
+    }
+    part_y += part.matrix.rows;
+  }
+  const int64_t outputs = linear.outputs();
+  pool_->ForEach(static_cast<int64_t>(tasks.size()), count * outputs * linear.inputs(),
+                 [&](int64_t index, int thread) {
+                   const Task& task = tasks[static_cast<size_t>(index)];
+                   const Matrix& matrix = task.part->matrix;
+                   MultiplyArgs args;
+                   args.x = x;
+                   args.rows = count;
+                   args.inner = matrix.columns;
+                   args.weights = matrix.data;
+                   args.type = matrix.type;
+                   args.first = task.first;
+                   args.end = std::min(matrix.rows, task.first + kColumnsPerTask);
+                   args.bias = task.part->bias.empty() ? nullptr : task.part->bias.data();
+                   args.y = task.y;
+                   args.y_stride = outputs;
+                   args.scratch = scratch_[static_cast<size_t>(thread)].data();
+                   kernels_.multiply(args);
+                 });
+}
+
+CpuDevice::HeadOffsets CpuDevice::Offsets(int64_t head) const {
+  const int64_t dim = config_.head_dim, group = config_.group() * dim;
+  if (packed_) {
+    const int64_t query = head * (group + 2 * dim);
+    return {query, query + group, query + group + dim};
+  }
+  const int64_t key = config_.query_size() + head * dim;
+  return {head * group, key, key + config_.kv_size()};
+}
+
+void CpuDevice::NormalizeHeads(const NormWeights& query, const NormWeights& key) {
+  const int64_t width = config_.qkv_size(), dim = config_.head_dim;
+  const auto count = static_cast<int64_t>(rows_.size());
+  const bool each = config_.head_norm == HeadNorm::kEach;
+  pool_->ForEach(count, count * width, [&](int64_t index, int) {
+    float* row = rows(Rows::kQkv) + index * width;
+    if (!each) {
+      NormalizeRow(query, row, config_.query_size(), row);
+      float* keys = row + config_.query_size();
+      NormalizeRow(key, keys, config_.kv_size(), keys);
+      return;
+    }
+    for (int64_t head = 0; head < config_.kv_heads; ++head) {
+      const HeadOffsets offsets = Offsets(head);
+      for (int64_t i = 0; i < config_.group(); ++i) {
+        float* q = row + offsets.query + i * dim;
+        NormalizeRow(query, q, dim, q);
+      }
+      NormalizeRow(key, row + offsets.key, dim, row + offsets.key);
+    }
+  });
+}
+
+void CpuDevice::Rotate() {
+  const int64_t width = config_.qkv_size(), dim = config_.head_dim;
+  const auto count = static_cast<int64_t>(rows_.size());
+  pool_->ForEach(count, count * width, [&](int64_t index, int) {
+    float* row = rows(Rows::kQkv) + index * width;
+    const int64_t position = rows_[static_cast<size_t>(index)].position;
+    const float* cosines = rope_.cosines(position);
+    const float* sines = rope_.sines(position);
+    for (int64_t head = 0; head < config_.kv_heads; ++head) {
+      const HeadOffsets offsets = Offsets(head);
+      for (int64_t i = 0; i < config_.group(); ++i) {
+        native::Rotate(row + offsets.query + i * dim, config_.rotary_dim, cosines, sines);
+      }
+      native::Rotate(row + offsets.key, config_.rotary_dim, cosines, sines);
+    }
+  });
+}
+
+void CpuDevice::StoreKeysAndValues(int64_t layer) {
+  const auto count = static_cast<int64_t>(rows_.size());
+  pool_->ForEach(count, count * 2 * config_.kv_size(), [&](int64_t index, int) {
+    const Row& row = rows_[static_cast<size_t>(index)];
+    const float* qkv = rows(Rows::kQkv) + index * config_.qkv_size();
+    for (int64_t head = 0; head < config_.kv_heads; ++head) {
+      const HeadOffsets offsets = Offsets(head);
+      layout_.Store(row.page, layer, head, row.position % kPagePositions, qkv + offsets.key,
+                    qkv + offsets.value);
+    }
+  });
+}
+
+int64_t CpuDevice::KeepWanted() {
+  const std::pair<Rows, int64_t> kept[] = {{Rows::kHidden, config_.hidden_size},
+                                           {Rows::kQkv, config_.qkv_size()}};
+  std::vector<Segment> segments;
+  size_t from = 0, to = 0;
+  for (Segment segment : segments_) {
+    const size_t first = from + static_cast<size_t>(segment.logits_from);
+    const auto count = static_cast<size_t>(segment.count - segment.logits_from);
+    from += static_cast<size_t>(segment.count);
+    for (const auto& [buffer, width] : kept) {
+      float* data = rows(buffer);
+      std::copy_n(data + static_cast<int64_t>(first) * width, static_cast<int64_t>(count) * width,
+                  data + static_cast<int64_t>(to) * width);
+    }
+    std::copy_n(rows_.begin() + static_cast<int64_t>(first), count,
+                rows_.begin() + static_cast<int64_t>(to));
+    to += count;
+    if (count == 0) continue;
+    segment.tokens += segment.logits_from;
+    segment.first_position += segment.logits_from;
+    segment.count = static_cast<int>(count);
+    segment.logits_from = 0;
+    segments.push_back(segment);
+  }
+  rows_.resize(to);
+  segments_ = std::move(segments);
+  return static_cast<int64_t>(to);
+}
+
+std::vector<CpuDevice::AttentionTask> CpuDevice::AttentionTasks() const {
+  std::vector<AttentionTask> tasks;
+  const int step = std::max<int>(1, kAttentionRows / static_cast<int>(config_.group()));
+  int64_t row = 0;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    for (int first = 0; first < segments_[s].count; first += step) {
+      for (int64_t head = 0; head < config_.kv_heads; ++head) {
+        tasks.push_back({s, row + first, head, first, std::min(step, segments_[s].count - first)});
+      }
+    }
+    row += segments_[s].count;
+  }
+  return tasks;
+}
+
+void CpuDevice::Attend(int64_t layer, int64_t window) {
+  Reserve(Rows::kAttended, config_.query_size());
+  const std::vector<AttentionTask> tasks = AttentionTasks();
+  int64_t pairs = 0;  // of query and key
+  for (const Segment& segment : segments_) {
+    const int64_t keys = segment.first_position + segment.count;
+    pairs += segment.count * (window > 0 ? std::min(window + segment.count, keys) : keys);
+  }
+  pool_->ForEach(static_cast<int64_t>(tasks.size()), 2 * pairs * config_.query_size(),
+                 [&](int64_t index, int thread) {
+                   AttendTask(tasks[static_cast<size_t>(index)], layer, window, thread);
+                 });
+}
+
+void CpuDevice::AttendTask(const AttentionTask& task, int64_t layer, int64_t window, int thread) {
+  const Segment& segment = segments_[task.segment];
+  const int64_t position = segment.first_position + task.first;
+  // Whole pages before the first row's window are left out.
+  const int64_t skipped =
+      window > 0 ? std::max<int64_t>(position + 1 - window, 0) / kPagePositions : 0;
+  AttendArgs args;
+  args.q = rows(Rows::kQkv) + task.row * config_.qkv_size() + Offsets(task.head).query;
+  args.q_stride = config_.qkv_size();
+  args.positions = task.count;
+  args.group = static_cast<int>(config_.group());
+  args.first_position = position - skipped * kPagePositions;
+  args.window = window;
+  args.head_dim = static_cast<int>(config_.head_dim);
+  args.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+  args.pages = segment.pages + skipped;
+  args.key_offset = layout_.keys(layer, task.head);
+  args.value_offset = layout_.values(layer, task.head);
+  args.value_stride = layout_.value_stride;
+  args.out = rows(Rows::kAttended) + task.row * config_.query_size() +
+             task.head * config_.group() * config_.head_dim;
+  args.out_stride = config_.query_size();
+  args.scratch = scratch_[static_cast<size_t>(thread)].data();
+  kernels_.attend(args);
+}
+
+// `width` numbers come out of each row; gated, as many gates lie before as many factors.
+void CpuDevice::ActivateRows(const float* in, int64_t count, int64_t width, float* out) {
+  const int64_t stride = config_.gated ? 2 * width : width;
+  pool_->ForEach(count, 8 * count * width, [&](int64_t row, int) {
+    const float* x = in + row * stride;
+    kernels_.activate(config_.activation, x, config_.gated ? x + width : nullptr, width,
+                      out + row * width);
+  });
+}
+
+void CpuDevice::Activate() {
+  float* out = Reserve(Rows::kActivated, config_.intermediate_size);
+  ActivateRows(rows(Rows::kInner), static_cast<int64_t>(rows_.size()), config_.intermediate_size,
+               out);
+}
+
+// For each expert, the rows that go to it: the `per_token` largest of the router's softmax, the
+// first of equals.
+std::vector<std::vector<CpuDevice::Choice>> CpuDevice::ChooseExperts(const LayerWeights& layer) {
+  const int64_t experts = config_.experts.count, chosen = config_.experts.per_token;
+  const auto count = static_cast<int64_t>(rows_.size());
+  Grow(&logits_, count * experts);
+  Multiply(layer.router, rows(Rows::kNormed), count, logits_.data());
+  std::vector<std::vector<Choice>> choices(static_cast<size_t>(experts));
+  std::vector<int64_t> order(static_cast<size_t>(experts));
+  for (int64_t row = 0; row < count; ++row) {
+    float* p = logits_.data() + row * experts;
+    float top = 0, sum = 0, kept = 0;
+    if (!kernels_.maximum(p, experts, &top)) {  // carries the NaN on, to be named with the logits
+      for (int64_t i = 0; i < chosen; ++i) choices[static_cast<size_t>(i)].push_back({row, NAN});
+      continue;
+    }
+    for (int64_t e = 0; e < experts; ++e) sum += p[e] = std::exp(p[e] - top);
+    for (int64_t e = 0; e < experts; ++e) p[e] /= sum;
+    std::iota(order.begin(), order.end(), 0);
+    std::partial_sort(order.begin(), order.begin() + chosen, order.end(),
+                      [&](int64_t a, int64_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
+    for (int64_t i = 0; i < chosen; ++i) kept += p[order[static_cast<size_t>(i)]];
+    for (int64_t i = 0; i < chosen; ++i) {
+      const int64_t e = order[static_cast<size_t>(i)];
+      choices[static_cast<size_t>(e)].push_back(
+          {row, config_.experts.normalize ? p[e] / kept : p[e]});
+    }
+  }
+  return choices;
+}
+
+void CpuDevice::MixExperts(const LayerWeights& layer) {
+  const int64_t hidden = config_.hidden_size, inner = config_.experts.intermediate_size;
+  const auto choices = ChooseExperts(layer);
+  float* sum = Reserve(Rows::kOut, hidden);
+  std::fill_n(sum, static_cast<int64_t>(rows_.size()) * hidden, 0.0f);
+  for (size_t e = 0; e < choices.size(); ++e) {  // in this order, whatever the batch
+    const auto count = static_cast<int64_t>(choices[e].size());
+    if (count == 0) continue;
+    Grow(&gathered_, count * hidden);
+    Grow(&expert_inner_, count * layer.experts[e].in.outputs());
+    Grow(&expert_activated_, count * inner);
+    Grow(&expert_out_, count * hidden);
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(rows(Rows::kNormed) + choices[e][static_cast<size_t>(i)].row * hidden, hidden,
+                  gathered_.data() + i * hidden);
+    }
+    Multiply(layer.experts[e].in, gathered_.data(), count, expert_inner_.data());
+    ActivateRows(expert_inner_.data(), count, inner, expert_activated_.data());
+    Multiply(layer.experts[e].down, expert_activated_.data(), count, expert_out_.data());
+    for (int64_t i = 0; i < count; ++i) {
+      const Choice& choice = choices[e][static_cast<size_t>(i)];
+      float* to = sum + choice.row * hidden;
+      const float* from = expert_out_.data() + i * hidden;
+      for (int64_t d = 0; d < hidden; ++d) to[d] += choice.weight * from[d];
+    }
+  }
+}
+
+void CpuDevice::AddOut() {
+  const int64_t width = config_.hidden_size;
+  const auto count = static_cast<int64_t>(rows_.size());
+  pool_->ForEach(count, count * width, [&](int64_t row, int) {
+    kernels_.add(rows(Rows::kHidden) + row * width, rows(Rows::kOut) + row * width, width);
+  });
+}
+
+void CpuDevice::Logits(const Linear& head, const LogitsSink& sink) {
+  const int64_t vocab = config_.vocab_size;
+  const auto count = static_cast<int64_t>(rows_.size());
+  const int64_t block = std::clamp<int64_t>(kLogitsFloats / vocab, 1, std::max<int64_t>(count, 1));
+  Grow(&logits_, block * vocab);
+  int64_t row = 0;
+  for (size_t s = 0; s < wanted_.size(); ++s) {
+    for (int i = wanted_[s].logits_from; i < wanted_[s].count; ++i, ++row) {
+      if (row % block == 0) {
+        Multiply(head, rows(Rows::kNormed) + row * config_.hidden_size,
+                 std::min(block, count - row), logits_.data());
+      }
+      sink(s, i, logits_.data() + row % block * vocab);
+    }
+  }
+}
+
+}  // namespace evald::native

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "worker/native/config.h"
+#include "worker/native/device.h"
+#include "worker/native/kernels.h"
+#include "worker/native/kv_cache.h"
+#include "worker/native/rope.h"
+#include "worker/native/thread_pool.h"
+
+namespace evald::native {
+
+/// Computes in fp32 with the kernels of one instruction set and a thread pool; weights are read
+/// where they are mapped.
+class CpuDevice : public Device {
+ public:
+  /// All must outlive the device.
+  CpuDevice(const ModelConfig& config, const PageLayout& layout, const Kernels& kernels,
+            ThreadPool* pool);
+
+  void Begin(const std::vector<Segment>& segments) override;
+  void Embed(const Matrix& embedding) override;
+  void Normalize(const NormWeights& norm, Rows from, Rows to) override;
+  void Multiply(const Linear& linear, Rows from, Rows to) override;
+  void NormalizeHeads(const NormWeights& query, const NormWeights& key) override;
+  void Rotate() override;
+  void StoreKeysAndValues(int64_t layer) override;
+  int64_t KeepWanted() override;
+  void Attend(int64_t layer, int64_t window) override;
+  void Activate() override;
+  void MixExperts(const LayerWeights& layer) override;
+  void AddOut() override;
+  void Logits(const Linear& head, const LogitsSink& sink) override;
+
+ private:
+  struct Row {
+    int32_t token;
+    int64_t position;
+    float* page;
+  };
+  /// Where the heads of one key-value group lie in a row of kQkv, in floats.
+  struct HeadOffsets {
+    int64_t query, key, value;
+  };
+  struct AttentionTask {
+    size_t segment;
+    int64_t row;   ///< of the batch
+    int64_t head;  ///< key-value head
+    int first, count;
+  };
+  struct Choice {
+    int64_t row;
+    float weight;
+  };
+
+  float* rows(Rows rows) { return buffers_[static_cast<size_t>(rows)].data(); }
+  float* Reserve(Rows rows, int64_t width);
+  HeadOffsets Offsets(int64_t head) const;
+  void NormalizeRow(const NormWeights& norm, const float* x, int64_t width, float* out) const;
+  void ActivateRows(const float* in, int64_t count, int64_t width, float* out);
+  void Multiply(const Linear& linear, const float* x, int64_t count, float* y);
+  void AttendTask(const AttentionTask& task, int64_t layer, int64_t window, int thread);
+  std::vector<std::vector<Choice>> ChooseExperts(const LayerWeights& layer);
+  std::vector<AttentionTask> AttentionTasks() const;
+
+  const ModelConfig& config_;
+  const PageLayout& layout_;
+  const Kernels& kernels_;
+  ThreadPool* pool_;
+  RopeTable rope_;
+  bool packed_;
+
+  std::vector<Segment> segments_;  ///< without the rows that were dropped
+  std::vector<Segment> wanted_;    ///< as they were given
+  std::vector<Row> rows_;
+  std::array<std::vector<float>, 7> buffers_;  ///< by Rows
+  std::vector<float> logits_;
+  std::vector<float> gathered_, expert_inner_, expert_activated_, expert_out_;
+  std::vector<std::vector<float>> scratch_;  ///< per thread
+};
+
+}  // namespace evald::native

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "worker/native/weights.h"
+
+namespace evald::native {
+
+/// Consecutive tokens of one sequence that are to be computed.
+struct Segment {
+  const int32_t* tokens = nullptr;
+  int count = 0;
+  int64_t first_position = 0;
+  float* const* pages = nullptr;  ///< the sequence's pages, from position 0 to the last token
+  int logits_from = 0;            ///< logits of rows [logits_from, count) are wanted
+};
+
+/// The rows of activations that a device holds while it computes a batch, one row a token.
+enum class Rows {
+  kHidden,     ///< the residual stream
+  kNormed,     ///< what goes into attention or feed-forward part
+  kQkv,        ///< queries, keys and values
+  kAttended,   ///< what attention makes of the values
+  kInner,      ///< what goes into the activation
+  kActivated,  ///< what comes out of it
+  kOut,        ///< what attention or feed-forward part adds to the residual stream
+};
+
+/// What a model is computed on: holds the activations of one batch and has the operations that
+/// models are made of. Model calls them in order; they may run later, but Logits waits. The numbers
+/// of a row depend on its sequence's tokens up to it, and on nothing else of the batch. One thread
+/// at a time.
+class Device {
+ public:
+  /// Called for each wanted row, in order; `logits` ([vocab_size]) may be overwritten afterwards.
+  using LogitsSink = std::function<void(size_t segment, int row, const float* logits)>;
+
+  virtual ~Device() = default;
+
+  /// Begins a batch of these segments' rows. Their tokens must be below vocab_size, their earlier
+  /// positions must have been computed.
+  virtual void Begin(const std::vector<Segment>& segments) = 0;
+  /// kHidden = the tokens' rows of the embedding.
+  virtual void Embed(const Matrix& embedding) = 0;
+  virtual void Normalize(const NormWeights& norm, Rows from, Rows to) = 0;
+  virtual void Multiply(const Linear& linear, Rows from, Rows to) = 0;
+  /// Normalizes the queries and keys of kQkv (HeadNorm).
+  virtual void NormalizeHeads(const NormWeights& query, const NormWeights& key) = 0;
+  /// Rotates the queries and keys of kQkv by their positions.
+  virtual void Rotate() = 0;
+  /// Writes the keys and values of kQkv to the segments' pages.
+  virtual void StoreKeysAndValues(int64_t layer) = 0;
+  /// Drops the rows whose logits are not wanted from kHidden and kQkv. Returns how many are left.
+  virtual int64_t KeepWanted() = 0;
+  /// kAttended = causal attention of kQkv's queries over the pages. Each position sees the last
+  /// `window` positions, its own included; 0 for all.
+  virtual void Attend(int64_t layer, int64_t window) = 0;
+  /// kActivated = activation(kInner), gated where the model is.
+  virtual void Activate() = 0;
+  /// kOut = the weighted sum of the experts that `layer`'s router chooses for each row of kNormed.
+  virtual void MixExperts(const LayerWeights& layer) = 0;
+  /// kHidden += kOut.
+  virtual void AddOut() = 0;
+  /// Hands out kNormed times the head for the rows that are left.
+  virtual void Logits(const Linear& head, const LogitsSink& sink) = 0;
+};
+
+}  // namespace evald::native

@@ -1,0 +1,103 @@
+#include "worker/native/families/family.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace evald::native {
+namespace {
+
+constexpr int64_t kLayersMax = 4096;
+constexpr int64_t kHeadsMax = 4096;
+constexpr int64_t kPositionsMax = int64_t{1} << 26;
+
+Activation ReadActivation(const ConfigReader& reader) {
+  static const std::map<std::string, Activation> kActivations = {
+      {"silu", Activation::kSilu},          {"swish", Activation::kSilu},
+      {"gelu", Activation::kGelu},          {"gelu_new", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh}};
+  const std::string name =
+      reader.TextOr("hidden_act", reader.TextOr("model_type", "") == "gpt_neox" ? "gelu" : "silu");
+  const auto found = kActivations.find(name);
+  if (found == kActivations.end()) {
+    reader.Refuse("hidden_act", "silu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh");
+  }
+  return found->second;
+}
+
+void ReadHeads(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config) {
+  config->heads = reader.Size("num_attention_heads", kHeadsMax);
+  const std::string kv = "num_key_value_heads";
+  const bool named = reader.json().contains(kv);  // null means as many as heads
+  const int64_t otherwise = named || defaults.kv_heads == 0 ? config->heads : defaults.kv_heads;
+  config->kv_heads = reader.SizeOr(kv, kHeadsMax, otherwise);
+  if (config->heads % config->kv_heads != 0) {
+    reader.Refuse(kv, fmt::format("a divisor of num_attention_heads ({})", config->heads));
+  }
+  if (config->hidden_size % config->heads != 0 && !reader.Has("head_dim") &&
+      defaults.head_dim == 0) {
+    reader.Refuse("hidden_size",
+                  fmt::format("a multiple of num_attention_heads ({})", config->heads));
+  }
+  config->head_dim = reader.SizeOr(
+      "head_dim", kHeadsMax,
+      defaults.head_dim == 0 ? config->hidden_size / config->heads : defaults.head_dim);
+  if (config->head_dim % 2 != 0) reader.Refuse("head_dim", "an even number");
+}
+
+}  // namespace
+
+const std::vector<const Family*>& Families() {
+  static const std::vector<const Family*> families = {&kLlama,    &kMistral,   &kQwen2,   &kQwen3,
+                                                      &kQwen3Moe, &kInternLm2, &kGptNeoX, &kOlmo2};
+  return families;
+}
+
+void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config) {
+  config->vocab_size = reader.Size("vocab_size", int64_t{1} << 24);
+  config->hidden_size = reader.Size("hidden_size", int64_t{1} << 18);
+  config->intermediate_size = reader.Size("intermediate_size", int64_t{1} << 20);
+  config->layers = reader.Size("num_hidden_layers", kLayersMax);
+  ReadHeads(reader, defaults, config);
+  config->max_positions =
+      reader.SizeOr("max_position_embeddings", kPositionsMax, defaults.max_positions);
+  config->norm_eps = reader.PositiveOr("rms_norm_eps", defaults.norm_eps);
+  config->tied_embeddings = reader.FlagOr("tie_word_embeddings", false);
+  config->activation = ReadActivation(reader);
+  config->windows.assign(static_cast<size_t>(config->layers), 0);
+  config->sparse.assign(static_cast<size_t>(config->layers), false);
+  ReadRope(reader, defaults.rope, config);
+}
+
+void ReadQwenWindows(const ConfigReader& reader, ModelConfig* config) {
+  const bool used = reader.FlagOr("use_sliding_window", false);
+  const bool off = reader.json().contains("sliding_window") && !reader.Has("sliding_window");
+  const int64_t window = used && !off ? reader.SizeOr("sliding_window", kPositionsMax, 4096) : 0;
+  const auto layers = static_cast<size_t>(config->layers);
+  if (!reader.Has("layer_types")) {
+    int64_t full = 28;
+    if (reader.Has("max_window_layers") && reader.json()["max_window_layers"] != 0) {
+      full = reader.Size("max_window_layers", kLayersMax);
+    } else if (reader.Has("max_window_layers")) {
+      full = 0;
+    }
+    for (size_t i = 0; i < layers; ++i) {
+      config->windows[i] = static_cast<int64_t>(i) >= full ? window : 0;
+    }
+    return;
+  }
+  const Json& types = reader.json()["layer_types"];
+  if (!types.is_array() || types.size() != layers) {
+    reader.Refuse("layer_types", fmt::format("a list of {} names", layers));
+  }
+  for (size_t i = 0; i < layers; ++i) {
+    if (types[i] == "full_attention") continue;
+    if (types[i] != "sliding_attention" || window == 0) {
+      reader.Refuse("layer_types", window == 0 ? "full_attention, since there is no sliding window"
+                                               : "full_attention or sliding_attention");
+    }
+    config->windows[i] = window;
+  }
+}
+
+}  // namespace evald::native

@@ -1,0 +1,40 @@
+// GPT-NeoX and Pythia: layer norms, attention and feed-forward side by side, part of each head
+// rotated, no gate (transformers, models/gpt_neox).
+#include "worker/native/families/family.h"
+
+namespace evald::native {
+namespace {
+
+void Read(const ConfigReader& reader, ModelConfig* config) {
+  ReadCommon(
+      reader,
+      {.rope = {.theta_key = "rotary_emb_base", .partial = 0.25, .partial_key = "rotary_pct"}},
+      config);
+  config->norm = NormKind::kLayer;
+  config->norm_eps = reader.PositiveOr("layer_norm_eps", 1e-5);
+  config->gated = false;
+  config->parallel = reader.FlagOr("use_parallel_residual", true);
+  config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", true);
+  config->mlp_bias = true;
+}
+
+TensorNames Names() {
+  TensorNames names;
+  names.embedding = "gpt_neox.embed_in";
+  names.norm = "gpt_neox.final_layer_norm";
+  names.head = "embed_out";
+  names.layers = "gpt_neox.layers";
+  names.packed = "attention.query_key_value";
+  names.output = "attention.dense";
+  names.gate = nullptr;
+  names.up = "mlp.dense_h_to_4h";
+  names.down = "mlp.dense_4h_to_h";
+  names.passed_over = {".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"};
+  return names;
+}
+
+}  // namespace
+
+const Family kGptNeoX = {"GPTNeoXForCausalLM", "gpt_neox", Names(), Read};
+
+}  // namespace evald::native

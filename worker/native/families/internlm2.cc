@@ -1,0 +1,32 @@
+// InternLM2 and 2.5: Llama whose queries, keys and values come from one packed matrix; `bias` is
+// that of the attention alone (configuration_internlm2.py and modeling_internlm2.py, which its
+// checkpoints carry).
+#include "worker/native/families/family.h"
+
+namespace evald::native {
+namespace {
+
+void Read(const ConfigReader& reader, ModelConfig* config) {
+  ReadCommon(reader, {}, config);
+  config->qkv_bias = config->output_bias = reader.FlagOr("bias", true);
+}
+
+TensorNames Names() {
+  TensorNames names;
+  names.embedding = "model.tok_embeddings";
+  names.head = "output";
+  names.attention_norm = "attention_norm";
+  names.mlp_norm = "ffn_norm";
+  names.packed = "attention.wqkv";
+  names.output = "attention.wo";
+  names.gate = "feed_forward.w1";
+  names.up = "feed_forward.w3";
+  names.down = "feed_forward.w2";
+  return names;
+}
+
+}  // namespace
+
+const Family kInternLm2 = {"InternLM2ForCausalLM", "internlm2", Names(), Read};
+
+}  // namespace evald::native

@@ -1,0 +1,17 @@
+// Llama 1 to 3.x and what is built like it (transformers, models/llama).
+#include "worker/native/families/family.h"
+
+namespace evald::native {
+namespace {
+
+void Read(const ConfigReader& reader, ModelConfig* config) {
+  ReadCommon(reader, {}, config);
+  config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
+  config->mlp_bias = reader.FlagOr("mlp_bias", false);
+}
+
+}  // namespace
+
+const Family kLlama = {"LlamaForCausalLM", "llama", {}, Read};
+
+}  // namespace evald::native

@@ -1,0 +1,27 @@
+// OLMo2: what attention and feed-forward put out is normalized, not what goes in; queries and keys
+// are normalized over all heads together (transformers, models/olmo2).
+#include "worker/native/families/family.h"
+
+namespace evald::native {
+namespace {
+
+void Read(const ConfigReader& reader, ModelConfig* config) {
+  ReadCommon(reader, {.norm_eps = 1e-5}, config);
+  config->head_norm = HeadNorm::kWhole;
+  config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
+}
+
+TensorNames Names() {
+  TensorNames names;
+  names.attention_norm = nullptr;
+  names.attention_after_norm = "post_attention_layernorm";
+  names.mlp_norm = nullptr;
+  names.mlp_after_norm = "post_feedforward_layernorm";
+  return names;
+}
+
+}  // namespace
+
+const Family kOlmo2 = {"Olmo2ForCausalLM", "olmo2", Names(), Read};
+
+}  // namespace evald::native

@@ -1,0 +1,18 @@
+// Qwen3: each query and key head is normalized (transformers, models/qwen3).
+#include "worker/native/families/family.h"
+
+namespace evald::native {
+namespace {
+
+void Read(const ConfigReader& reader, ModelConfig* config) {
+  ReadCommon(reader, {.max_positions = 32768, .kv_heads = 32, .head_dim = 128}, config);
+  config->head_norm = HeadNorm::kEach;
+  config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
+  ReadQwenWindows(reader, config);
+}
+
+}  // namespace
+
+const Family kQwen3 = {"Qwen3ForCausalLM", "qwen3", {}, Read};
+
+}  // namespace evald::native

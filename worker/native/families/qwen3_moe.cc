@@ -1,0 +1,55 @@
+// Qwen3-MoE: Qwen3 with a mixture of experts in most layers (transformers, models/qwen3_moe).
+#include <fmt/format.h>
+
+#include "worker/native/families/family.h"
+
+namespace evald::native {
+namespace {
+
+constexpr int64_t kExpertsMax = 4096;
+
+// Layers whose feed-forward part is a plain one: those that mlp_only_layers names, and all but
+// every decoder_sparse_step-th.
+void ReadSparseLayers(const ConfigReader& reader, ModelConfig* config) {
+  const int64_t step = reader.SizeOr("decoder_sparse_step", 4096, 1);
+  for (int64_t i = 0; i < config->layers; ++i) {
+    config->sparse[static_cast<size_t>(i)] = (i + 1) % step == 0;
+  }
+  if (!reader.Has("mlp_only_layers")) return;
+  const Json& dense = reader.json()["mlp_only_layers"];
+  for (const Json& index : dense.is_array() ? dense : Json::array({-1})) {
+    if (!index.is_number_unsigned() || index.get<uint64_t>() >= config->sparse.size()) {
+      reader.Refuse("mlp_only_layers",
+                    fmt::format("a list of layers from 0 to {}", config->layers - 1));
+    }
+    config->sparse[index.get<size_t>()] = false;
+  }
+}
+
+void Read(const ConfigReader& reader, ModelConfig* config) {
+  constexpr int64_t kWindow = 4096;
+  ReadCommon(reader, {.max_positions = 32768, .kv_heads = 4}, config);
+  config->head_norm = HeadNorm::kEach;
+  config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
+  if (reader.FlagOr("use_sliding_window", false)) {
+    const bool absent = !reader.json().contains("sliding_window");
+    config->windows.assign(config->windows.size(),
+                           reader.SizeOr("sliding_window", int64_t{1} << 26, absent ? kWindow : 0));
+  }
+  const char* count_key = reader.Has("num_local_experts") ? "num_local_experts" : "num_experts";
+  config->experts.count = reader.SizeOr(count_key, kExpertsMax, 128);
+  config->experts.per_token = reader.SizeOr("num_experts_per_tok", kExpertsMax, 8);
+  if (config->experts.per_token > config->experts.count) {
+    reader.Refuse("num_experts_per_tok",
+                  fmt::format("at most {} ({})", count_key, config->experts.count));
+  }
+  config->experts.intermediate_size = reader.SizeOr("moe_intermediate_size", int64_t{1} << 20, 768);
+  config->experts.normalize = reader.FlagOr("norm_topk_prob", false);
+  ReadSparseLayers(reader, config);
+}
+
+}  // namespace
+
+const Family kQwen3Moe = {"Qwen3MoeForCausalLM", "qwen3_moe", {}, Read};
+
+}  // namespace evald::native

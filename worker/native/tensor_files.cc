@@ -1,0 +1,109 @@
+#include "worker/native/tensor_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "checkpoint/layout.h"
+#include "evald/error.h"
+
+namespace evald::native {
+namespace {
+
+WeightType TypeOf(Dtype dtype, const std::string& file, const std::string& tensor) {
+  switch (dtype) {
+    case Dtype::kF32:
+      return WeightType::kF32;
+    case Dtype::kF16:
+      return WeightType::kF16;
+    case Dtype::kBF16:
+      return WeightType::kBF16;
+    default:
+      throw Error(ErrorKind::kInput, fmt::format("{}: tensor '{}': found dtype {}, expected BF16, "
+                                                 "F16 or F32",
+                                                 file, tensor, ToString(dtype)));
+  }
+}
+
+}  // namespace
+
+TensorFiles::TensorFiles(const std::filesystem::path& directory)
+    : directory_(directory.string()), lease_(directory) {
+  const CheckpointLayout layout = ReadCheckpointLayout(directory);
+  CheckShards(layout);
+  shards_.reserve(layout.shards.size());
+  for (const std::string& name : layout.shards) {
+    const std::filesystem::path path = directory / name;
+    shards_.push_back({path.string(), MappedFile(path), ReadSafetensorsHeader(path)});
+    const Shard& shard = shards_.back();
+    if (shard.file.size() != shard.header.file_bytes) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: found {} bytes, expected {}", shard.name,
+                                                 shard.file.size(), shard.header.file_bytes));
+    }
+    for (const auto& [tensor, info] : shard.header.tensors) {
+      const auto [other, fresh] = tensors_.insert({tensor, {&info, shards_.size() - 1}});
+      if (!fresh) {
+        throw Error(ErrorKind::kInput, fmt::format("{}: tensor '{}' is in {} too", shard.name,
+                                                   tensor, shards_[other->second.shard].name));
+      }
+    }
+  }
+}
+
+TensorFiles::Located TensorFiles::Take(const std::string& name, const std::vector<int64_t>& shape) {
+  const auto node = tensors_.extract(name);
+  if (node.empty()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: tensor '{}' is missing; expected shape [{}] by config.json",
+                            directory_, name, fmt::join(shape, ", ")));
+  }
+  const Located found = node.mapped();
+  if (found.info->shape != shape) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: tensor '{}': found shape [{}], expected [{}] by config.json",
+                            shards_[found.shard].name, name, fmt::join(found.info->shape, ", "),
+                            fmt::join(shape, ", ")));
+  }
+  return found;
+}
+
+Matrix TensorFiles::TakeMatrix(const std::string& name, int64_t rows, int64_t columns) {
+  const Located found = Take(name, {rows, columns});
+  const Shard& shard = shards_[found.shard];
+  return {shard.file.data() + found.info->begin, TypeOf(found.info->dtype, shard.name, name), rows,
+          columns};
+}
+
+std::vector<float> TensorFiles::TakeVector(const std::string& name, int64_t size) {
+  const Located found = Take(name, {size});
+  const Shard& shard = shards_[found.shard];
+  std::vector<float> values(static_cast<size_t>(size));
+  PortableKernels().widen(shard.file.data() + found.info->begin,
+                          TypeOf(found.info->dtype, shard.name, name), size, values.data());
+  return values;
+}
+
+void TensorFiles::CheckNothingLeft(const std::vector<const char*>& passed_over,
+                                   const std::string& description) const {
+  for (const auto& [name, found] : tensors_) {
+    const std::string& tensor = name;
+    if (std::any_of(passed_over.begin(), passed_over.end(),
+                    [&](const char* end) { return tensor.ends_with(end); })) {
+      continue;
+    }
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: tensor '{}' (shape [{}]) has no place in {}", shards_[found.shard].name,
+                    name, fmt::join(found.info->shape, ", "), description),
+        "check num_hidden_layers, attention_bias, mlp_bias and bias in config.json");
+  }
+}
+
+uint64_t TensorFiles::mapped_bytes() const {
+  uint64_t bytes = 0;
+  for (const Shard& shard : shards_) bytes += shard.file.size();
+  return bytes;
+}
+
+}  // namespace evald::native
