@@ -41,11 +41,9 @@ void CpuDevice::Begin(const std::vector<Segment>& segments) {
     positions = std::max(positions, segment.first_position + segment.count);
   }
   rope_.Grow(positions);
-  const int64_t inner = std::max({config_.hidden_size, config_.intermediate_size,
-                                  config_.query_size(), config_.experts.intermediate_size});
   const int64_t attention_rows = std::max<int64_t>(config_.group(), kAttentionRows);
   for (auto& scratch : scratch_) {
-    Grow(&scratch, std::max(inner * kMultiplyScratchRows, attention_rows * ScoreStride(positions)));
+    Grow(&scratch, std::max(kMultiplyScratchFloats, attention_rows * ScoreStride(positions)));
   }
 }
 

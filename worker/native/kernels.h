@@ -34,9 +34,10 @@ struct MultiplyArgs {
   const float* bias = nullptr;  ///< [out], or null
   float* y = nullptr;           ///< [rows][y_stride]
   int64_t y_stride = 0;
-  float* scratch = nullptr;  ///< kMultiplyScratchRows * inner floats of the calling thread
+  float* scratch = nullptr;  ///< kMultiplyScratchFloats floats of the calling thread
 };
-inline constexpr int kMultiplyScratchRows = 4;
+/// What a block of a product keeps beside its operands; fits the second-level cache.
+inline constexpr int64_t kMultiplyScratchFloats = 48 * (640 + 96 * 16);
 
 /// Causal attention of consecutive positions of one sequence, for the query heads that share one
 /// key-value head. Query row (p, h) attends to keys 0 ... first_position + p.

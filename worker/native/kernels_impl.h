@@ -18,6 +18,13 @@
 namespace evald::native {
 namespace {
 
+// Loops over the registers of a tile: unrolled before the compiler decides what stays in memory.
+#if defined(__clang__)
+#define EVALD_UNROLL _Pragma("unroll")
+#else
+#define EVALD_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 using V = Ops::V;
 constexpr int kLanes = Ops::kLanes;
 
@@ -82,64 +89,119 @@ float Sum(V v) {
 
 // ---- matrix products
 
-// R rows of x times N rows of weights: one vector of partial sums each, over the whole inner
-// dimension, then one fixed tree over its lanes.
+// Adds up the lanes of R rows of N vectors, by one fixed tree, and adds the bias.
+template <int R, int N>
+[[gnu::always_inline]] inline void Reduce(const V (&sums)[R][N], const float* bias, float* y, int64_t y_stride) {
+  EVALD_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
+    for (int n = 0; n < N; n += 4) {
+      float out[4];
+      Ops::Reduce4(sums[r][n], sums[r][n + 1 < N ? n + 1 : n], sums[r][n + 2 < N ? n + 2 : n],
+                   sums[r][n + 3 < N ? n + 3 : n], out);
+      for (int i = n; i < N && i < n + 4; ++i) {
+        y[r * y_stride + i] = bias == nullptr ? out[i - n] : out[i - n] + bias[i];
+      }
+    }
+  }
+}
+
+// R rows of x times N rows of weights as they lie in the file: one vector of partial sums each,
+// over the whole inner dimension. The next N rows of weights, which lie right behind, are fetched
+// meanwhile, since few rows of x have nothing to wait for but memory.
 template <WeightType T, int R, int N>
 void Tile(const float* x, const unsigned char* w, int64_t inner, const float* bias, float* y,
           int64_t y_stride) {
   constexpr int kBytes = Element<T>::kBytes;
+  constexpr int kStepBytes = N * kLanes * kBytes;
+  constexpr int kLine = 64;
+  const unsigned char* ahead = w + N * inner * kBytes;
   V sums[R][N];
+  EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
     for (int n = 0; n < N; ++n) sums[r][n] = Ops::Zero();
   }
   int64_t i = 0;
   for (; i + kLanes <= inner; i += kLanes) {
+    EVALD_UNROLL
+    for (int line = 0; line < (kStepBytes + kLine - 1) / kLine; ++line) {
+      __builtin_prefetch(ahead + line * kLine, 0, 2);
+    }
+    ahead += kStepBytes;
     V weights[N];
+    EVALD_UNROLL
     for (int n = 0; n < N; ++n) weights[n] = Element<T>::Load(w + (n * inner + i) * kBytes);
+    EVALD_UNROLL
     for (int r = 0; r < R; ++r) {
       const V value = Ops::Load(x + r * inner + i);
+      EVALD_UNROLL
       for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(value, weights[n], sums[r][n]);
     }
   }
   if (i < inner) {
+    EVALD_UNROLL
     for (int n = 0; n < N; ++n) {
       const V weights = LoadPartial<T>(w + (n * inner + i) * kBytes, inner - i);
+      EVALD_UNROLL
       for (int r = 0; r < R; ++r) {
         sums[r][n] = Ops::Fma(LoadFloats(x + r * inner + i, inner - i), weights, sums[r][n]);
       }
     }
   }
-  for (int r = 0; r < R; ++r) {
-    float out[4];
-    Ops::Reduce4(sums[r][0], sums[r][N > 1 ? 1 : 0], sums[r][N > 2 ? 2 : 0], sums[r][N > 3 ? 3 : 0],
-                 out);
-    for (int n = 0; n < N; ++n) y[r * y_stride + n] = bias == nullptr ? out[n] : out[n] + bias[n];
+  Reduce<R, N>(sums, bias, y, y_stride);
+}
+
+// Calls F<R>::Call(args...) with R = rows, which is at most kRows.
+template <template <int> class F, typename... Args>
+void WithRows(int64_t rows, Args... args) {
+  static_assert(Ops::kRows <= 6);
+  switch (rows) {
+    case 6:
+      return F<(Ops::kRows < 6 ? 1 : 6)>::Call(args...);
+    case 5:
+      return F<(Ops::kRows < 5 ? 1 : 5)>::Call(args...);
+    case 4:
+      return F<(Ops::kRows < 4 ? 1 : 4)>::Call(args...);
+    case 3:
+      return F<(Ops::kRows < 3 ? 1 : 3)>::Call(args...);
+    case 2:
+      return F<2>::Call(args...);
+    case 1:
+      return F<1>::Call(args...);
+    default:
+      return;
   }
 }
 
 template <WeightType T, int N>
-void TileRows(int64_t rows, const float* x, const unsigned char* w, int64_t inner,
-              const float* bias, float* y, int64_t y_stride) {
-  static_assert(Ops::kRows <= 6);
-  while (rows >= Ops::kRows) {
-    Tile<T, Ops::kRows, N>(x, w, inner, bias, y, y_stride);
-    x += Ops::kRows * inner;
-    y += Ops::kRows * y_stride;
-    rows -= Ops::kRows;
+struct InPlace {
+  template <int R>
+  struct Rows {
+    static void Call(const MultiplyArgs* a, int64_t row, int64_t n) {
+      Tile<T, R, N>(a->x + row * a->inner,
+                    static_cast<const unsigned char*>(a->weights) +
+                        n * a->inner * Element<T>::kBytes,
+                    a->inner, a->bias == nullptr ? nullptr : a->bias + n,
+                    a->y + row * a->y_stride + n, a->y_stride);
+    }
+  };
+};
+
+template <WeightType T>
+void MultiplyInPlace(const MultiplyArgs& a) {
+  int64_t n = a.first;
+  for (; n + Ops::kCols <= a.end; n += Ops::kCols) {
+    for (int64_t row = 0; row < a.rows; row += Ops::kRows) {
+      const int64_t rows = a.rows - row < Ops::kRows ? a.rows - row : Ops::kRows;
+      WithRows<InPlace<T, Ops::kCols>::template Rows>(rows, &a, row, n);
+    }
   }
-  switch (rows) {
-    case 5:
-      return Tile < T, Ops::kRows < 5 ? 1 : 5, N > (x, w, inner, bias, y, y_stride);
-    case 4:
-      return Tile < T, Ops::kRows < 4 ? 1 : 4, N > (x, w, inner, bias, y, y_stride);
-    case 3:
-      return Tile < T, Ops::kRows < 3 ? 1 : 3, N > (x, w, inner, bias, y, y_stride);
-    case 2:
-      return Tile < T, Ops::kRows < 2 ? 1 : 2, N > (x, w, inner, bias, y, y_stride);
-    case 1:
-      return Tile<T, 1, N>(x, w, inner, bias, y, y_stride);
-    default:
-      return;
+  for (; n < a.end; ++n) {
+    for (int64_t row = 0; row < a.rows; row += Ops::kRows) {
+      const int64_t rows = a.rows - row < Ops::kRows ? a.rows - row : Ops::kRows;
+      WithRows<InPlace<T, 1>::template Rows>(rows, &a, row, n);
+    }
   }
 }
 
@@ -151,36 +213,193 @@ void WidenTyped(const unsigned char* w, int64_t n, float* out) {
   if (i < n) StorePartial(out + i, LoadPartial<T>(w + i * kBytes, n - i), n - i);
 }
 
-// Columns [n, n + N) for a block of rows. With many rows the weights are widened once, into
-// scratch; the numbers are the same.
+// Many rows: blocks of the inner dimension, so that kRows rows of x stay in the first-level cache
+// while a block of widened weights passes by from the second. The first rows widen the weights, the
+// others find them widened. Vectors of partial sums are kept from one block to the next, so the
+// order of summation is that of Tile.
+constexpr int64_t kBlockInner = 640;   // at most, a multiple of every kLanes
+constexpr int64_t kBlockRows = 96;     // a multiple of every kRows
+constexpr int64_t kBlockColumns = 48;  // a multiple of every kCols
+static_assert(kBlockInner % kLanes == 0 && kBlockRows % Ops::kRows == 0 &&
+              kBlockColumns % Ops::kCols == 0);
+static_assert(kBlockColumns * (kBlockInner + kBlockRows * kLanes) <= kMultiplyScratchFloats);
+
+// A panel of kRows rows (or fewer) and kCols columns (or one), in one block of the inner dimension.
+struct Panel {
+  const float* x;  // of the first row, at the block's begin
+  int64_t x_stride;
+  const unsigned char* raw;  // of the first column, at the block's begin
+  int64_t raw_stride;        // bytes
+  float* widened;            // [steps][columns][kLanes], zeros at the end
+  int64_t inner;             // of the block
+  float* partial;            // [rows][columns][kLanes]
+  bool first, last;          // of the blocks
+  const float* ahead;        // as many floats to fetch into the second-level cache meanwhile
+  const float* bias;
+  float* y;
+  int64_t y_stride;
+};
+
+// Where a panel's weights come from.
 template <WeightType T, int N>
-void Columns(const MultiplyArgs& a, int64_t n, int64_t row, int64_t rows) {
-  static_assert(N <= kMultiplyScratchRows);
-  const auto* w = static_cast<const unsigned char*>(a.weights) + n * a.inner * Element<T>::kBytes;
-  const float* x = a.x + row * a.inner;
-  float* y = a.y + row * a.y_stride + n;
-  const float* bias = a.bias == nullptr ? nullptr : a.bias + n;
-  if (T != WeightType::kF32 && rows > 2 * Ops::kRows) {
-    WidenTyped<T>(w, N * a.inner, a.scratch);
-    TileRows<WeightType::kF32, N>(rows, x, reinterpret_cast<const unsigned char*>(a.scratch),
-                                  a.inner, bias, y, a.y_stride);
+struct Widening {
+  explicit Widening(const Panel& p) : raw(p.raw), stride(p.raw_stride), out(p.widened) {}
+  [[gnu::always_inline]] void Load(V (&weights)[N]) {
+    EVALD_UNROLL
+    for (int n = 0; n < N; ++n) {
+      __builtin_prefetch(raw + (n + N) * stride, 0, 2);  // the next panel's
+      weights[n] = Element<T>::Load(raw + n * stride);
+      Ops::Store(out + n * kLanes, weights[n]);
+    }
+    raw += kLanes * Element<T>::kBytes;
+    out += N * kLanes;
+  }
+  [[gnu::always_inline]] void LoadLast(V (&weights)[N], int64_t count) {
+    EVALD_UNROLL
+    for (int n = 0; n < N; ++n) {
+      weights[n] = LoadPartial<T>(raw + n * stride, count);
+      Ops::Store(out + n * kLanes, weights[n]);
+    }
+  }
+  const unsigned char* raw;
+  int64_t stride;
+  float* out;
+};
+
+template <int N>
+struct Widened {
+  explicit Widened(const Panel& p) : next(p.widened), ahead(p.ahead) {}
+  [[gnu::always_inline]] void Load(V (&weights)[N]) {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += kLanes;
+    EVALD_UNROLL
+    for (int n = 0; n < N; ++n) weights[n] = Ops::Load(next + n * kLanes);
+    next += N * kLanes;
+  }
+  [[gnu::always_inline]] void LoadLast(V (&weights)[N], int64_t) { Load(weights); }
+  const float* next;
+  const float* ahead;
+};
+
+template <typename Weights, int R, int N>
+void PanelTile(const Panel& p) {
+  V sums[R][N];
+  EVALD_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
+    for (int n = 0; n < N; ++n) {
+      sums[r][n] = p.first ? Ops::Zero() : Ops::Load(p.partial + (r * N + n) * kLanes);
+    }
+  }
+  Weights source(p);
+  V weights[N];
+  const float* x = p.x;
+  const int64_t stride = p.x_stride;
+  const float* end = x + p.inner / kLanes * kLanes;
+  for (; x != end; x += kLanes) {
+    source.Load(weights);
+    EVALD_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const V value = Ops::Load(x + r * stride);
+      EVALD_UNROLL
+      for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(value, weights[n], sums[r][n]);
+    }
+  }
+  if (p.inner % kLanes != 0) {
+    source.LoadLast(weights, p.inner % kLanes);
+    EVALD_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const V value = LoadFloats(x + r * stride, p.inner % kLanes);
+      EVALD_UNROLL
+      for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(value, weights[n], sums[r][n]);
+    }
+  }
+  if (p.last) return Reduce<R, N>(sums, p.bias, p.y, p.y_stride);
+  EVALD_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
+    for (int n = 0; n < N; ++n) Ops::Store(p.partial + (r * N + n) * kLanes, sums[r][n]);
+  }
+}
+
+template <typename Weights, int N>
+struct PanelOf {
+  template <int R>
+  struct Rows {
+    static void Call(const Panel* panel) { PanelTile<Weights, R, N>(*panel); }
+  };
+};
+
+template <WeightType T, int N>
+void MultiplyPanel(const Panel& panel, int64_t rows, bool widened) {
+  if (widened) {
+    WithRows<PanelOf<Widened<N>, N>::template Rows>(rows, &panel);
   } else {
-    TileRows<T, N>(rows, x, w, a.inner, bias, y, a.y_stride);
+    WithRows<PanelOf<Widening<T, N>, N>::template Rows>(rows, &panel);
+  }
+}
+
+// At most kBlockRows x kBlockColumns results, and a part of the inner dimension.
+struct Block {
+  int64_t row, row_end, first, end, begin, inner;
+};
+
+template <WeightType T>
+void MultiplyBlock(const MultiplyArgs& a, const Block& b) {
+  const int64_t padded = (b.inner + kLanes - 1) / kLanes * kLanes;
+  Panel p{};
+  p.x_stride = a.inner;
+  p.raw_stride = a.inner * Element<T>::kBytes;
+  p.inner = b.inner;
+  p.partial = a.scratch + kBlockColumns * kBlockInner;
+  p.first = b.begin == 0;
+  p.last = b.begin + b.inner == a.inner;
+  p.y_stride = a.y_stride;
+  for (int64_t row = b.row; row < b.row_end; row += Ops::kRows) {
+    const int64_t rows = b.row_end - row < Ops::kRows ? b.row_end - row : Ops::kRows;
+    p.x = a.x + row * a.inner + b.begin;
+    p.raw = static_cast<const unsigned char*>(a.weights) + b.first * p.raw_stride +
+            b.begin * Element<T>::kBytes;
+    p.widened = a.scratch;
+    p.ahead = p.x + Ops::kRows * a.inner;  // each panel fetches one of the next rows
+    for (int64_t n = b.first; n < b.end;) {
+      const int64_t columns = b.end - n < Ops::kCols ? 1 : Ops::kCols;
+      p.bias = a.bias == nullptr ? nullptr : a.bias + n;
+      p.y = a.y + row * a.y_stride + n;
+      if (columns == 1) {
+        MultiplyPanel<T, 1>(p, rows, row > b.row);
+      } else {
+        MultiplyPanel<T, Ops::kCols>(p, rows, row > b.row);
+      }
+      p.raw += columns * p.raw_stride;
+      p.widened += columns * padded;
+      p.partial += columns * rows * kLanes;
+      p.ahead += a.inner;
+      n += columns;
+    }
+  }
+}
+
+template <WeightType T>
+void MultiplyBlocked(const MultiplyArgs& a) {
+  const int64_t blocks = (a.inner + kBlockInner - 1) / kBlockInner;
+  const int64_t step = ((a.inner + blocks - 1) / blocks + kLanes - 1) / kLanes * kLanes;
+  const auto least = [](int64_t x, int64_t y) { return x < y ? x : y; };
+  for (int64_t first = a.first; first < a.end; first += kBlockColumns) {
+    for (int64_t row = 0; row < a.rows; row += kBlockRows) {
+      for (int64_t begin = 0; begin < a.inner; begin += step) {
+        MultiplyBlock<T>(a, {row, least(a.rows, row + kBlockRows), first,
+                             least(a.end, first + kBlockColumns), begin,
+                             least(a.inner - begin, step)});
+      }
+    }
   }
 }
 
 template <WeightType T>
 void MultiplyTyped(const MultiplyArgs& a) {
-  // Rows of x per block: what stays in the second-level cache while weights pass by.
-  constexpr int64_t kBlockFloats = 64 * 1024;
-  int64_t block = kBlockFloats / a.inner / Ops::kRows * Ops::kRows;
-  if (block < 4 * Ops::kRows) block = 4 * Ops::kRows;
-  for (int64_t row = 0; row < a.rows; row += block) {
-    const int64_t rows = a.rows - row < block ? a.rows - row : block;
-    int64_t n = a.first;
-    for (; n + Ops::kCols <= a.end; n += Ops::kCols) Columns<T, Ops::kCols>(a, n, row, rows);
-    for (; n < a.end; ++n) Columns<T, 1>(a, n, row, rows);
-  }
+  if (a.rows > 2 * Ops::kRows) return MultiplyBlocked<T>(a);
+  MultiplyInPlace<T>(a);
 }
 
 void Multiply(const MultiplyArgs& a) {

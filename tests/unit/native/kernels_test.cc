@@ -40,7 +40,7 @@ class KernelsTest : public testing::TestWithParam<std::string> {
                               const void* weights, WeightType type, int64_t out,
                               const float* bias = nullptr) {
     std::vector<float> y(static_cast<size_t>(rows * out), -1);
-    std::vector<float> scratch(static_cast<size_t>(kMultiplyScratchRows * inner));
+    std::vector<float> scratch(static_cast<size_t>(kMultiplyScratchFloats));
     MultiplyArgs args;
     args.x = x.data();
     args.rows = rows;
@@ -94,6 +94,23 @@ TEST_P(KernelsTest, RowsAndColumnsDoNotDependOnTheirNeighbours) {
       const auto one = Multiply(row, 1, inner, values.data() + n * inner, WeightType::kF32, 1);
       EXPECT_EQ(one[0], all[static_cast<size_t>(r * out + n)]);
     }
+  }
+}
+
+// More rows, columns and inner elements than a block has, with remainders of each.
+TEST_P(KernelsTest, BlocksOfLargeProductsDoNotShow) {
+  const int64_t inner = 1291, rows = 101, out = 53;
+  const auto x = Random(static_cast<size_t>(rows * inner), 12);
+  auto values = Random(static_cast<size_t>(out * inner), 13);
+  const auto w = Bf16(&values);
+  const auto bias = Random(static_cast<size_t>(out), 14);
+  const auto all = Multiply(x, rows, inner, w.data(), WeightType::kBF16, out, bias.data());
+  EXPECT_EQ(Multiply(x, rows, inner, values.data(), WeightType::kF32, out, bias.data()), all);
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::vector<float> row(x.begin() + r * inner, x.begin() + (r + 1) * inner);
+    const auto one = Multiply(row, 1, inner, w.data(), WeightType::kBF16, out, bias.data());
+    const std::vector<float> same(all.begin() + r * out, all.begin() + (r + 1) * out);
+    ASSERT_EQ(one, same) << "row " << r;
   }
 }
 
