@@ -13,7 +13,7 @@ constexpr int kAttentionRows = 8;           // query rows that share one pass ov
 constexpr int64_t kLogitsFloats = 8 << 20;  // of one block of logits
 constexpr int64_t kColumnsPerTask = 48;     // of a matrix product, a multiple of every tile
 
-void Grow(std::vector<float>* buffer, int64_t floats) {
+void Grow(Floats* buffer, int64_t floats) {
   if (static_cast<int64_t>(buffer->size()) < floats) buffer->resize(static_cast<size_t>(floats));
 }
 

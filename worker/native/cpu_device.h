@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "worker/native/aligned.h"
 #include "worker/native/config.h"
 #include "worker/native/device.h"
 #include "worker/native/kernels.h"
@@ -76,10 +77,10 @@ class CpuDevice : public Device {
   std::vector<Segment> segments_;  ///< without the rows that were dropped
   std::vector<Segment> wanted_;    ///< as they were given
   std::vector<Row> rows_;
-  std::array<std::vector<float>, 7> buffers_;  ///< by Rows
-  std::vector<float> logits_;
-  std::vector<float> gathered_, expert_inner_, expert_activated_, expert_out_;
-  std::vector<std::vector<float>> scratch_;  ///< per thread
+  std::array<Floats, 7> buffers_;  ///< by Rows
+  Floats logits_;
+  Floats gathered_, expert_inner_, expert_activated_, expert_out_;
+  std::vector<Floats> scratch_;  ///< per thread
 };
 
 }  // namespace evald::native

@@ -27,9 +27,9 @@ KvCache::KvCache(const PageLayout& layout, uint64_t budget_bytes)
 
 PageRef KvCache::Allocate() {
   if (in_use_ >= capacity_) throw Error(ErrorKind::kInternal, "the key-value cache is overdrawn");
-  std::unique_ptr<float[]> memory;
+  Memory memory;
   if (free_.empty()) {
-    memory = std::make_unique<float[]>(static_cast<size_t>(layout_.floats));
+    memory.reset(new (kAlignment) float[static_cast<size_t>(layout_.floats)]());
   } else {
     memory = std::move(free_.back());
     free_.pop_back();

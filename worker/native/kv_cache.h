@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "worker/native/aligned.h"
 #include "worker/native/config.h"
 #include "worker/native/kernels.h"
 
@@ -53,10 +54,15 @@ class KvCache {
   const PageLayout& layout() const { return layout_; }
 
  private:
+  struct Free {
+    void operator()(float* page) const { ::operator delete[](page, kAlignment); }
+  };
+  using Memory = std::unique_ptr<float[], Free>;
+
   PageLayout layout_;
   int64_t capacity_ = 0;
   int64_t in_use_ = 0;
-  std::vector<std::unique_ptr<float[]>> free_;
+  std::vector<Memory> free_;
 };
 
 /// Pages needed for so many positions.
