@@ -22,13 +22,13 @@ CHECKPOINTS = sorted((QUICKSTART / "checkpoints").glob("step-*"))
 class CheckpointFaults(EvaldCase):
     TIMEOUT = 1800 if REAL else 200
 
-    def config(self, name, workers):
+    def config(self, name, workers, engine=None):
         tasks = ["quickstart_choice", "quickstart_code", "quickstart_math"]
         if REAL:
             tasks = ["humaneval", {"task": "gsm8k", "limit": 200}, {"task": "mmlu", "limit_total": 2000}]
         return self.write_config(
             f"{name}.yaml", checkpoint=str(CHECKPOINTS[-1]), tasks=tasks, task_dirs=[str(QUICKSTART / "tasks")],
-            data_dir=str(DATA), engine={"name": "native"}, workers={"count": workers, "threads": 1},
+            data_dir=str(DATA), engine={"name": "native", **(engine or {})}, workers={"count": workers, "threads": 1},
             staging={"root": str(self.folder / "staging")}, output={"dir": "runs", "name": name})
 
     def generations(self, name):
@@ -47,7 +47,7 @@ class CheckpointFaults(EvaldCase):
         seen = self.generations(name)
         self.wait_for("progress", lambda: self.generations(name) > seen or process.poll() is not None, self.TIMEOUT)
 
-    def test_equal_scores_with_one_worker_two_workers_and_kills(self):
+    def test_equal_scores_with_one_two_and_three_workers_and_kills(self):
         random.seed(SEED)
         print(f"seed {SEED}, {'real benchmarks' if REAL else 'example suites'}", flush=True)
         two = self.run_done(self.config("two", 2), timeout=self.TIMEOUT)
@@ -55,6 +55,8 @@ class CheckpointFaults(EvaldCase):
         print(json.dumps(two["results"] if not REAL else {k: v for k, v in two["results"].items() if k in ("humaneval", "gsm8k", "mmlu")}), flush=True)
 
         self.check("one", self.run_done(self.config("one", 1), timeout=self.TIMEOUT))
+        grouped = self.config("three", 3, {"concurrency": random.randrange(1, 50), "chunk": random.randrange(1, 200)})
+        self.check("three", self.run_done(grouped, timeout=self.TIMEOUT))
 
         process = self.start("run", self.config("worker-killed", 2), "--json", "--quiet")
         for _ in range(2):

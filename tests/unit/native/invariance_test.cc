@@ -75,6 +75,16 @@ TEST_P(InvarianceTest, OrderThreadsChunksAndCacheDoNotMatter) {
   EXPECT_EQ(Lines(GetParam(), requests, 5, {{"kv_cache", 9 * page}, {"chunk", 33}}, 1), expected);
 }
 
+TEST_P(InvarianceTest, NeitherWithTheInstructionSetCapped) {
+  const std::vector<Request> requests = Mixed();
+  for (const std::string& kernels : AvailableKernels()) {
+    const auto expected =
+        Lines(GetParam(), requests, 0, {{"kernels", kernels}, {"concurrency", 1}}, 1);
+    EXPECT_EQ(Lines(GetParam(), requests, 6, {{"kernels", kernels}, {"chunk", 19}}, 2), expected)
+        << kernels;
+  }
+}
+
 TEST_P(InvarianceTest, LogitsOfEveryChunking) {
   std::vector<int32_t> tokens;
   for (int i = 0; i < 200; ++i) tokens.push_back(i * 37 % 318 + 2);
