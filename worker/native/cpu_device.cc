@@ -5,12 +5,14 @@
 #include <numeric>
 
 #include "worker/native/families/family.h"
+#include "worker/native/sampler.h"
 
 namespace evald::native {
 namespace {
 
 constexpr int kAttentionRows = 8;           // query rows that share one pass over the keys
 constexpr int64_t kLogitsFloats = 8 << 20;  // of one block of logits
+constexpr int64_t kStretch = 1 << 14;       // logits that one thread looks at
 constexpr int64_t kColumnsPerTask = 48;     // of a matrix product, a multiple of every tile
 
 void Grow(Floats* buffer, int64_t floats) {
@@ -30,7 +32,7 @@ CpuDevice::CpuDevice(const ModelConfig& config, const PageLayout& layout, const 
       scratch_(static_cast<size_t>(pool->threads())) {}
 
 void CpuDevice::Begin(const std::vector<Segment>& segments) {
-  segments_ = wanted_ = segments;
+  segments_ = segments;
   rows_.clear();
   int64_t positions = 0;
   for (const Segment& segment : segments) {
@@ -355,21 +357,76 @@ void CpuDevice::AddOut() {
   });
 }
 
-void CpuDevice::Logits(const Linear& head, const LogitsSink& sink) {
+std::vector<Answer> CpuDevice::Answers(const Linear& head, const std::vector<Wish>& wishes) {
   const int64_t vocab = config_.vocab_size;
   const auto count = static_cast<int64_t>(rows_.size());
   const int64_t block = std::clamp<int64_t>(kLogitsFloats / vocab, 1, std::max<int64_t>(count, 1));
   Grow(&logits_, block * vocab);
-  int64_t row = 0;
-  for (size_t s = 0; s < wanted_.size(); ++s) {
-    for (int i = wanted_[s].logits_from; i < wanted_[s].count; ++i, ++row) {
-      if (row % block == 0) {
-        Multiply(head, rows(Rows::kNormed) + row * config_.hidden_size,
-                 std::min(block, count - row), logits_.data());
-      }
-      sink(s, i, logits_.data() + row % block * vocab);
+  std::vector<Answer> answers(wishes.size());
+  for (int64_t first = 0; first < count; first += block) {
+    const int64_t rows_here = std::min(block, count - first);
+    Multiply(head, rows(Rows::kNormed) + first * config_.hidden_size, rows_here, logits_.data());
+    AnswerBlock(wishes.data() + first, rows_here, answers.data() + first);
+  }
+  return answers;
+}
+
+// The rows of logits_, cut into stretches that threads can share.
+void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) {
+  const int64_t vocab = config_.vocab_size;
+  const int64_t stretches = (vocab + kStretch - 1) / kStretch;
+  std::vector<Stretch> parts(static_cast<size_t>(count * stretches));
+  const auto part_of = [&](int64_t row, int64_t i) -> Stretch& {
+    return parts[static_cast<size_t>(row * stretches + i)];
+  };
+  const auto for_each = [&](const auto& body) {
+    pool_->ForEach(count * stretches, 8 * count * vocab, [&](int64_t index, int) {
+      const int64_t row = index / stretches, i = index % stretches;
+      body(row, i, logits_.data() + row * vocab + i * kStretch,
+           std::min(kStretch, vocab - i * kStretch));
+    });
+  };
+  for_each([&](int64_t row, int64_t i, const float* x, int64_t n) {
+    Stretch& part = part_of(row, i);
+    part.finite = kernels_.maximum(x, n, &part.maximum);
+  });
+  std::vector<float> maxima(static_cast<size_t>(count), -INFINITY);
+  for (int64_t row = 0; row < count; ++row) {
+    float& maximum = maxima[static_cast<size_t>(row)];
+    for (int64_t i = 0; i < stretches; ++i) {
+      maximum = std::max(maximum, part_of(row, i).maximum);
+      answers[row].finite = answers[row].finite && part_of(row, i).finite;
     }
   }
+  for_each([&](int64_t row, int64_t i, const float* x, int64_t n) {
+    if (wishes[row].target < 0) return;
+    part_of(row, i).sum_exp = kernels_.sum_exp(x, n, maxima[static_cast<size_t>(row)]);
+  });
+  pool_->ForEach(count, 8 * count * vocab, [&](int64_t row, int) {
+    const Wish& wish = wishes[row];
+    Answer& answer = answers[row];
+    if (!answer.finite) return;
+    const float* logits = logits_.data() + row * vocab;
+    const float maximum = maxima[static_cast<size_t>(row)];
+    if (wish.target < 0 && wish.sampling != nullptr && wish.sampling->do_sample) {
+      answer.token = Sample(logits, vocab, *wish.sampling, wish.uniform);
+      return;
+    }
+    int64_t i = 0;
+    while (part_of(row, i).maximum != maximum) ++i;
+    answer.token = static_cast<int32_t>(i * kStretch) +
+                   Greedy(logits + i * kStretch, std::min(kStretch, vocab - i * kStretch), maximum);
+    if (wish.target < 0) return;
+    double total = 0;
+    for (i = 0; i < stretches; ++i) total += part_of(row, i).sum_exp;
+    answer.log_probability = static_cast<double>(logits[wish.target]) - maximum - std::log(total);
+  });
+}
+
+std::vector<float> CpuDevice::Logits(const Linear& head) {
+  std::vector<float> logits(rows_.size() * static_cast<size_t>(config_.vocab_size));
+  Multiply(head, rows(Rows::kNormed), static_cast<int64_t>(rows_.size()), logits.data());
+  return logits;
 }
 
 }  // namespace evald::native

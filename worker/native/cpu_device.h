@@ -34,7 +34,8 @@ class CpuDevice : public Device {
   void Activate() override;
   void MixExperts(const LayerWeights& layer) override;
   void AddOut() override;
-  void Logits(const Linear& head, const LogitsSink& sink) override;
+  std::vector<Answer> Answers(const Linear& head, const std::vector<Wish>& wishes) override;
+  std::vector<float> Logits(const Linear& head) override;
 
  private:
   struct Row {
@@ -52,6 +53,12 @@ class CpuDevice : public Device {
     int64_t head;  ///< key-value head
     int first, count;
   };
+  /// One stretch of a row of logits; the stretches are the same whatever the threads.
+  struct Stretch {
+    float maximum;
+    bool finite;
+    double sum_exp;
+  };
   struct Choice {
     int64_t row;
     float weight;
@@ -66,6 +73,7 @@ class CpuDevice : public Device {
   void AttendTask(const AttentionTask& task, int64_t layer, int64_t window, int thread);
   std::vector<std::vector<Choice>> ChooseExperts(const LayerWeights& layer);
   std::vector<AttentionTask> AttentionTasks() const;
+  void AnswerBlock(const Wish* wishes, int64_t count, Answer* answers);
 
   const ModelConfig& config_;
   const PageLayout& layout_;
@@ -75,7 +83,6 @@ class CpuDevice : public Device {
   bool packed_;
 
   std::vector<Segment> segments_;  ///< without the rows that were dropped
-  std::vector<Segment> wanted_;    ///< as they were given
   std::vector<Row> rows_;
   std::array<Floats, 7> buffers_;  ///< by Rows
   Floats logits_;

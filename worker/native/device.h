@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
+#include "worker/native/answer.h"
 #include "worker/native/weights.h"
 
 namespace evald::native {
@@ -29,14 +29,11 @@ enum class Rows {
 };
 
 /// What a model is computed on: holds the activations of one batch and has the operations that
-/// models are made of. Model calls them in order; they may run later, but Logits waits. The numbers
-/// of a row depend on its sequence's tokens up to it, and on nothing else of the batch. One thread
-/// at a time.
+/// models are made of. Model calls them in order; they may run later, but Answers and Logits wait.
+/// The numbers of a row depend on its sequence's tokens up to it, and on nothing else of the batch.
+/// One thread at a time.
 class Device {
  public:
-  /// Called for each wanted row, in order; `logits` ([vocab_size]) may be overwritten afterwards.
-  using LogitsSink = std::function<void(size_t segment, int row, const float* logits)>;
-
   virtual ~Device() = default;
 
   /// Begins a batch of these segments' rows. Their tokens must be below vocab_size, their earlier
@@ -63,8 +60,10 @@ class Device {
   virtual void MixExperts(const LayerWeights& layer) = 0;
   /// kHidden += kOut.
   virtual void AddOut() = 0;
-  /// Hands out kNormed times the head for the rows that are left.
-  virtual void Logits(const Linear& head, const LogitsSink& sink) = 0;
+  /// What is wished of kNormed times the head, one wish for each row that is left.
+  virtual std::vector<Answer> Answers(const Linear& head, const std::vector<Wish>& wishes) = 0;
+  /// kNormed times the head itself, [rows left][vocab_size], for looking at.
+  virtual std::vector<float> Logits(const Linear& head) = 0;
 };
 
 }  // namespace evald::native

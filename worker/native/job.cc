@@ -32,8 +32,12 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     const auto prompt = static_cast<int64_t>(plan_.prompt.size());
     sequence->logits_from = prompt - 1;
     sequence->positions_max = prompt + request_.sampling.max_gen_toks - 1;
-    sequence->on_logits = [this](Sequence* s, int64_t, const float* logits) {
-      return OnGenerated(s, logits);
+    sequence->wish = [this](int64_t) {
+      return Wish{-1, &request_.sampling,
+                  UniformFor(context_.seed, request_, static_cast<int>(generated_.size()))};
+    };
+    sequence->on_answer = [this](Sequence* s, int64_t, const Answer& answer) {
+      return OnGenerated(s, answer);
     };
     sequences.push_back(std::move(sequence));
   }
@@ -42,33 +46,29 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     sequence->tokens = window.tokens;
     sequence->logits_from = window.score_from;
     sequence->positions_max = static_cast<int64_t>(window.tokens.size());
-    sequence->on_logits = [this, &window](Sequence*, int64_t position, const float* logits) {
-      return OnScored(window, position, logits);
+    sequence->wish = [&window](int64_t position) {
+      return Wish{window.targets[static_cast<size_t>(position - window.score_from)]};
+    };
+    sequence->on_answer = [this, &window](Sequence*, int64_t position, const Answer& answer) {
+      return OnScored(window, position, answer);
     };
     sequences.push_back(std::move(sequence));
   }
   return sequences;
 }
 
-float Job::CheckedMaximum(const float* logits, int64_t position) const {
-  float maximum = 0;
-  if (!context_.kernels->maximum(logits, context_.vocab_size, &maximum)) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the logits after token {} are not finite", RequestName(request_),
-                            position),
-                "the checkpoint's weights hold NaN or infinite values, or overflow");
-  }
-  return maximum;
+void Job::CheckFinite(const Answer& answer, int64_t position) const {
+  if (answer.finite) return;
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: the logits after token {} are not finite", RequestName(request_), position),
+      "the checkpoint's weights hold NaN or infinite values, or overflow");
 }
 
-bool Job::OnGenerated(Sequence* sequence, const float* logits) {
-  const float maximum = CheckedMaximum(logits, sequence->computed);
+bool Job::OnGenerated(Sequence* sequence, const Answer& answer) {
+  CheckFinite(answer, sequence->computed);
   const SamplingParams& sampling = request_.sampling;
-  const int32_t token =
-      sampling.do_sample
-          ? Sample(logits, context_.vocab_size, sampling,
-                   UniformFor(context_.seed, request_, static_cast<int>(generated_.size())))
-          : Greedy(logits, context_.vocab_size, maximum);
+  const int32_t token = answer.token;
   generated_.push_back(token);
   sequence->tokens.push_back(token);
   if (std::count(context_.eos_ids.begin(), context_.eos_ids.end(), token) > 0) {
@@ -84,14 +84,11 @@ bool Job::OnGenerated(Sequence* sequence, const float* logits) {
   return true;
 }
 
-bool Job::OnScored(const ScoreWindow& window, int64_t position, const float* logits) {
-  const float maximum = CheckedMaximum(logits, position);
+bool Job::OnScored(const ScoreWindow& window, int64_t position, const Answer& answer) {
+  CheckFinite(answer, position);
   const auto index = static_cast<size_t>(position - window.score_from);
-  const int32_t target = window.targets[index];
-  const double total = context_.kernels->sum_exp(logits, context_.vocab_size, maximum);
-  window_sums_[static_cast<size_t>(&window - plan_.windows.data())] +=
-      static_cast<double>(logits[target]) - maximum - std::log(total);
-  greedy_ = greedy_ && Greedy(logits, context_.vocab_size, maximum) == target;
+  window_sums_[static_cast<size_t>(&window - plan_.windows.data())] += answer.log_probability;
+  greedy_ = greedy_ && answer.token == window.targets[index];
   if (index + 1 < window.targets.size()) return false;
   --sequences_left_;
   return true;

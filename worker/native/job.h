@@ -6,7 +6,6 @@
 
 #include "evald/generation.h"
 #include "evald/request.h"
-#include "worker/native/kernels.h"
 #include "worker/native/request_plan.h"
 #include "worker/native/scheduler.h"
 #include "worker/native/stops.h"
@@ -15,10 +14,8 @@ namespace evald::native {
 
 /// What answering needs to know of the loaded checkpoint. Outlives its jobs.
 struct JobContext {
-  const Kernels* kernels = nullptr;
   const Tokenizer* tokenizer = nullptr;
   std::vector<int32_t> eos_ids;
-  int64_t vocab_size = 0;
   uint64_t seed = 0;
 };
 
@@ -39,9 +36,9 @@ class Job {
   Generation Finish();
 
  private:
-  bool OnGenerated(Sequence* sequence, const float* logits);
-  bool OnScored(const ScoreWindow& window, int64_t position, const float* logits);
-  float CheckedMaximum(const float* logits, int64_t position) const;
+  bool OnGenerated(Sequence* sequence, const Answer& answer);
+  bool OnScored(const ScoreWindow& window, int64_t position, const Answer& answer);
+  void CheckFinite(const Answer& answer, int64_t position) const;
 
   const JobContext& context_;
   uint64_t tag_;

@@ -5,14 +5,26 @@ namespace evald::native {
 Model::Model(const ModelConfig& config, const ModelWeights& weights, Device* device)
     : config_(config), weights_(weights), device_(device) {}
 
-void Model::Forward(const std::vector<Segment>& segments, const Device::LogitsSink& sink) {
+std::vector<Answer> Model::Forward(const std::vector<Segment>& segments,
+                                   const std::vector<Wish>& wishes) {
+  if (!Compute(segments)) return {};
+  return device_->Answers(weights_.head(), wishes);
+}
+
+std::vector<float> Model::Logits(const std::vector<Segment>& segments) {
+  if (!Compute(segments)) return {};
+  return device_->Logits(weights_.head());
+}
+
+// All but the product with the head; false when no row is wanted.
+bool Model::Compute(const std::vector<Segment>& segments) {
   device_->Begin(segments);
   device_->Embed(weights_.embedding());
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
-    if (!ComputeLayer(layer)) return;
+    if (!ComputeLayer(layer)) return false;
   }
   device_->Normalize(weights_.norm(), Rows::kHidden, Rows::kNormed);
-  device_->Logits(weights_.head(), sink);
+  return true;
 }
 
 // False when no row is left: after the last keys and values, only the rows whose logits are wanted

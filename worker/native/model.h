@@ -14,10 +14,16 @@ class Model {
   /// All must outlive the model.
   Model(const ModelConfig& config, const ModelWeights& weights, Device* device);
 
-  /// Computes the segments' rows: writes their keys and values to the pages, then hands out logits.
-  void Forward(const std::vector<Segment>& segments, const Device::LogitsSink& sink);
+  /// Computes the segments' rows: writes their keys and values to the pages, and answers one wish
+  /// for each row whose logits are wanted, in order.
+  std::vector<Answer> Forward(const std::vector<Segment>& segments,
+                              const std::vector<Wish>& wishes);
+
+  /// The same, with the logits themselves: [wanted rows][vocab_size].
+  std::vector<float> Logits(const std::vector<Segment>& segments);
 
  private:
+  bool Compute(const std::vector<Segment>& segments);
   Rows Normed(const NormWeights& norm);
   void Attention(int64_t index);
   void FeedForwardPart(const LayerWeights& layer, Rows from);

@@ -83,10 +83,8 @@ struct Loaded {
         device(config, cache.layout(), kernels, pool),
         model(config, weights, &device),
         scheduler({settings.concurrency, 2 * settings.concurrency}, &model, &cache) {
-    context.kernels = &kernels;
     context.tokenizer = tokenizer.get();
     context.eos_ids = defaults.eos_ids;
-    context.vocab_size = config.vocab_size;
     context.seed = seed;
     limits.max_length = max_length;
     limits.vocab_size = config.vocab_size;

@@ -20,6 +20,17 @@ int64_t CommonLength(const std::vector<int32_t>& a, const std::vector<int32_t>& 
          a.begin();
 }
 
+std::vector<Wish> Wishes(const std::vector<Sequence*>& sequences,
+                         const std::vector<Segment>& segments) {
+  std::vector<Wish> wishes;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    for (int row = segments[i].logits_from; row < segments[i].count; ++row) {
+      wishes.push_back(sequences[i]->wish(segments[i].first_position + row));
+    }
+  }
+  return wishes;
+}
+
 int64_t Left(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
 }
@@ -50,12 +61,16 @@ int64_t Scheduler::Compute(int64_t rows_max) {
   std::vector<Segment> segments;
   const std::vector<Sequence*> chosen = ChooseRows(rows_max, &segments);
   if (chosen.empty()) return 0;
-  model_->Forward(segments, [&](size_t index, int row, const float* logits) {
-    Sequence* sequence = chosen[index];
-    if (sequence->finished) return;
-    sequence->finished =
-        sequence->on_logits(sequence, segments[index].first_position + row, logits);
-  });
+  const std::vector<Answer> answers = model_->Forward(segments, Wishes(chosen, segments));
+  size_t next = 0;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    for (int row = segments[i].logits_from; row < segments[i].count; ++row) {
+      const Answer& answer = answers[next++];
+      if (chosen[i]->finished) continue;
+      chosen[i]->finished =
+          chosen[i]->on_answer(chosen[i], segments[i].first_position + row, answer);
+    }
+  }
   int64_t rows = 0;
   for (size_t i = 0; i < chosen.size(); ++i) {
     chosen[i]->computed += segments[i].count;
@@ -208,7 +223,8 @@ void Scheduler::Retire() {
 // Keeps what was computed, unless another retained sequence begins with the same tokens.
 void Scheduler::Retain(std::unique_ptr<Sequence> sequence) {
   sequence->tokens.resize(static_cast<size_t>(sequence->computed));
-  sequence->on_logits = nullptr;
+  sequence->wish = nullptr;
+  sequence->on_answer = nullptr;
   const auto covers = [](const Sequence& longer, const Sequence& shorter) {
     return CommonLength(longer.tokens, shorter.tokens) ==
            static_cast<int64_t>(shorter.tokens.size());

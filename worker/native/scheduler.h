@@ -11,16 +11,19 @@
 
 namespace evald::native {
 
-/// A sequence of tokens on its way through the model. When the logits after a wanted token are
-/// there, `on_logits` may append the next token.
+/// A sequence of tokens on its way through the model. When what is wished of the logits after a
+/// token is there, `on_answer` may append the next token.
 struct Sequence {
-  /// Gets the row's position and its logits. Returns true when the sequence is finished.
-  using OnLogits = std::function<bool(Sequence* sequence, int64_t position, const float* logits)>;
+  /// Says what is wanted of the logits after the token at `position`, just before it is computed.
+  using OnWish = std::function<Wish(int64_t position)>;
+  /// Gets the answer. Returns true when the sequence is finished.
+  using OnAnswer = std::function<bool(Sequence* sequence, int64_t position, const Answer& answer)>;
 
   std::vector<int32_t> tokens;
   int64_t logits_from = 0;    ///< first position whose logits are wanted
   int64_t positions_max = 0;  ///< how many positions it may come to compute
-  OnLogits on_logits;
+  OnWish wish;
+  OnAnswer on_answer;
 
   // Kept by the scheduler.
   uint64_t id = 0;
@@ -54,7 +57,7 @@ class Scheduler {
   void Add(std::unique_ptr<Sequence> sequence);
 
   /// Computes one batch of at most `rows_max` rows (or one per sequence that is being continued, if
-  /// these are more); returns its rows, 0 when there is nothing to do. What on_logits throws passes
+  /// these are more); returns its rows, 0 when there is nothing to do. What on_answer throws passes
   /// through; call Clear() then.
   int64_t Compute(int64_t rows_max);
 

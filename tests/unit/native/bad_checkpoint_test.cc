@@ -132,7 +132,7 @@ TEST_F(BadCheckpointTest, WeightsThatAreNotFinite) {
       for (Request request : {GenerateRequest("hello", {}, 4), ScoreRequest("hello", " world")}) {
         request.doc_id = 17;
         try {
-          Answer(engine.get(), {request});
+          AnswerAll(engine.get(), {request});
           ADD_FAILURE() << name;
         } catch (const Error& e) {
           EXPECT_EQ(e.kind(), ErrorKind::kInput);
@@ -152,7 +152,7 @@ TEST_F(BadCheckpointTest, LoadingAnotherAfterAFailure) {
   EXPECT_EQ(engine->Info().max_length, 0);
   engine->Load(GoldenPath("llama3"));
   EXPECT_EQ(engine->Info().max_length, 256);
-  EXPECT_NE(Answer(engine.get(), {ScoreRequest("a", " b")})[0].loglikelihood, 0);
+  EXPECT_NE(AnswerAll(engine.get(), {ScoreRequest("a", " b")})[0].loglikelihood, 0);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ bool IsPlain(const std::string& text, size_t at) {
 
 class RequestTest : public testing::Test {
  protected:
-  Generation One(const Request& request) { return Answer(engine_.get(), {request}).at(0); }
+  Generation One(const Request& request) { return AnswerAll(engine_.get(), {request}).at(0); }
   void ExpectError(Request request, const std::vector<std::string>& words) {
     request.doc_id = 5;
     const std::string message = SubmitError(engine_.get(), request);

@@ -39,7 +39,7 @@ TEST_P(GoldenTest, GreedyTextIsIdentical) {
     for (const Json& item : golden) {
       requests.push_back(GenerateRequest(item["prompt"], {}, 64));
     }
-    const std::vector<Generation> answers = Answer(engine.get(), requests);
+    const std::vector<Generation> answers = AnswerAll(engine.get(), requests);
     for (size_t i = 0; i < answers.size(); ++i) {
       const auto generated = golden[i]["generated"].get<std::vector<int32_t>>();
       const bool has_eos = std::count(generated.begin(), generated.end(), 1) > 0;
@@ -59,7 +59,7 @@ TEST_P(GoldenTest, Loglikelihoods) {
     requests.push_back(ScoreRequest(item["context"], item["continuation"]));
   }
   int greedy = 0, truncated = 0;
-  const std::vector<Generation> answers = Answer(engine.get(), requests);
+  const std::vector<Generation> answers = AnswerAll(engine.get(), requests);
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto expected = golden[i]["loglikelihood"].get<double>();
     // The harness sums in fp32.
@@ -83,7 +83,7 @@ TEST_P(GoldenTest, RollingLoglikelihoods) {
     request.context = item["text"];
     requests.push_back(request);
   }
-  const std::vector<Generation> answers = Answer(engine.get(), requests);
+  const std::vector<Generation> answers = AnswerAll(engine.get(), requests);
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto expected = golden[i]["loglikelihood"].get<double>();
     EXPECT_NEAR(answers[i].loglikelihood, expected, 1e-4 + 1e-6 * std::abs(expected)) << i;
@@ -99,7 +99,7 @@ TEST_P(GoldenTest, GeneratedTexts) {
   for (const Json& item : golden) {
     requests.push_back(GenerateRequest(item["context"], item["until"], item["max_gen_toks"]));
   }
-  const std::vector<Generation> answers = Answer(engine.get(), requests);
+  const std::vector<Generation> answers = AnswerAll(engine.get(), requests);
   std::map<FinishReason, int> finishes;
   int truncated = 0;
   for (size_t i = 0; i < answers.size(); ++i) {

@@ -48,7 +48,7 @@ std::vector<std::string> Lines(const std::string& name, std::vector<Request> req
   if (shuffle != 0) std::shuffle(requests.begin(), requests.end(), std::mt19937(shuffle));
   const auto engine = LoadedEngine(GoldenPath(name), settings, threads);
   std::vector<std::string> lines;
-  for (const Generation& g : Answer(engine.get(), requests)) {
+  for (const Generation& g : AnswerAll(engine.get(), requests)) {
     lines.push_back(fmt::format("{}/{}/{} {:a} {} {} {} {} {} {} {}", g.doc_id, g.idx, g.repeat,
                                 g.loglikelihood, g.is_greedy, g.text, static_cast<int>(g.finish),
                                 g.tokens_in, g.tokens_out, g.truncated, static_cast<int>(g.kind)));
@@ -110,7 +110,7 @@ TEST(SeedTest, DecidesSamplesOnly) {
   const auto texts = [&](uint64_t seed) {
     const auto engine = LoadedEngine(GoldenPath("linear"), Json::object(), 1, seed);
     std::vector<std::string> result;
-    for (const Generation& g : Answer(engine.get(), requests)) result.push_back(g.text);
+    for (const Generation& g : AnswerAll(engine.get(), requests)) result.push_back(g.text);
     return result;
   };
   const auto one = texts(1), again = texts(1), two = texts(2);

@@ -125,19 +125,27 @@ BareModel::BareModel(const fs::path& directory, const std::string& kernels, int 
 std::vector<std::vector<float>> BareModel::Logits(const std::vector<int32_t>& tokens,
                                                   const std::vector<int64_t>& positions,
                                                   int64_t chunk) {
-  Scheduler scheduler({}, &model, &cache);
+  std::vector<PageRef> pages;
+  std::vector<float*> table;
+  for (int64_t i = 0; i < PagesFor(static_cast<int64_t>(tokens.size())); ++i) {
+    pages.push_back(cache.Allocate());
+    table.push_back(pages.back().get());
+  }
   std::vector<std::vector<float>> result;
-  auto sequence = std::make_unique<Sequence>();
-  sequence->tokens = tokens;
-  sequence->positions_max = static_cast<int64_t>(tokens.size());
-  sequence->on_logits = [&](Sequence*, int64_t position, const float* logits) {
-    if (std::count(positions.begin(), positions.end(), position) > 0) {
-      result.emplace_back(logits, logits + config.vocab_size);
+  const auto count = static_cast<int64_t>(tokens.size());
+  for (int64_t first = 0; first < count; first += chunk) {
+    Segment segment;
+    segment.tokens = tokens.data() + first;
+    segment.count = static_cast<int>(std::min(chunk, count - first));
+    segment.first_position = first;
+    segment.pages = table.data();
+    const std::vector<float> logits = model.Logits({segment});
+    for (const int64_t position : positions) {
+      if (position < first || position >= first + segment.count) continue;
+      const auto row = logits.begin() + (position - first) * config.vocab_size;
+      result.emplace_back(row, row + config.vocab_size);
     }
-    return position + 1 == static_cast<int64_t>(tokens.size());
-  };
-  scheduler.Add(std::move(sequence));
-  while (scheduler.size() > 0) scheduler.Compute(chunk);
+  }
   return result;
 }
 
@@ -170,7 +178,7 @@ std::unique_ptr<Engine> LoadedEngine(const fs::path& directory, const Json& sett
   return engine;
 }
 
-std::vector<Generation> Answer(Engine* engine, const std::vector<Request>& requests) {
+std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& requests) {
   std::vector<Generation> answers(requests.size());
   size_t next = 0, done = 0;
   while (done < requests.size()) {

@@ -82,7 +82,7 @@ std::unique_ptr<Engine> LoadedEngine(const std::filesystem::path& directory,
 
 /// Submits all requests (tags are their indices) as the engine has room, and returns the answers in
 /// order of the requests.
-std::vector<Generation> Answer(Engine* engine, const std::vector<Request>& requests);
+std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& requests);
 
 Request GenerateRequest(const std::string& context, const std::vector<std::string>& until,
                         int max_gen_toks);

@@ -21,7 +21,8 @@ class SchedulerTest : public testing::Test {
     sequence->logits_from = static_cast<int64_t>(tokens.size()) - 1;
     sequence->positions_max = static_cast<int64_t>(tokens.size());
     sequence->tokens = std::move(tokens);
-    sequence->on_logits = [this](Sequence*, int64_t, const float*) {
+    sequence->wish = [](int64_t) { return Wish{}; };
+    sequence->on_answer = [this](Sequence*, int64_t, const Answer&) {
       ++finished_;
       return true;
     };
