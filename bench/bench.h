@@ -12,19 +12,22 @@ namespace evald::bench {
 /// is computed by the caller of the workload unless set.
 struct Result {
   double value = 0;
-  std::string unit;        ///< "GB/s", "samples/s", "s"
-  std::string baseline;    ///< what it is compared with, in words
+  std::string unit;      ///< "GB/s", "samples/s", "s"
+  std::string baseline;  ///< what it is compared with, in words
   double baseline_value = 0;
   bool smaller_is_better = false;
-  double target = 0;       ///< the ratio to reach
+  double target = 0;              ///< the ratio to reach
   Json details = Json::object();  ///< every further figure
 };
 
 struct Options {
-  std::filesystem::path binaries;  ///< folder of evald, evald-worker, evald-metric
-  std::filesystem::path data_dir;  ///< real benchmark data; may not exist
-  std::filesystem::path scratch;   ///< an empty folder for the workload's files
-  bool quick = false;              ///< a small size, to see that the workload works
+  std::filesystem::path binaries;    ///< folder of evald, evald-worker, evald-metric
+  std::filesystem::path data_dir;    ///< real benchmark data; may not exist
+  std::filesystem::path checkpoint;  ///< of the engine workloads; empty: made in the run
+  std::filesystem::path
+      python;  ///< with numpy, tokenizers and lm_eval, for baselines; may be empty
+  std::filesystem::path scratch;  ///< an empty folder for the workload's files
+  bool quick = false;             ///< a small size, to see that the workload works
 };
 
 struct Workload {
@@ -56,5 +59,7 @@ Result RunSandbox(const Options& options);
 Result RunServe(const Options& options);
 Result RunEmulate(const Options& options);
 Result RunSchedule(const Options& options);
+Result RunEnginePrefill(const Options& options);
+Result RunEngineDecode(const Options& options);
 
 }  // namespace evald::bench

@@ -24,6 +24,8 @@ const std::vector<Workload>& Workloads() {
       {"serve", "p99 of requests and the rate of a run, with 200 followers and 1,000 requests/s beside it", RunServe},
       {"emulate", "63 datasets on 8 emulated devices, against the simulator", RunEmulate},
       {"schedule", "planning, decisions and thefts of 10,000 devices, a million trials simulated", RunSchedule},
+      {"engine-prefill", "GFLOP/s of a long prompt, against oneDNN's fastest large product", RunEnginePrefill},
+      {"engine-decode", "tokens/s of one sequence, against what reading memory allows", RunEngineDecode},
   };
   return kWorkloads;
 }
@@ -79,9 +81,13 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", json, "Print one JSON object");
   app.add_flag("--quick", options.quick, "A small size, to see that the workload works");
   app.add_option("--data-dir", options.data_dir, "Real benchmark data");
+  app.add_option("--checkpoint", options.checkpoint,
+                 "The engine workloads' checkpoint (bench/make_checkpoint.py); without it one is made");
+  app.add_option("--python", options.python, "A Python that has numpy, tokenizers and lm_eval, for baselines")
+      ->envname("EVALD_BENCH_PYTHON");
   CLI11_PARSE(app, argc, argv);
   if (list) {
-    for (const Workload& workload : Workloads()) fmt::print("{:<12} {}\n", workload.name, workload.summary);
+    for (const Workload& workload : Workloads()) fmt::print("{:<15} {}\n", workload.name, workload.summary);
     return 0;
   }
   std::vector<std::string> names;
