@@ -22,12 +22,12 @@ fs::path EngineCheckpoint(const Options& options) {
     throw Error(
         ErrorKind::kUsage,
         "this workload needs a checkpoint: found neither --checkpoint nor --python",
-        fmt::format("make one with: python3 {} FOLDER --family llama (needs numpy and tokenizers)",
+        fmt::format("make one with: python3 {} FOLDER --family qwen2 (needs numpy and tokenizers)",
                     script.string()));
   }
   const fs::path folder = options.scratch / "checkpoint";
   std::vector<std::string> command = {options.python.string(), script.string(), folder.string(),
-                                      "--family", "llama"};
+                                      "--family", "qwen2"};
   if (fs::exists(options.data_dir))
     command.insert(command.end(), {"--data-dir", options.data_dir.string()});
   if (options.quick) command.push_back("--quick");

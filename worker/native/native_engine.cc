@@ -82,7 +82,7 @@ struct Loaded {
         cache(PageLayout(config), CacheBytes(settings)),
         device(config, cache.layout(), kernels, pool),
         model(config, weights, &device),
-        scheduler({settings.concurrency, 2 * settings.concurrency}, &model, &cache) {
+        scheduler({settings.concurrency}, &model, &cache) {
     context.tokenizer = tokenizer.get();
     context.eos_ids = defaults.eos_ids;
     context.seed = seed;

@@ -11,14 +11,10 @@
 namespace evald::native {
 namespace {
 
-// A shorter common prefix is cheaper to compute again than to copy or wait for.
-constexpr int64_t kPrefixMin = 32;
-
-int64_t CommonLength(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
-  const size_t length = std::min(a.size(), b.size());
-  return std::mismatch(a.begin(), a.begin() + static_cast<int64_t>(length), b.begin()).first -
-         a.begin();
-}
+// A shorter common prefix is cheaper to compute again than to wait for.
+constexpr int64_t kAwaitedMin = 8;
+// So many sequences for each slot may be preferred to one before it is its turn.
+constexpr int64_t kPatience = 64;
 
 std::vector<Wish> Wishes(const std::vector<Sequence*>& sequences,
                          const std::vector<Segment>& segments) {
@@ -38,7 +34,7 @@ int64_t Left(const Sequence& sequence) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache)
-    : options_(options), model_(model), cache_(cache) {}
+    : options_(options), model_(model), cache_(cache), waiting_(kPatience * options.slots) {}
 
 void Scheduler::CheckFits(const Sequence& sequence) const {
   const int64_t needed = PagesFor(sequence.positions_max);
@@ -53,11 +49,11 @@ void Scheduler::CheckFits(const Sequence& sequence) const {
 
 void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
   sequence->id = next_id_++;
-  waiting_.push_back(std::move(sequence));
+  waiting_.Add(std::move(sequence));
 }
 
 int64_t Scheduler::Compute(int64_t rows_max) {
-  Admit();
+  Admit(rows_max);
   std::vector<Segment> segments;
   const std::vector<Sequence*> chosen = ChooseRows(rows_max, &segments);
   if (chosen.empty()) return 0;
@@ -73,7 +69,9 @@ int64_t Scheduler::Compute(int64_t rows_max) {
   }
   int64_t rows = 0;
   for (size_t i = 0; i < chosen.size(); ++i) {
+    const int64_t before = chosen[i]->computed;
     chosen[i]->computed += segments[i].count;
+    Publish(chosen[i], before);
     rows += segments[i].count;
   }
   rows_computed_ += rows;
@@ -82,96 +80,110 @@ int64_t Scheduler::Compute(int64_t rows_max) {
 }
 
 void Scheduler::Clear() {
-  waiting_.clear();
+  waiting_.Clear();
+  parked_.clear();
+  for (const auto& sequence : active_) {
+    for (PrefixTree::Node* node : sequence->path) node->waiting.clear();
+  }
+  for (const auto& sequence : active_) Leave(sequence.get());
   active_.clear();
   promised_ = 0;
 }
 
-void Scheduler::Admit() {
-  for (auto it = waiting_.begin();
-       it != waiting_.end() && active_.size() < static_cast<size_t>(options_.slots);) {
-    if (StillAwaits(**it)) {
-      ++it;
-      continue;
-    }
-    const Prefix prefix = FindPrefix(it->get());
-    if ((*it)->awaits != 0) {
-      ++it;
-      continue;
-    }
-    if (!Enter(it->get(), prefix)) return;
-    active_.push_back(std::move(*it));
-    it = waiting_.erase(it);
+// Lets in what fills the batch and no more: who comes later finds more of its prefix computed.
+void Scheduler::Admit(int64_t rows_max) {
+  int64_t rows = 0;
+  for (const auto& sequence : active_) rows += Left(*sequence);
+  while (active_.size() < static_cast<size_t>(options_.slots) && rows < rows_max) {
+    Sequence* sequence = waiting_.Next();
+    if (sequence == nullptr) return;
+    const PrefixTree::Match match = tree_.Find(sequence->tokens, sequence->logits_from);
+    if (Park(sequence, match)) continue;
+    if (!Enter(sequence, match)) return;
+    waiting_.Follow(*sequence);
+    active_.push_back(waiting_.Take(sequence));
+    rows += Left(*active_.back());
   }
 }
 
-bool Scheduler::StillAwaits(const Sequence& sequence) const {
-  if (sequence.awaits == 0) return false;
-  return std::any_of(active_.begin(), active_.end(), [&](const auto& other) {
-    return other->id == sequence.awaits && other->computed < sequence.awaits_length;
+// Sets it aside when an active sequence is going to compute a clearly longer prefix than is there.
+bool Scheduler::Park(Sequence* sequence, const PrefixTree::Match& match) {
+  if (match.coming_length < match.length + kAwaitedMin || !match.coming->held()) return false;
+  const auto awaited = static_cast<int>((match.coming_length - 1) % kPagePositions + 1);
+  if (match.coming->ready >= awaited) return false;
+  sequence->awaited = awaited;
+  match.coming->waiting.push_back(sequence);
+  parked_.emplace(sequence, waiting_.Take(sequence));
+  return true;
+}
+
+void Scheduler::Wake(PrefixTree::Node* node, bool all) {
+  std::erase_if(node->waiting, [&](Sequence* sequence) {
+    if (!all && node->ready < sequence->awaited) return false;
+    waiting_.Add(std::move(parked_.at(sequence)));
+    parked_.erase(sequence);
+    return true;
   });
-}
-
-// The longest prefix that is there already; or, when an active sequence is going to compute a
-// clearly longer one, sets what the sequence waits for.
-Scheduler::Prefix Scheduler::FindPrefix(Sequence* sequence) const {
-  Prefix best;
-  const Sequence* coming = nullptr;
-  int64_t coming_length = 0;
-  const auto consider = [&](const Sequence& donor) {
-    const int64_t common =
-        std::min(CommonLength(sequence->tokens, donor.tokens), sequence->logits_from);
-    const int64_t ready = std::min(common, donor.computed);
-    if (ready > best.length) best = {&donor, ready};
-    if (common > coming_length) {
-      coming = &donor;
-      coming_length = common;
-    }
-  };
-  for (const auto& donor : retained_) consider(*donor);
-  for (const auto& donor : active_) consider(*donor);
-  sequence->awaits = 0;
-  if (coming != nullptr && coming_length >= best.length + kPrefixMin) {
-    sequence->awaits = coming->id;
-    sequence->awaits_length = coming_length;
-  }
-  if (best.length < kPrefixMin) best = {};
-  return best;
 }
 
 int64_t Scheduler::FreePages() const { return cache_->capacity() - cache_->in_use() - promised_; }
 
-// Takes over the prefix and sees that all further pages can be had; false when they cannot yet.
-bool Scheduler::Enter(Sequence* sequence, const Prefix& prefix) {
-  const int64_t shared = prefix.length / kPagePositions;
-  const int64_t needed = PagesFor(sequence->positions_max) - shared;
-  std::vector<PageRef> pages;
-  PageRef partial;
-  if (prefix.donor != nullptr) {
-    const std::vector<PageRef>& donated = prefix.donor->pages;
-    pages.assign(donated.begin(), donated.begin() + shared);
-    if (prefix.length % kPagePositions != 0) partial = donated[static_cast<size_t>(shared)];
+bool Scheduler::MakeRoom(int64_t pages) {
+  while (FreePages() < pages) {
+    if (!tree_.EvictOne()) return false;
   }
-  // The partial page is only copied from, but while it is held it takes room. When that is what
-  // keeps the only sequence out, it computes its prefix itself.
-  while (FreePages() < needed && !retained_.empty()) retained_.pop_front();
-  if (FreePages() < needed) {
-    if (!active_.empty() || prefix.donor == nullptr) return false;
-    pages.clear();
-    partial.reset();
-    return Enter(sequence, {});
+  return true;
+}
+
+// Takes over the prefix and sees that all further pages can be had; false when they cannot yet.
+bool Scheduler::Enter(Sequence* sequence, const PrefixTree::Match& match) {
+  const auto shared = static_cast<int64_t>(match.whole.size());
+  const int64_t needed = PagesFor(sequence->positions_max) - shared;
+  std::vector<PrefixTree::Node*> donor;
+  if (match.partial != nullptr) donor.push_back(match.partial);
+  sequence->path = tree_.Hold(sequence->tokens);
+  tree_.Hold(donor);
+  bool room = MakeRoom(needed);
+  if (!room && active_.empty() && !donor.empty()) {
+    // The page that is only copied from is what keeps the only sequence out: it does without.
+    tree_.Release(std::exchange(donor, {}));
+    room = MakeRoom(needed);
+  }
+  if (!room) {
+    tree_.Release(donor);
+    tree_.Release(std::exchange(sequence->path, {}));
+    return false;
   }
   promised_ += needed;
-  sequence->pages = std::move(pages);
-  sequence->computed = sequence->reused = prefix.length;
-  rows_reused_ += prefix.length;
-  if (partial != nullptr) {
+  for (const PrefixTree::Node* node : match.whole) sequence->pages.push_back(node->page);
+  sequence->computed = shared * kPagePositions;
+  if (!donor.empty()) {
     sequence->pages.push_back(cache_->Allocate());
     --promised_;
-    std::copy_n(partial.get(), cache_->layout().floats, sequence->pages.back().get());
+    std::copy_n(donor[0]->page.get(), cache_->layout().floats, sequence->pages.back().get());
+    sequence->computed += match.partial_length;
   }
+  tree_.Release(donor);
   for (const PageRef& page : sequence->pages) sequence->page_table.push_back(page.get());
+  sequence->reused = sequence->computed;
+  rows_reused_ += sequence->computed;
+  Publish(sequence, shared * kPagePositions);
   return true;
+}
+
+// Makes the positions from `from` on that are computed known to others.
+void Scheduler::Publish(Sequence* sequence, int64_t from) {
+  const auto pages = static_cast<size_t>(PagesFor(sequence->computed));
+  for (auto i = static_cast<size_t>(from / kPagePositions);
+       i < std::min(pages, sequence->path.size()); ++i) {
+    PrefixTree::Node* node = sequence->path[i];
+    const int64_t ready = sequence->computed - static_cast<int64_t>(i) * kPagePositions;
+    const auto most = static_cast<int64_t>(node->tokens.size());
+    if (std::min(ready, most) <= node->ready) continue;
+    node->page = sequence->pages[i];
+    node->ready = static_cast<int>(std::min(ready, most));
+    Wake(node, false);
+  }
 }
 
 std::vector<Sequence*> Scheduler::ChooseRows(int64_t rows_max, std::vector<Segment>* segments) {
@@ -215,30 +227,19 @@ void Scheduler::Retire() {
   for (auto& sequence : active_) {
     if (!sequence->finished) continue;
     promised_ -= PagesFor(sequence->positions_max) - static_cast<int64_t>(sequence->pages.size());
-    Retain(std::move(sequence));
+    // It may have finished before it computed all that others wait for.
+    for (PrefixTree::Node* node : sequence->path) Wake(node, true);
+    Leave(sequence.get());
+    sequence.reset();
   }
   active_.erase(std::remove(active_.begin(), active_.end(), nullptr), active_.end());
 }
 
-// Keeps what was computed, unless another retained sequence begins with the same tokens.
-void Scheduler::Retain(std::unique_ptr<Sequence> sequence) {
-  sequence->tokens.resize(static_cast<size_t>(sequence->computed));
-  sequence->wish = nullptr;
-  sequence->on_answer = nullptr;
-  const auto covers = [](const Sequence& longer, const Sequence& shorter) {
-    return CommonLength(longer.tokens, shorter.tokens) ==
-           static_cast<int64_t>(shorter.tokens.size());
-  };
-  for (auto it = retained_.begin(); it != retained_.end(); ++it) {
-    if (!covers(**it, *sequence)) continue;
-    std::rotate(it, it + 1, retained_.end());
-    return;
+void Scheduler::Leave(Sequence* sequence) {
+  tree_.Release(std::exchange(sequence->path, {}));
+  sequence->pages.clear();
+  while (!options_.keep_prefixes && tree_.EvictOne()) {
   }
-  retained_.erase(std::remove_if(retained_.begin(), retained_.end(),
-                                 [&](const auto& other) { return covers(*sequence, *other); }),
-                  retained_.end());
-  retained_.push_back(std::move(sequence));
-  if (retained_.size() > static_cast<size_t>(options_.retained)) retained_.pop_front();
 }
 
 }  // namespace evald::native

@@ -1,13 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "worker/native/kv_cache.h"
 #include "worker/native/model.h"
+#include "worker/native/prefix_tree.h"
+#include "worker/native/waiting_tree.h"
 
 namespace evald::native {
 
@@ -27,25 +29,28 @@ struct Sequence {
 
   // Kept by the scheduler.
   uint64_t id = 0;
+  int64_t due = 0;       ///< WaitingTree's
   int64_t computed = 0;  ///< positions whose keys and values are in pages
-  int64_t reused = 0;    ///< of these, taken over from another sequence
+  int64_t reused = 0;    ///< of these, taken over from other sequences
   std::vector<PageRef> pages;
   std::vector<float*> page_table;
+  std::vector<PrefixTree::Node*> path;  ///< of the tokens it came with
   bool finished = false;
-  uint64_t awaits = 0;        ///< id of the sequence whose prefix it waits for; 0 for none
-  int64_t awaits_length = 0;  ///< positions it waits for
+  int awaited = 0;  ///< positions that the page it waits for must have
 };
 
 struct SchedulerOptions {
-  int slots = 32;     ///< sequences computed at once
-  int retained = 64;  ///< finished sequences whose keys and values are kept for their prefix
+  int slots = 32;             ///< sequences computed at once
+  bool keep_prefixes = true;  ///< what was computed stays until its memory is needed
 };
 
-/// Continuous batching: decides which rows are computed together. Sequences enter in order; one
-/// that shares a long prefix with another waits until that one has computed it and takes over its
-/// keys and values (whole pages are shared, a partial page is copied). A sequence enters only when
-/// the cache has room for all it may come to need, so none is ever thrown out. None of this changes
-/// a number. One thread at a time.
+/// Continuous batching: decides which rows are computed together. Sequences enter by prefix, then
+/// by length (WaitingTree). One that shares a long prefix with another waits until that one has
+/// computed it and takes over its keys and values (PrefixTree: whole pages are shared, a partial
+/// page is copied), so each prefix is computed once and each sequence only adds what is its own. A
+/// sequence enters only when the cache has room for all it may come to need, so none is ever thrown
+/// out; pages that only earlier sequences used make room for it. None of this changes a number. One
+/// thread at a time.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache);
@@ -64,25 +69,22 @@ class Scheduler {
   /// Forgets all sequences; finished ones stay available for their prefix.
   void Clear();
 
-  size_t size() const { return waiting_.size() + active_.size(); }
+  size_t size() const { return waiting_.size() + parked_.size() + active_.size(); }
   int64_t rows_computed() const { return rows_computed_; }
   int64_t rows_reused() const { return rows_reused_; }
 
  private:
-  struct Prefix {
-    const Sequence* donor = nullptr;
-    int64_t length = 0;  ///< positions that can be taken over
-  };
-
-  void Admit();
-  bool StillAwaits(const Sequence& sequence) const;
-  Prefix FindPrefix(Sequence* sequence) const;
-  bool Enter(Sequence* sequence, const Prefix& prefix);
+  void Admit(int64_t rows_max);
+  bool Park(Sequence* sequence, const PrefixTree::Match& match);
+  void Wake(PrefixTree::Node* node, bool all);
+  bool Enter(Sequence* sequence, const PrefixTree::Match& match);
+  bool MakeRoom(int64_t pages);
   int64_t FreePages() const;
   std::vector<Sequence*> ChooseRows(int64_t rows_max, std::vector<Segment>* segments);
   void AddSegment(Sequence* sequence, int64_t rows, std::vector<Segment>* segments);
+  void Publish(Sequence* sequence, int64_t from);
   void Retire();
-  void Retain(std::unique_ptr<Sequence> sequence);
+  void Leave(Sequence* sequence);
 
   SchedulerOptions options_;
   Model* model_;
@@ -91,9 +93,11 @@ class Scheduler {
   int64_t promised_ = 0;  ///< pages that active sequences may still take
   int64_t rows_computed_ = 0;
   int64_t rows_reused_ = 0;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::vector<std::unique_ptr<Sequence>> active_;   ///< in order of entry
-  std::deque<std::unique_ptr<Sequence>> retained_;  ///< the one used longest ago first
+  PrefixTree tree_;
+  WaitingTree waiting_;
+  /// Those that wait for a page which an active sequence computes.
+  std::unordered_map<Sequence*, std::unique_ptr<Sequence>> parked_;
+  std::vector<std::unique_ptr<Sequence>> active_;  ///< in order of entry
 };
 
 }  // namespace evald::native

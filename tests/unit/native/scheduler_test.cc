@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "native_test_util.h"
 
 namespace evald::native {
@@ -57,6 +60,64 @@ TEST_F(SchedulerTest, SharedShotsAreComputedOnce) {
   EXPECT_EQ(scheduler.rows_computed(), 100 + 10 * 20);
 }
 
+// As a suite of few-shot tasks: all requests held at once, in any order. Each task's shots, each
+// question and each choice are computed once.
+TEST_F(SchedulerTest, OfAllThatIsHeldEveryPrefixIsComputedOnce) {
+  constexpr int kTasks = 3, kQuestions = 60, kChoices = 4;
+  std::vector<std::vector<int32_t>> all;
+  for (int task = 0; task < kTasks; ++task) {
+    for (int question = 0; question < kQuestions; ++question) {
+      std::vector<int32_t> tokens = Tokens(100, task);
+      tokens.push_back(2 + question);  // no two questions begin alike
+      for (const int32_t token : Tokens(39, 3 + question)) tokens.push_back(token);
+      for (int choice = 0; choice < kChoices; ++choice) {
+        all.push_back(tokens);
+        all.back().push_back(10 + choice);
+        all.back().push_back(20 + choice);
+      }
+    }
+  }
+  std::shuffle(all.begin(), all.end(), std::mt19937(7));
+  Scheduler scheduler({8}, &bare_.model, &bare_.cache);
+  for (const auto& tokens : all) Add(&scheduler, tokens);
+  Run(&scheduler, 100);
+  EXPECT_EQ(finished_, kTasks * kQuestions * kChoices);
+  const int64_t least = kTasks * (100 + kQuestions * (40 + kChoices * 2));
+  EXPECT_GE(scheduler.rows_computed(), least);
+  EXPECT_LE(scheduler.rows_computed(), least * 101 / 100) << "a few rows are not waited for";
+}
+
+// The cache holds one task's shots and little more: by prefix, they are computed once all the same.
+TEST_F(SchedulerTest, ASmallCacheDoesWithOnePrefixAfterTheOther) {
+  KvCache cache(PageLayout(bare_.config), 6 * PageLayout(bare_.config).bytes());
+  CpuDevice device(bare_.config, cache.layout(), SelectKernels("auto"), &bare_.pool);
+  Model model(bare_.config, bare_.weights, &device);
+  Scheduler scheduler({2}, &model, &cache);
+  for (int question = 0; question < 12; ++question) {
+    for (int task = 0; task < 4; ++task) {
+      std::vector<int32_t> tokens = Tokens(128, task);
+      tokens.push_back(2 + question);
+      for (const int32_t token : Tokens(19, question)) tokens.push_back(token);
+      Add(&scheduler, tokens);
+    }
+  }
+  Run(&scheduler);
+  EXPECT_EQ(finished_, 48);
+  EXPECT_EQ(scheduler.rows_computed(), 4 * (128 + 12 * 20));
+  EXPECT_LE(cache.in_use(), 6);
+}
+
+TEST_F(SchedulerTest, ClearedWorkIsNotWaitedFor) {
+  Scheduler scheduler({4}, &bare_.model, &bare_.cache);
+  for (int choice = 0; choice < 4; ++choice) Add(&scheduler, Tokens(150, 1));
+  scheduler.Compute(10);
+  scheduler.Clear();
+  EXPECT_EQ(scheduler.size(), 0u);
+  for (int choice = 0; choice < 4; ++choice) Add(&scheduler, Tokens(150, 1));
+  Run(&scheduler);
+  EXPECT_EQ(finished_, 4);
+}
+
 TEST_F(SchedulerTest, FinishedSequencesAreReused) {
   Scheduler scheduler({}, &bare_.model, &bare_.cache);
   Add(&scheduler, Tokens(200, 1));
@@ -75,7 +136,7 @@ TEST_F(SchedulerTest, NothingInCommonNothingReused) {
 
 TEST_F(SchedulerTest, PagesComeBack) {
   {
-    Scheduler scheduler({4, 0}, &bare_.model, &bare_.cache);
+    Scheduler scheduler({4, false}, &bare_.model, &bare_.cache);
     for (int i = 0; i < 9; ++i) Add(&scheduler, Tokens(100 + 13 * i, i));
     Run(&scheduler);
     EXPECT_EQ(bare_.cache.in_use(), 0) << "nothing is retained";
@@ -92,7 +153,7 @@ TEST_F(SchedulerTest, TightCacheStillFinishesAll) {
     KvCache cache(PageLayout(bare_.config), pages * PageLayout(bare_.config).bytes());
     CpuDevice device(bare_.config, cache.layout(), SelectKernels("auto"), &bare_.pool);
     Model model(bare_.config, bare_.weights, &device);
-    Scheduler scheduler({8, 16}, &model, &cache);
+    Scheduler scheduler({8}, &model, &cache);
     finished_ = 0;
     for (int i = 0; i < 20; ++i) Add(&scheduler, Tokens(60 + 7 * i % 130, i % 3));
     Run(&scheduler, 32);
