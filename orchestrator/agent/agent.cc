@@ -23,6 +23,7 @@
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/socket_directory.h"
 #include "orchestrator/staging/flock.h"
+#include "orchestrator/staging/room.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -295,7 +296,7 @@ class Agent::Impl {
   void Ping() {
     pinged_us_ = MonotonicMicros();
     std::error_code error;
-    const fs::space_info space = fs::space(options_.staging_root.parent_path(), error);
+    const fs::space_info space = fs::space(ExistingPartOf(options_.staging_root), error);
     conversation_.SendLoose(protocol::AgentPing{pinged_us_, error ? 0 : static_cast<int64_t>(space.capacity),
                                                 error ? 0 : static_cast<int64_t>(space.available)});
   }

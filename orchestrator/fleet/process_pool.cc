@@ -48,7 +48,17 @@ void ProcessPool::Assign(ProcessSpec spec, const std::string& tag) {
     if (!member.restarting) StartOrFail(id);
     return;
   }
-  member.next = Assignment{std::move(spec), tag};
+  StopFor(id, {std::move(spec), tag});
+}
+
+void ProcessPool::Renew(const std::string& id) {
+  const Member& member = members_.at(id);
+  if (member.running && !member.next) StopFor(id, {*member.spec, member.tag});
+}
+
+void ProcessPool::StopFor(const std::string& id, Assignment next) {
+  Member& member = members_.at(id);
+  member.next = std::move(next);
   member.ready = false;
   host_->Send(id, protocol::Stop{});
   loop_->After(kStopGrace, [this, id, start = member.starts] {

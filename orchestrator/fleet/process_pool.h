@@ -28,6 +28,8 @@ class ProcessPool {
   /// Runs `spec` in its slot (spec.id). What runs there is stopped first, unless it bears the same
   /// `tag`: then nothing happens. Forgets earlier failures.
   void Assign(ProcessSpec spec, const std::string& tag);
+  /// Ends what runs in the slot, in order, and starts the same again at once. Counts as no failure.
+  void Renew(const std::string& id);
   const std::string& tag(const std::string& id) const { return members_.at(id).tag; }
   bool Owns(const std::string& id) const { return members_.count(id) > 0; }
 
@@ -87,6 +89,7 @@ class ProcessPool {
     std::string cause;
   };
   void Start(const std::string& id);
+  void StopFor(const std::string& id, Assignment next);
   void StartOrFail(const std::string& id);
 
   Loop* loop_;

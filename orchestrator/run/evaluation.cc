@@ -188,7 +188,7 @@ protocol::Load Evaluation::load() const {
   if (staged_) return {staged_->directory().string(), fingerprint_};
   // A server that runs already has the weights; its worker may need the tokenizer beside them.
   if (config_.engine.name == "openai" && !config_.checkpoint.empty()) {
-    return {config_.checkpoint.string(), "unstaged:" + config_.checkpoint.string()};
+    return {config_.checkpoint.string(), kUnstaged + config_.checkpoint.string()};
   }
   return {"", ""};
 }

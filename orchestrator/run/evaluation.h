@@ -28,6 +28,9 @@
 
 namespace evald {
 
+/// How the fingerprint of a Load begins whose checkpoint is not staged, but read where it lies.
+inline constexpr const char* kUnstaged = "unstaged:";
+
 /// What a worker's command line decides: a worker serves every run of the same profile.
 struct WorkerProfile {
   std::string engine;

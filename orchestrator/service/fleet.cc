@@ -66,14 +66,40 @@ void Fleet::Remove(int64_t run_number) {
   Serve();
 }
 
+std::set<std::string> Fleet::FingerprintsOfRuns() const {
+  std::set<std::string> fingerprints;
+  for (const auto& [number, entry] : runs_) fingerprints.insert(entry.run->fingerprint());
+  return fingerprints;
+}
+
+// A worker of another host has its host's own copy once it has loaded it.
 void Fleet::ReleaseStaged() {
-  std::set<std::string> used;
+  std::set<std::string> used = FingerprintsOfRuns();
   for (const auto& [id, slot] : slots_) {
-    if (slot.loading) used.insert(*slot.loading);
-    if (slot.loaded) used.insert(slot.loaded->fingerprint);
+    const bool loads = slot.loading && (!slot.loaded || slot.loaded->fingerprint != *slot.loading);
+    if (loads) used.insert(*slot.loading);
+    if (slot.loaded && slot.host == kLocalHost) used.insert(slot.loaded->fingerprint);
   }
-  for (const auto& [number, entry] : runs_) used.insert(entry.run->fingerprint());
   std::erase_if(held_, [&](auto& held) { return used.count(held.first) == 0; });
+}
+
+bool Fleet::FreeStaged() {
+  ReleaseStaged();
+  std::set<std::string> used = FingerprintsOfRuns();
+  used.insert("");  // an engine without a checkpoint
+  bool on_its_way = false;
+  for (const std::string& id : workers_.ids()) {
+    const Slot& slot = slots_.at(id);
+    const bool idle = slot.loaded && slot.loading == slot.loaded->fingerprint && slot.held.empty();
+    if (slot.host != kLocalHost || !idle || used.count(slot.loaded->fingerprint) > 0) continue;
+    if (slot.loaded->fingerprint.starts_with(kUnstaged)) continue;
+    on_its_way = true;
+    if (!workers_.stopping(id)) {
+      log::Info("{} starts anew: what it has loaded takes room that another checkpoint needs", id);
+      workers_.Renew(id);
+    }
+  }
+  return on_its_way;
 }
 
 Fleet::Entry* Fleet::Find(int64_t run_number) {
@@ -337,6 +363,7 @@ void Fleet::OnExit(const std::string& id, const ProcessExit& exit) {
     for (const auto& [number, entry] : runs_) entry.run->WorkerLost(id, fmt::format("worker {}: {}", id, how));
     workers_.Exited(id, how);
     Changed(id);
+    ReleaseStaged();
   } else {
     for (const auto& [number, entry] : runs_) {
       entry.run->ScorerLost(id, fmt::format("metric process {}: {}", id, how));

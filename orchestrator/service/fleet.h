@@ -77,6 +77,9 @@ class Fleet {
   void StopAll(std::function<void()> done);
   /// Drops staged checkpoints of runs that are over and that no process uses.
   void ReleaseStaged();
+  /// Starts workers of this host anew that have nothing to do and hold a checkpoint of runs that are
+  /// over, for the room it takes. False when there are none, and none is on its way out.
+  bool FreeStaged();
 
   /// Worker and device resources as the REST interface shows them.
   Json Workers() const;
@@ -138,6 +141,7 @@ class Fleet {
 
   void ServeWorker(const std::string& id, bool* gave);
   Evaluation* Choose(const Slot& slot) const;
+  std::set<std::string> FingerprintsOfRuns() const;
   void StartWorker(const std::string& id, const Evaluation& run);
   void StartScorers(const std::string& host);
   void SendLoad(const std::string& id, const Evaluation& run);

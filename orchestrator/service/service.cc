@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 
@@ -13,12 +12,14 @@
 #include "metrics/sandbox_options.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/service/submission.h"
+#include "orchestrator/staging/stager.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kTick{200};
+constexpr int64_t kRoomEveryMicros = 1'000'000;  // looking for room reads the file system
 // What the workers still say of a run that has ended, for its timeline.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -51,15 +52,6 @@ LocalAgent LocalAgentOf(const ServiceOptions& options) {
            std::to_string(options.metric_processes), "--sandbox", ToJson(options.sandbox).dump(), "--linger",
            fmt::format("{}", options.linger_s), "--log-level", options.log_level},
           options.state_dir};
-}
-
-uint64_t BytesIn(const fs::path& folder) {
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -145,12 +137,24 @@ void Service::Tick() {
 
 // ---- starting
 
-bool Service::RoomFor(const QueuedRun& run) const {
+// A checkpoint that finds no room waits for that of runs at work, and for idle workers to let go of the
+// last one. If that is not it, staging says what is missing; so it does where a checkpoint or the root
+// cannot be read.
+bool Service::RoomFor(const QueuedRun& run) {
   bool others = false;
   for (const auto& [number, other] : queue_.runs()) others = others || other.evaluation != nullptr;
-  struct statvfs about {};
-  if (!others || !NeedsStaging(run.config) || ::statvfs("/dev/shm", &about) != 0) return true;
-  return BytesIn(run.config.checkpoint) < static_cast<uint64_t>(about.f_bavail) * about.f_frsize;
+  if (!NeedsStaging(run.config)) return true;
+  const int64_t now = MonotonicMicros();
+  if (no_room_us_ != 0 && now - no_room_us_ < kRoomEveryMicros) return false;
+  bool room = true;
+  try {
+    room = Stager({.root = run.config.staging.root, .state = options_.state_dir}).HasRoom(run.config.checkpoint) ||
+           (!fleet_->FreeStaged() && !others);
+  } catch (const Error& e) {
+    log::Warn("run {}: {}", run.id, e.what());
+  }
+  no_room_us_ = room ? 0 : now;
+  return room;
 }
 
 // What workers of an earlier life still write is at rest once the local agent is there: only then may

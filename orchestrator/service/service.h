@@ -102,7 +102,7 @@ class Service : public RunService {
   // working
   void StartRuns();
   void Start(QueuedRun* run);
-  bool RoomFor(const QueuedRun& run) const;
+  bool RoomFor(const QueuedRun& run);
   void OnOver(int64_t number);
   void Conclude(int64_t number);
   void Close(int64_t number, const std::optional<Verdict>& verdict);
@@ -140,6 +140,7 @@ class Service : public RunService {
   std::map<int64_t, int64_t> progress_sent_us_;
   Json staged_ = Json::array();
   int64_t staged_listed_us_ = 0;
+  int64_t no_room_us_ = 0;  // when none was found last; 0: there was
 
   mutable std::mutex reader_mutex_;
   mutable std::unique_ptr<Database> reader_;  // for other threads

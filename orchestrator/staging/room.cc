@@ -135,6 +135,13 @@ bool IsTmpfs(const fs::path& path) {
          (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
 
+fs::path ExistingPartOf(const fs::path& root) {
+  std::error_code error;
+  fs::path part = fs::absolute(root, error).lexically_normal();
+  while (part.has_relative_path() && !fs::is_directory(part, error)) part = part.parent_path();
+  return part;
+}
+
 std::vector<RoomLimit> RoomIn(const fs::path& root) {
   struct statvfs info {};
   if (::statvfs(root.c_str(), &info) != 0) ThrowErrno(root, "statvfs", errno);

@@ -32,6 +32,9 @@ std::optional<RoomLimit> Shortage(const std::filesystem::path& root, uint64_t by
 /// As ThrowShortage, for a `root` that was found full by a write.
 [[noreturn]] void ThrowNoRoom(const std::filesystem::path& root, uint64_t bytes);
 
+/// The nearest folder at or above `root` that exists: what a root that is not made yet will lie in.
+std::filesystem::path ExistingPartOf(const std::filesystem::path& root);
+
 bool IsTmpfs(const std::filesystem::path& path);
 
 /// The memory limits of a process by `proc` (a folder such as /proc/self, of which `cgroup` and

@@ -164,11 +164,18 @@ StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) c
   }
 }
 
+// What that source had become when it was staged last.
+std::optional<StagedRecord> Stager::Known(const std::string& source_id, const fs::path& source) const {
+  std::optional<StagedRecord> record = memo_.Find(source_id);
+  if (!record) record = root_.FindSource(source_id);
+  if (record && !NestedUnchanged(*record, source)) record.reset();
+  return record;
+}
+
 std::optional<StagedCheckpoint> Stager::Reuse(const Attempt& attempt) const {
   const std::string& id = attempt.identity.id;
-  std::optional<StagedRecord> record = memo_.Find(id);
-  if (!record) record = root_.FindSource(id);
-  if (!record || !NestedUnchanged(*record, attempt.source)) return std::nullopt;
+  const std::optional<StagedRecord> record = Known(id, attempt.source);
+  if (!record) return std::nullopt;
   std::optional<StagedLease> lease = root_.Lease(record->fingerprint);
   if (!lease) return std::nullopt;
   StageReport report;
@@ -199,12 +206,24 @@ std::optional<StagedCheckpoint> Stager::Reuse(const Attempt& attempt) const {
                           std::move(report));
 }
 
+uint64_t Stager::Droppable() const {
+  uint64_t bytes = 0;
+  for (const StagedInfo& info : root_.List()) bytes += info.leases == 0 ? info.bytes : 0;
+  return bytes;
+}
+
+bool Stager::HasRoom(const fs::path& source) const {
+  const std::optional<StagedRecord> known = Known(IdentifySource(source).id, source);
+  if (known && root_.RecordOf(known->fingerprint)) return true;
+  const uint64_t bytes = RoomNeeded(ReadCheckpointLayout(source));
+  const std::optional<RoomLimit> shortage = Shortage(root_.path(), bytes);
+  return !shortage || shortage->free + Droppable() >= bytes;
+}
+
 // Kept checkpoints that nobody uses give way.
 void Stager::MakeRoom(uint64_t bytes) const {
   while (const std::optional<RoomLimit> shortage = Shortage(root_.path(), bytes)) {
-    uint64_t droppable = 0;
-    for (const StagedInfo& info : root_.List()) droppable += info.leases == 0 ? info.bytes : 0;
-    if (shortage->free + droppable < bytes || !root_.DropLeastRecentlyUsed()) {
+    if (shortage->free + Droppable() < bytes || !root_.DropLeastRecentlyUsed()) {
       ThrowShortage(*shortage, bytes, root_.path());
     }
   }

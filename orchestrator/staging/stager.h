@@ -89,6 +89,11 @@ class Stager {
   /// cancelling. Whatever is thrown, nothing half-staged stays.
   StagedCheckpoint Stage(const std::filesystem::path& source, const CopyHooks& hooks = {}) const;
 
+  /// Whether staging `source` would find room now: it is staged already, or what it takes is free or
+  /// held by checkpoints that nobody leases. A look, not a promise: another process may take the room
+  /// meanwhile. Throws Error(kInput) for a checkpoint that is not whole.
+  bool HasRoom(const std::filesystem::path& source) const;
+
   const StagingRoot& root() const { return root_; }
 
  private:
@@ -97,6 +102,8 @@ class Stager {
   StagedCheckpoint CopyAndPublish(const Attempt& attempt) const;
   CopyResult CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout) const;
   CopyResult Copy(const Attempt& attempt, const CheckpointLayout& layout) const;
+  std::optional<StagedRecord> Known(const std::string& source_id, const std::filesystem::path& source) const;
+  uint64_t Droppable() const;
   void MakeRoom(uint64_t bytes) const;
   void ShowOther(const Attempt& attempt) const;
 

@@ -5,6 +5,7 @@ import pathlib
 import random
 import shutil
 import signal
+import subprocess
 import time
 import unittest
 import urllib.error
@@ -107,6 +108,25 @@ class Service(ServiceCase):
         workers = self.call("GET", "/v1/workers")["workers"]
         self.assertEqual([w["restarts"] for w in workers], [0, 0])
         self.assertLessEqual(len(self.call("GET", "/v1/staged")["staged"]), 2)
+
+    def test_a_checkpoint_that_finds_no_room_in_the_staging_root_waits(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small tmpfs needs root")
+        root = self.folder / "staging"
+        root.mkdir(mode=0o700)
+        # One checkpoint of 4.3 MiB fits. The file system above the root has room for both.
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=7m,mode=0700", "tmpfs", str(root)]).returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(root)])
+        self.addCleanup(self.kill)
+        self.serve()
+        self.agent()
+        shown = self.wait_for("the root's room", lambda: self.call("GET", "/v1/hosts")["hosts"][0]["shared_memory"]["total"])
+        self.assertEqual(shown, 7 << 20)
+        base = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")], "engine": {"name": "native"}}
+        runs = [self.submit(checkpoint=str(QUICKSTART / "checkpoints" / step), **base) for step in ("step-00100", "step-01200")]
+        found = [self.finished(run) for run in runs]
+        self.assertEqual([(run["state"], run["problems"]) for run in found], [("done", [])] * 2)
 
     def test_a_killed_daemon_loses_nothing(self):
         self.make_suite(300, 100)

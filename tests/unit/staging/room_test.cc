@@ -214,6 +214,31 @@ TEST_F(SmallTmpfsTest, FillingUpMeanwhileLeavesNothingBehind) {
   EXPECT_EQ(status, 0);
 }
 
+TEST_F(SmallTmpfsTest, RoomIsLookedForInTheRoot) {
+  const int status = WithSmallTmpfs(root_, "8m", [&]() -> std::string {
+    const Stager stager(Keeping());
+    const fs::path other = temp_.path() / "other";
+    testing::PutWhole(other, Bytes(4'900'000, 2));
+    if (!stager.HasRoom(source_) || !stager.HasRoom(other)) return "it is empty";
+    auto staged = std::optional(stager.Stage(source_));
+    if (!stager.HasRoom(source_)) return "what is staged needs no room";
+    if (stager.HasRoom(other)) return "the other one does not fit beside a leased one";
+    staged->Release();
+    if (!stager.HasRoom(other)) return "kept ones would give way";
+    return ListStaged(root_).size() == 1 ? "" : "a look changes nothing";
+  });
+  SKIP_WITHOUT_MOUNT(status);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ExistingPart, OfARootThatIsNotMadeYet) {
+  const testing::TempFolder folder;
+  EXPECT_EQ(ExistingPartOf(folder.path()), folder.path());
+  EXPECT_EQ(ExistingPartOf(folder.path() / "evald-0"), folder.path());
+  EXPECT_EQ(ExistingPartOf(folder.path() / "a" / "b" / ".." / "c"), folder.path());
+  EXPECT_EQ(ExistingPartOf("/nowhere/at/all"), "/");
+}
+
 TEST_F(SmallTmpfsTest, KeptOnesGiveWay) {
   const int status = WithSmallTmpfs(root_, "12m", [&]() -> std::string {
     Stager(Keeping()).Stage(source_).Release();
