@@ -25,6 +25,7 @@ std::optional<Grant> LeaseTable::Lease(const std::string& holder, int64_t now,
     Item& item = items_.at(id);
     ++item.attempts;
     leases_[id] = {holder, item.attempts, grants_++};
+    held_[holder].insert(id);
     return Grant{id, item.attempts};
   }
   return std::nullopt;
@@ -39,7 +40,7 @@ bool LeaseTable::Holds(int64_t item, int attempt) const {
 
 bool LeaseTable::Complete(int64_t item, int attempt) {
   if (!Holds(item, attempt)) return false;
-  leases_.erase(item);
+  EndLease(item);
   items_.erase(item);
   ++completed_;
   return true;
@@ -51,8 +52,16 @@ bool LeaseTable::Fail(int64_t item, int attempt, const std::string& cause, bool 
   return true;
 }
 
+void LeaseTable::EndLease(int64_t item) {
+  const auto lease = leases_.find(item);
+  const auto holder = held_.find(lease->second.holder);
+  holder->second.erase(item);
+  if (holder->second.empty()) held_.erase(holder);
+  leases_.erase(lease);
+}
+
 void LeaseTable::EndAttempt(int64_t id, const std::string& cause, bool retry) {
-  leases_.erase(id);
+  EndLease(id);
   Item& item = items_.at(id);
   if (retry && ++item.failures < limits_.attempts_max) {
     queue_[item.rank].push_front(id);
@@ -71,7 +80,7 @@ std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string
     if (grant.item == held.back().item) {
       EndAttempt(grant.item, cause, true);
     } else {
-      leases_.erase(grant.item);
+      EndLease(grant.item);
       queue_[items_.at(grant.item).rank].push_front(grant.item);
     }
   }
@@ -82,16 +91,16 @@ std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string
 std::vector<std::string> LeaseTable::Silent(int64_t now) const {
   std::vector<std::string> silent;
   for (const auto& [holder, heard] : heard_) {
-    if (now - heard > limits_.silence_max_us && !HeldBy(holder).empty()) silent.push_back(holder);
+    if (now - heard > limits_.silence_max_us && held_.count(holder) > 0) silent.push_back(holder);
   }
   return silent;
 }
 
 std::vector<Grant> LeaseTable::HeldBy(const std::string& holder) const {
   std::vector<Grant> held;
-  for (const auto& [item, lease] : leases_) {
-    if (lease.holder == holder) held.push_back({item, lease.attempt});
-  }
+  const auto items = held_.find(holder);
+  if (items == held_.end()) return held;
+  for (const int64_t item : items->second) held.push_back({item, leases_.at(item).attempt});
   return held;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -87,11 +88,13 @@ class LeaseTable {
     int failures = 0;
   };
   void EndAttempt(int64_t item, const std::string& cause, bool retry);
+  void EndLease(int64_t item);
 
   LeaseLimits limits_;
   std::map<int64_t, std::deque<int64_t>> queue_;  // by rank
   std::map<int64_t, Item> items_;                 // queued and leased ones
   std::map<int64_t, LiveLease> leases_;           // by item
+  std::map<std::string, std::set<int64_t>> held_; // items by holder, of those that hold any
   std::map<std::string, int64_t> heard_;
   std::vector<GivenUp> given_up_;
   size_t completed_ = 0;
