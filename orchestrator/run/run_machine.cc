@@ -42,9 +42,9 @@ void RunMachine::SetTasks(std::vector<MachineTask> tasks) {
     TaskEstimate alike;
     alike.name = task.name;
     alike.documents = task.documents;
-    alike.dataset = static_cast<int>(estimates_.size());
+    alike.dataset = static_cast<int>(costs_.tasks());
     alike.device_s = alike.size = 1;
-    estimates_.emplace_back(std::move(alike), 1);
+    costs_.Add({std::move(alike), 1});
   }
 }
 
@@ -62,9 +62,8 @@ void RunMachine::Plan(const PlanSetup& setup) {
     }
     state.generated_count = specs_[t].documents - static_cast<int64_t>(open.size());
     state.scored_count = std::count(state.scored.begin(), state.scored.end(), true);
-    work_.Add(estimates_[t].Now(), Ranges(open));
+    work_.Add(costs_.Now(t), Ranges(open));
   }
-  learned_.assign(specs_.size(), 0);
 }
 
 std::string RunMachine::FileOf(const SliceState& slice, int64_t trial, int attempt) const {
@@ -174,27 +173,13 @@ bool RunMachine::Shortened(int64_t trial, int attempt, size_t task, int64_t firs
 }
 
 void RunMachine::Measured(size_t task, int64_t documents, double device_s, double longest_s) {
-  estimates_.at(task).SawGeneration(documents, device_s, longest_s);
-  Learned(task, documents);
+  costs_.Generated(task, documents, device_s, longest_s, &work_);
 }
 
-void RunMachine::Overdue(size_t task, double seconds) {
-  if (seconds <= work_.estimate(task).request_s * kOverdueGrowth) return;
-  estimates_.at(task).SawGeneration(0, 0, seconds);
-  work_.Expect(task, estimates_[task].Now());
-}
+void RunMachine::Overdue(size_t task, double seconds) { costs_.Overdue(task, seconds, &work_); }
 
 void RunMachine::MeasuredScoring(size_t task, int64_t documents, double score_s) {
-  estimates_.at(task).SawScoring(documents, score_s);
-  Learned(task, documents);
-}
-
-// The policy's order is made anew at each correction: not for every few documents.
-void RunMachine::Learned(size_t task, int64_t documents) {
-  learned_[task] += documents;
-  if (static_cast<double>(learned_[task]) < kLearnShare * static_cast<double>(specs_[task].documents)) return;
-  learned_[task] = 0;
-  work_.Expect(task, estimates_[task].Now());
+  costs_.Scored(task, documents, score_s, &work_);
 }
 
 bool RunMachine::SliceReported(int64_t trial, int attempt, size_t task, DocumentRange documents) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/schedule/corrections.h"
 #include "orchestrator/schedule/lease_table.h"
 #include "orchestrator/schedule/open_work.h"
 #include "orchestrator/schedule/policy.h"
@@ -95,7 +96,7 @@ class RunMachine {
   void AddSalvage(size_t task, const std::string& file) { tasks_.at(task).salvage.push_back(file); }
 
   /// What a task is expected to cost, before Plan. Without it all documents are alike.
-  void Expect(size_t task, const Prior& prior) { estimates_.at(task) = {prior.estimate, prior.weight}; }
+  void Expect(size_t task, const Prior& prior) { costs_.Replace(task, {prior.estimate, prior.weight}); }
 
   /// What is open may be leased from now on. Documents that are generated but not scored become jobs
   /// through GenerationsCommitted.
@@ -165,7 +166,7 @@ class RunMachine {
   bool trials_idle() const { return work_.documents() == 0 && trials_table_.idle(); }
   bool idle() const { return trials_idle() && jobs_table_.idle(); }
   /// What the task is expected to cost by now.
-  TaskEstimate estimate(size_t task) const { return estimates_.at(task).Now(); }
+  TaskEstimate estimate(size_t task) const { return costs_.Now(task); }
   /// Every document is scored.
   bool complete() const;
   /// What was given up. Empty when nothing was.
@@ -192,7 +193,6 @@ class RunMachine {
   int64_t CutTrial(const std::string& worker);
   int DeviceOf(const std::string& worker);
   std::vector<WaitingDocuments> WaitingOf(const std::string& worker) const;
-  void Learned(size_t task, int64_t documents);
   std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
   bool AllReported(int64_t trial) const;
   bool CompleteTrial(int64_t trial, int attempt);
@@ -206,8 +206,7 @@ class RunMachine {
   std::map<int64_t, MetricJob> jobs_;
   OpenWork work_{1, 1, 1};
   std::unique_ptr<Policy> policy_;
-  std::vector<RunningEstimate> estimates_;
-  std::vector<int64_t> learned_;           // documents since the policy was told
+  Corrections costs_;
   std::map<std::string, int> device_of_;   // of each worker that asked
   std::vector<std::string> worker_of_;     // by device
   Stealing stealing_{0};

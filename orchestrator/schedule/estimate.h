@@ -31,14 +31,18 @@ class RunningEstimate {
   /// `documents` took `device_s` in all, the longest of them `longest_s`.
   void SawGeneration(int64_t documents, double device_s, double longest_s);
   void SawScoring(int64_t documents, double score_s);
+  /// A request is under way for so long, and has not ended.
+  void SawUnfinished(double seconds);
 
   const TaskEstimate& prior() const { return prior_; }
   TaskEstimate Now() const;
+  /// request_s as far as requests say that have ended.
+  double ended_request_s() const;
 
  private:
   TaskEstimate prior_;
   double weight_ = 1;
-  double generated_ = 0, device_s_ = 0, longest_s_ = 0;
+  double generated_ = 0, device_s_ = 0, longest_s_ = 0, unfinished_s_ = 0;
   double scored_ = 0, score_s_ = 0;
 };
 

@@ -26,7 +26,6 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const st
       policy_(MakePolicy(options_.policy, {cluster.lease_s, 0.01})),
       decouplings_(options_.decouplings.value_or(policy_->decouplings())),
       work_(cluster.devices(), cluster.places, cluster.score_slots()),
-      learned_(tasks.size(), 0),
       random_(options_.seed),
       storage_(static_cast<size_t>(cluster.nodes), SharedLink(cluster.storage_bytes_per_s)),
       storage_version_(static_cast<size_t>(cluster.nodes), 0),
@@ -34,7 +33,7 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const st
       pool_(cluster.score_slots()),
       scored_(tasks.size(), 0) {
   for (size_t t = 0; t < tasks.size(); ++t) {
-    estimates_.emplace_back(estimates[t], options_.weight);
+    costs_.Add({estimates[t], options_.weight});
     work_.Add(estimates[t], {{0, tasks[t].documents}});
   }
   const int datasets = tasks.empty() ? 0 : tasks.back().dataset + 1;
@@ -254,7 +253,9 @@ void Simulation::OnSlice(const Event& event) {
     place_s += seconds;
     longest = std::max(longest, seconds);
   }
-  Learn(slice.task, slice.documents.size(), place_s, longest);
+  if (decouplings_.use_priors) {
+    costs_.Generated(slice.task, slice.documents.size(), place_s / cluster_.places, longest, &work_);
+  }
   if (decouplings_.score_elsewhere) {
     AddScoring(slice.task, slice.documents.size());
   } else {
@@ -280,10 +281,7 @@ void Simulation::OnOverdue(const Event& event) {
     const double age_s = now_ - document.begin;
     if (document.end <= now_ || age_s <= 0) return;
     const size_t task = trial.slices[event.b].task;
-    if (age_s > work_.estimate(task).request_s) {
-      estimates_[task].SawGeneration(0, 0, age_s);
-      work_.Expect(task, estimates_[task].Now());
-    }
+    costs_.Overdue(task, age_s, &work_);
     if (document.end > now_ + age_s * (kOverdueGrowth - 1)) WatchOverdue(document, age_s * kOverdueGrowth);
     return;
   }
@@ -316,16 +314,6 @@ void Simulation::OnTrialOver(int64_t number) {
   }
 }
 
-// What a run would know after these documents.
-void Simulation::Learn(size_t task, int64_t documents, double place_s, double longest_s) {
-  estimates_[task].SawGeneration(documents, place_s / cluster_.places, longest_s);
-  learned_[task] += documents;
-  const double due = kLearnShare * static_cast<double>(tasks_[task].documents);
-  if (!decouplings_.use_priors || static_cast<double>(learned_[task]) < due) return;
-  learned_[task] = 0;
-  work_.Expect(task, estimates_[task].Now());
-}
-
 // ---- scoring
 
 void Simulation::AddScoring(size_t task, int64_t documents) {
@@ -356,7 +344,7 @@ void Simulation::OnScored(const Event& event) {
   const ScoreJob job = scoring_[event.a];
   free_numbers_.push_back(event.a);
   pool_.End();
-  estimates_[job.task].SawScoring(job.documents, job.seconds);
+  if (decouplings_.use_priors) costs_.Scored(job.task, job.documents, job.seconds, &work_);
   scored_[job.task] += job.documents;
   if (scored_[job.task] == tasks_[job.task].documents) result_.task_scored_s[job.task] = now_;
   result_.makespan_s = std::max(result_.makespan_s, now_);
@@ -381,7 +369,7 @@ SimResult Simulation::Finish() {
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const TaskEstimate truth = TrueEstimate(tasks_[t], cluster_.places);
     const double device_s = truth.device_s * static_cast<double>(truth.documents);
-    const double prior = estimates_[t].prior().device_s;
+    const double prior = costs_.prior(t).device_s;
     if (prior > 0 && truth.device_s > 0) weighted += device_s * std::abs(std::log(prior / truth.device_s));
     result.documents_scored += scored_[t];
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/schedule/corrections.h"
 #include "orchestrator/schedule/estimate.h"
 #include "orchestrator/schedule/policy.h"
 #include "orchestrator/schedule/stealing.h"
@@ -167,7 +168,6 @@ class Simulation {
   void AddScoring(size_t task, int64_t documents);
   void ServeScoring();
   void OnScored(const Event& event);
-  void Learn(size_t task, int64_t documents, double place_s, double longest_s);
 
   void Span(int64_t device, const char* name, double begin, double end, const std::string& label);
   SimResult Finish();
@@ -179,8 +179,7 @@ class Simulation {
   std::unique_ptr<Policy> policy_;
   Decouplings decouplings_;
   OpenWork work_;
-  std::vector<RunningEstimate> estimates_;
-  std::vector<int64_t> learned_;  ///< documents seen since the policy was told
+  Corrections costs_;
   std::mt19937_64 random_;
 
   double now_ = 0;
