@@ -206,4 +206,23 @@ std::string Regex::ReplaceAll(std::string_view text, std::string_view replacemen
 
 int Regex::groups() const { return onig_number_of_captures(compiled_->program->regex()); }
 
+std::vector<std::pair<char32_t, char32_t>> OnigurumaRanges(const std::string& property) {
+  InitialiseOnce();
+  OnigEncoding utf8 = ONIG_ENCODING_UTF8;
+  std::string name = property;  // the call takes it writable
+  auto* bytes = reinterpret_cast<OnigUChar*>(name.data());
+  const int kind = utf8->property_name_to_ctype(utf8, bytes, bytes + name.size());
+  OnigCodePoint single_byte_end = 0;
+  const OnigCodePoint* listed = nullptr;  // their number, then first and last of each
+  if (kind < 0 || utf8->get_ctype_code_range(static_cast<OnigCtype>(kind), &single_byte_end,
+                                             &listed) != ONIG_NORMAL) {
+    throw Error(ErrorKind::kInput, fmt::format("no Unicode property is named '{}'", property));
+  }
+  std::vector<std::pair<char32_t, char32_t>> ranges;
+  for (OnigCodePoint i = 0; i < listed[0]; ++i) {
+    ranges.emplace_back(listed[1 + 2 * i], listed[2 + 2 * i]);
+  }
+  return ranges;
+}
+
 }  // namespace evald

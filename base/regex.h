@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace evald {
@@ -65,5 +66,9 @@ class Regex {
 
   std::unique_ptr<Compiled> compiled_;
 };
+
+/// The code points, first and last of each range, that \p{name} takes in Oniguruma's dialect.
+/// Throws Error(kInput) for a property that it does not know.
+std::vector<std::pair<char32_t, char32_t>> OnigurumaRanges(const std::string& property);
 
 }  // namespace evald

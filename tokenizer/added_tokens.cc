@@ -133,8 +133,9 @@ bool AddedTokens::IsSpecial(std::string_view spelling) const {
   return special_contents_.contains(spelling);
 }
 
-std::vector<Segment> AddedTokens::Split(std::string_view text, const Trie& trie) const {
-  std::vector<Segment> segments;
+void AddedTokens::Split(std::string_view text, const Trie& trie,
+                        std::vector<Segment>* segments) const {
+  segments->clear();
   size_t taken = 0;
   size_t from = 0;
   while (const std::optional<Trie::Found> found = trie.Search(text, from)) {
@@ -148,12 +149,11 @@ std::vector<Segment> AddedTokens::Split(std::string_view text, const Trie& trie)
     }
     if (token.lstrip) begin = std::max(WithoutSpaceBefore(text, begin), taken);
     if (token.rstrip) end = BehindSpace(text, end);
-    if (taken < begin) segments.push_back({text.substr(taken, begin - taken)});
-    segments.push_back({text.substr(begin, end - begin), found->value});
+    if (taken < begin) segments->push_back({text.substr(taken, begin - taken)});
+    segments->push_back({text.substr(begin, end - begin), found->value});
     taken = end;
   }
-  if (taken != text.size()) segments.push_back({text.substr(taken)});
-  return segments;
+  if (taken != text.size()) segments->push_back({text.substr(taken)});
 }
 
 }  // namespace evald::tok

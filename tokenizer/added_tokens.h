@@ -72,9 +72,11 @@ class AddedTokens {
   void Finish(const Normalizer* normalizer, const std::string& where);
 
   /// Splits text at the tokens that are looked for in raw (or in normalized) text.
-  std::vector<Segment> SplitRaw(std::string_view text) const { return Split(text, raw_); }
-  std::vector<Segment> SplitNormalized(std::string_view text) const {
-    return Split(text, normalized_);
+  void SplitRaw(std::string_view text, std::vector<Segment>* segments) const {
+    Split(text, raw_, segments);
+  }
+  void SplitNormalized(std::string_view text, std::vector<Segment>* segments) const {
+    Split(text, normalized_, segments);
   }
 
   int32_t Id(std::string_view content) const;         ///< -1 for none
@@ -83,7 +85,7 @@ class AddedTokens {
   int32_t highest_id() const { return highest_id_; }  ///< -1 when there are none
 
  private:
-  std::vector<Segment> Split(std::string_view text, const Trie& trie) const;
+  void Split(std::string_view text, const Trie& trie, std::vector<Segment>* segments) const;
 
   std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>> ids_;
   std::unordered_map<int32_t, AddedToken> tokens_;

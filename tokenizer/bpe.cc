@@ -2,64 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <queue>
 
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "tokenizer/byte_level.h"
 #include "tokenizer/component.h"
 #include "tokenizer/unicode.h"
 
 namespace evald::tok {
 namespace {
 
-uint64_t PairKey(int32_t left, int32_t right) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-}
-
-// A merge that may be due. The lowest rank comes first, then the leftmost.
-struct Candidate {
-  int32_t rank;
-  int32_t position;
-  int32_t id;
-
-  bool operator<(const Candidate& other) const {
-    return rank != other.rank ? rank > other.rank : position > other.position;
-  }
-};
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, SentencePiece's space
 
 }  // namespace
 
-// The symbols of a word, as a linked list in place.
-struct BpeModel::Symbols {
-  struct Symbol {
-    int32_t id;
-    int32_t previous;  // -1 for none
-    int32_t next;      // -1 for none
-    bool gone = false;
-  };
-  std::vector<Symbol> list;
-
-  void Add(int32_t id) {
-    const auto at = static_cast<int32_t>(list.size());
-    if (at > 0) list.back().next = at;
-    list.push_back({id, at - 1, -1});
-  }
-
-  // Merges the symbol at `at` with the one behind it.
-  void Merge(int32_t at, int32_t id) {
-    Symbol& left = list[static_cast<size_t>(at)];
-    Symbol& right = list[static_cast<size_t>(left.next)];
-    left.id = id;
-    right.gone = true;
-    left.next = right.next;
-    if (right.next >= 0) list[static_cast<size_t>(right.next)].previous = at;
-  }
-};
-
-BpeModel::BpeModel(const Json& json, Vocabulary vocabulary, const std::string& where)
-    : vocabulary_(std::move(vocabulary)) {
+BpeModel::BpeModel(const Json& json, Vocabulary vocabulary, Spelling spelling,
+                   const std::string& where)
+    : vocabulary_(std::move(vocabulary)), spelling_(spelling) {
   const std::string type = FieldOr<std::string>(json, "type", "BPE", where);
   if (type != "BPE") RefuseType("model", type, {"BPE"}, where);
   CheckMembers(json,
@@ -79,9 +39,10 @@ BpeModel::BpeModel(const Json& json, Vocabulary vocabulary, const std::string& w
   fuse_unknown_ = FieldOr<bool>(json, "fuse_unk", false, where);
   byte_fallback_ = FieldOr<bool>(json, "byte_fallback", false, where);
   ignore_merges_ = FieldOr<bool>(json, "ignore_merges", false, where);
-  for (int byte = 0; byte < 256; ++byte) {
-    byte_ids_.push_back(vocabulary_.Id(fmt::format("<0x{:02X}>", byte)));
-  }
+  has_affixes_ = !prefix_.empty() || !suffix_.empty();
+  falls_at_marks_ = spelling_ == Spelling::kText && !has_affixes_ && !ignore_merges_ &&
+                    vocabulary_.Id(kMark) >= 0;
+  FindCharacters();
   ReadMerges(Field<Json>(json, "merges", where), where);
 }
 
@@ -91,7 +52,7 @@ void BpeModel::ReadMerges(const Json& merges, const std::string& where) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: merges: found {}, expected a list", where, merges.type_name()));
   }
-  merges_.reserve(merges.size());
+  merges_.Reserve(merges.size());
   int32_t rank = 0;
   for (const Json& merge : merges) {
     const std::string place = fmt::format("{}: merges[{}]", where, rank);
@@ -128,12 +89,49 @@ void BpeModel::AddMerge(const std::string& left, const std::string& right, int32
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: '{}' is shorter than the prefix '{}'", where, right, prefix_));
   }
-  merges_[PairKey(left_id, right_id)] = {rank, id_of(left + right.substr(prefix_.size()))};
+  merges_.Set(left_id, right_id, {rank, id_of(left + right.substr(prefix_.size()))});
+  if (right.starts_with(kMark) && !left.ends_with(kMark)) falls_at_marks_ = false;
 }
 
-const BpeModel::Merged* BpeModel::Find(int32_t left, int32_t right) const {
-  const auto found = merges_.find(PairKey(left, right));
-  return found == merges_.end() ? nullptr : &found->second;
+void BpeModel::FindCharacters() {
+  constexpr char32_t kLowCodes = 0x10000;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const char c = static_cast<char>(byte);
+    byte_ids_[byte] = vocabulary_.Id(fmt::format("<0x{:02X}>", byte));
+    spelled_ids_[byte] = vocabulary_.Id(ToByteAlphabet({&c, 1}));
+  }
+  if (has_affixes_ || spelling_ == Spelling::kBytes) return;
+  character_ids_.resize(kLowCodes);
+  std::string spelled;
+  for (char32_t code = 0; code < kLowCodes; ++code) {
+    spelled.clear();
+    AppendUtf8(&spelled, code);
+    character_ids_[code] = vocabulary_.Id(spelled);
+  }
+}
+
+// The token of the character at `begin`, -1 for none; sets where it ends and how it is spelled.
+int32_t BpeModel::CharacterId(std::string_view word, size_t begin, size_t* end,
+                              std::string* spelled) const {
+  *end = begin;
+  const char32_t code = NextCodePoint(word, end);
+  if (code < character_ids_.size()) {
+    const int32_t id = character_ids_[code];
+    if (id < 0) spelled->assign(word.substr(begin, *end - begin));
+    return id;
+  }
+  spelled->clear();
+  if (begin > 0) *spelled += prefix_;
+  *spelled += word.substr(begin, *end - begin);
+  if (*end >= word.size()) *spelled += suffix_;
+  return vocabulary_.Id(*spelled);
+}
+
+int32_t BpeModel::UnknownId() const {
+  const int32_t id = vocabulary_.Id(unknown_);
+  if (id >= 0) return id;
+  throw Error(ErrorKind::kInput,
+              fmt::format("the unknown token '{}' is needed but is not in the vocab", unknown_));
 }
 
 bool BpeModel::AddBytes(std::string_view character, Symbols* symbols) const {
@@ -146,79 +144,77 @@ bool BpeModel::AddBytes(std::string_view character, Symbols* symbols) const {
 
 void BpeModel::AddCharacters(std::string_view word, Symbols* symbols) const {
   bool unknown_pending = false;
-  const auto add_unknown = [&] {
-    const int32_t id = vocabulary_.Id(unknown_);
-    if (id < 0) {
-      throw Error(
-          ErrorKind::kInput,
-          fmt::format("the unknown token '{}' is needed but is not in the vocab", unknown_));
-    }
-    symbols->Add(id);
-  };
   std::string spelled;
-  for (size_t at = 0; at < word.size();) {
-    const size_t begin = at;
-    NextCodePoint(word, &at);
-    spelled.clear();
-    if (begin > 0) spelled += prefix_;
-    spelled += word.substr(begin, at - begin);
-    if (at >= word.size()) spelled += suffix_;
-    if (const int32_t id = vocabulary_.Id(spelled); id >= 0) {
-      if (unknown_pending) add_unknown();
+  for (size_t at = 0, end = 0; at < word.size(); at = end) {
+    if (const int32_t id = CharacterId(word, at, &end, &spelled); id >= 0) {
+      if (unknown_pending) symbols->Add(UnknownId());
       unknown_pending = false;
       symbols->Add(id);
     } else if (byte_fallback_ && AddBytes(spelled, symbols)) {
       // The library leaves an unknown token that is pending behind these bytes.
     } else if (has_unknown_) {
-      if (unknown_pending && !fuse_unknown_) add_unknown();
+      if (unknown_pending && !fuse_unknown_) symbols->Add(UnknownId());
       unknown_pending = true;
     }
   }
-  if (unknown_pending) add_unknown();
+  if (unknown_pending) symbols->Add(UnknownId());
 }
 
-void BpeModel::EncodeUncached(std::string_view word, std::vector<int32_t>* tokens) const {
-  Symbols symbols;
-  symbols.list.reserve(word.size());
-  AddCharacters(word, &symbols);
-
-  std::priority_queue<Candidate> queue;
-  const auto consider = [&](int32_t left) {
-    if (left < 0) return;
-    const Symbols::Symbol& symbol = symbols.list[static_cast<size_t>(left)];
-    if (symbol.next < 0) return;
-    const Merged* merged = Find(symbol.id, symbols.list[static_cast<size_t>(symbol.next)].id);
-    if (merged != nullptr) queue.push({merged->rank, left, merged->id});
-  };
-  for (size_t i = 0; i < symbols.list.size(); ++i) consider(static_cast<int32_t>(i));
-  while (!queue.empty()) {
-    const Candidate best = queue.top();
-    queue.pop();
-    const Symbols::Symbol& left = symbols.list[static_cast<size_t>(best.position)];
-    if (left.gone || left.next < 0) continue;
-    const Merged* merged = Find(left.id, symbols.list[static_cast<size_t>(left.next)].id);
-    if (merged == nullptr || merged->id != best.id) continue;
-    symbols.Merge(best.position, best.id);
-    consider(left.previous);
-    consider(best.position);
+// False, with nothing added, where a byte has no token of its own.
+bool BpeModel::AddByteCharacters(std::string_view bytes, Symbols* symbols) const {
+  if (has_affixes_) return false;
+  for (const char c : bytes) {
+    const int32_t id = spelled_ids_[static_cast<unsigned char>(c)];
+    if (id < 0) {
+      symbols->Clear();
+      return false;
+    }
+    symbols->Add(id);
   }
-  for (const Symbols::Symbol& symbol : symbols.list) {
-    if (!symbol.gone) tokens->push_back(symbol.id);
-  }
+  return true;
 }
 
-void BpeModel::Encode(std::string_view word, std::vector<int32_t>* tokens) const {
-  if (word.empty()) return;
+void BpeModel::EncodeUncached(std::string_view part, Symbols* symbols,
+                              std::vector<int32_t>* tokens) const {
+  const bool bytes = spelling_ == Spelling::kBytes;
   if (ignore_merges_) {
-    if (const int32_t id = vocabulary_.Id(word); id >= 0) {
+    const int32_t id = bytes ? vocabulary_.Id(ToByteAlphabet(part)) : vocabulary_.Id(part);
+    if (id >= 0) {
       tokens->push_back(id);
       return;
     }
   }
-  if (cache_.Get(word, tokens)) return;
+  symbols->Clear();
+  if (!bytes) {
+    AddCharacters(part, symbols);
+  } else if (!AddByteCharacters(part, symbols)) {
+    AddCharacters(ToByteAlphabet(part), symbols);
+  }
+  symbols->MergeAll(merges_, !prefix_.empty());
+  tokens->insert(tokens->end(), symbols->ids().begin(), symbols->ids().end());
+}
+
+void BpeModel::EncodePart(std::string_view part, Scratch* scratch,
+                          std::vector<int32_t>* tokens) const {
+  if (scratch->cache.Get(part, tokens)) return;
   const size_t before = tokens->size();
-  EncodeUncached(word, tokens);
-  cache_.Put(word, tokens->data() + before, tokens->size() - before);
+  EncodeUncached(part, &scratch->symbols, tokens);
+  scratch->cache.Put(part, tokens->data() + before, tokens->size() - before);
+}
+
+// No merge crosses from another character into a mark where falls_at_marks_: what stands on the two
+// sides can be encoded apart, so that words are found in the cache.
+void BpeModel::Encode(std::string_view word, Scratch* scratch, std::vector<int32_t>* tokens) const {
+  if (word.empty()) return;
+  size_t begin = 0;
+  for (size_t mark = 0; falls_at_marks_; mark += kMark.size()) {
+    mark = word.find(kMark, mark);
+    if (mark == std::string_view::npos) break;
+    if (mark == begin || word.substr(0, mark).ends_with(kMark)) continue;
+    EncodePart(word.substr(begin, mark - begin), scratch, tokens);
+    begin = mark;
+  }
+  EncodePart(word.substr(begin), scratch, tokens);
 }
 
 }  // namespace evald::tok

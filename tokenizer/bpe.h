@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "evald/json.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/merge_table.h"
+#include "tokenizer/symbols.h"
 #include "tokenizer/vocabulary.h"
 #include "tokenizer/word_cache.h"
 
@@ -14,38 +17,45 @@ namespace evald::tok {
 
 /// The byte-pair model of the tokenizers library: a word falls into characters (or, with
 /// byte_fallback, bytes), and the pair of neighbours with the lowest rank is merged until no pair
-/// has one. Ties go to the leftmost. Immutable but for its cache; any thread may call it.
+/// has one. Ties go to the leftmost. Immutable; any thread may call it.
 class BpeModel {
  public:
+  /// What one thread needs while it encodes: kept from word to word, of one model only.
+  struct Scratch {
+    WordCache cache;
+    Symbols symbols;
+  };
+
   /// `json` is the `model` of a tokenizer.json without its vocab, which comes apart. Throws
   /// Error(kInput) "<where>: ..." for what is not understood (dropout, a model of another type) and
   /// for a merge that names no token.
-  BpeModel(const Json& json, Vocabulary vocabulary, const std::string& where);
+  BpeModel(const Json& json, Vocabulary vocabulary, Spelling spelling, const std::string& where);
 
   /// Appends the tokens of one word. O(n log n). Throws Error(kInput) when the unknown token is
   /// needed but is not in the vocabulary.
-  void Encode(std::string_view word, std::vector<int32_t>* tokens) const;
+  void Encode(std::string_view word, Scratch* scratch, std::vector<int32_t>* tokens) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
-  struct Merged {
-    int32_t rank;
-    int32_t id;
-  };
-  struct Symbols;
-
   void ReadMerges(const Json& merges, const std::string& where);
   void AddMerge(const std::string& left, const std::string& right, int32_t rank,
                 const std::string& where);
-  const Merged* Find(int32_t left, int32_t right) const;
-  void AddCharacters(std::string_view word, Symbols* symbols) const;
+  void FindCharacters();
+  int32_t CharacterId(std::string_view word, size_t begin, size_t* end, std::string* spelled) const;
+  int32_t UnknownId() const;
   bool AddBytes(std::string_view character, Symbols* symbols) const;
-  void EncodeUncached(std::string_view word, std::vector<int32_t>* tokens) const;
+  void AddCharacters(std::string_view word, Symbols* symbols) const;
+  bool AddByteCharacters(std::string_view bytes, Symbols* symbols) const;
+  void EncodePart(std::string_view part, Scratch* scratch, std::vector<int32_t>* tokens) const;
+  void EncodeUncached(std::string_view part, Symbols* symbols, std::vector<int32_t>* tokens) const;
 
   Vocabulary vocabulary_;
-  std::unordered_map<uint64_t, Merged> merges_;  // under left << 32 | right
-  std::vector<int32_t> byte_ids_;                // of <0x00> to <0xFF>, -1 for none
+  Spelling spelling_;
+  MergeTable merges_;
+  std::array<int32_t, 256> byte_ids_{};     // of <0x00> to <0xFF>, -1 for none
+  std::array<int32_t, 256> spelled_ids_{};  // of the alphabet's characters, -1 for none
+  std::vector<int32_t> character_ids_;      // of low code points, -1 for none; empty with affixes
   std::string unknown_;
   std::string prefix_;  // of every character but a word's first
   std::string suffix_;  // of a word's last character
@@ -53,7 +63,8 @@ class BpeModel {
   bool fuse_unknown_ = false;
   bool byte_fallback_ = false;
   bool ignore_merges_ = false;
-  mutable WordCache cache_;
+  bool has_affixes_ = false;     // prefix_ or suffix_
+  bool falls_at_marks_ = false;  // no merge joins U+2581 to another character before it
 };
 
 }  // namespace evald::tok

@@ -12,6 +12,12 @@ namespace evald::tok {
 /// `bytes` spelled in that alphabet.
 std::string ToByteAlphabet(std::string_view bytes);
 
+/// How the words are written that a model is given.
+enum class Spelling {
+  kText,   ///< as text
+  kBytes,  ///< as bytes, which the vocabulary spells in that alphabet
+};
+
 /// The byte that `code` stands for, or -1.
 int FromByteAlphabet(char32_t code);
 

@@ -1,51 +1,78 @@
 #include "tokenizer/expression.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
+
+#include "base/regex.h"
+#include "tokenizer/properties.h"
 
 namespace evald::tok {
 namespace {
 
-// Every code point that one of the two versions of Oniguruma takes and the other does not.
-constexpr std::string_view kNewLetters =
-    R"(\x{1C89}-\x{1C8A}\x{A7CB}-\x{A7CD}\x{A7DA}-\x{A7DC}\x{105C0}-\x{105F3})"
-    R"(\x{10D4A}-\x{10D65}\x{10D6F}-\x{10D85}\x{10EC2}-\x{10EC4}\x{1123F}-\x{11240})"
-    R"(\x{11380}-\x{11389}\x{1138B}\x{1138E}\x{11390}-\x{113B5}\x{113B7}\x{113D1}\x{113D3})"
-    R"(\x{11BC0}-\x{11BE0}\x{11F02}\x{11F04}-\x{11F10}\x{11F12}-\x{11F33}\x{1342F})"
-    R"(\x{13441}-\x{13446}\x{13460}-\x{143FA}\x{16100}-\x{1611D}\x{16D40}-\x{16D6C})"
-    R"(\x{18CFF}\x{1B132}\x{1B155}\x{1DF25}-\x{1DF2A}\x{1E030}-\x{1E06D}\x{1E4D0}-\x{1E4EB})"
-    R"(\x{1E5D0}-\x{1E5ED}\x{1E5F0}\x{2B739}\x{2EBF0}-\x{2EE5D}\x{31350}-\x{323AF})";
-constexpr std::string_view kNewNumbers =
-    R"(\x{10D40}-\x{10D49}\x{116D0}-\x{116E3}\x{11BF0}-\x{11BF9}\x{11F50}-\x{11F59})"
-    R"(\x{16130}-\x{16139}\x{16D70}-\x{16D79}\x{1CCF0}-\x{1CCF9}\x{1D2C0}-\x{1D2D3})"
-    R"(\x{1E4F0}-\x{1E4F9}\x{1E5F1}-\x{1E5FA})";
+std::string Spelled(const std::vector<CodeRange>& ranges) {
+  std::string text;
+  for (const CodeRange& range : ranges) {
+    text += fmt::format("\\x{{{:X}}}-\\x{{{:X}}}", static_cast<uint32_t>(range.first),
+                        static_cast<uint32_t>(range.last));
+  }
+  return text;
+}
 
-// The form of a property that also takes the code points of `more`; a class nests in a class.
-std::string Widened(std::string_view property, std::string_view more) {
-  std::string inner(property);
-  inner[1] = 'p';
-  return (property[1] == 'P' ? "[^" : "[") + inner + std::string(more) + "]";
+// The class that takes what `plain` (\p{L}, \d, ...) takes and what it lacks; a class nests in a
+// class.
+std::string Widened(const std::string& plain, bool negated, const Widening& widening) {
+  const std::string whole = plain + Spelled(widening.more);
+  if (widening.less.empty()) return fmt::format("[{}{}]", negated ? "^" : "", whole);
+  const std::string rest = fmt::format("{}&&[^{}]", whole, Spelled(widening.less));
+  return fmt::format("[{}{}]", negated ? "^" : "", rest);
+}
+
+// At the backslash of \p{...}, \P{...}, \d, \D, \w or \W: adds it widened and gives where it ends;
+// else adds the escaped character as it is.
+size_t AddEscape(std::string_view expression, size_t at, std::string* out) {
+  const char kind = at + 1 < expression.size() ? expression[at + 1] : '\0';
+  if (kind == 'd' || kind == 'D' || kind == 'w' || kind == 'W') {
+    const bool negated = kind == 'D' || kind == 'W';
+    const bool digit = kind == 'd' || kind == 'D';
+    *out += Widened(digit ? "\\d" : "\\w", negated, WideningOf(digit ? "d" : "w"));
+    return at + 2;
+  }
+  const size_t open = at + 2;
+  const size_t close = expression.find('}', open);
+  const bool property = (kind == 'p' || kind == 'P') && open < expression.size() &&
+                        expression[open] == '{' && close != std::string_view::npos;
+  if (!property) {
+    *out += expression.substr(at, 2);
+    return at + 2;
+  }
+  std::string_view name = expression.substr(open + 1, close - open - 1);
+  const bool inner = name.starts_with('^');
+  if (inner) name.remove_prefix(1);
+  *out += Widened(fmt::format("\\p{{{}}}", name), (kind == 'P') != inner, WideningOf(name));
+  return close + 1;
 }
 
 }  // namespace
 
 std::string WidenProperties(const std::string& expression) {
-  constexpr size_t kPropertyBytes = 5;  // of \p{L}
   std::string out;
   for (size_t at = 0; at < expression.size();) {
-    const std::string_view property = std::string_view(expression).substr(at, kPropertyBytes);
-    if (property == "\\p{L}" || property == "\\P{L}") {
-      out += Widened(property, kNewLetters);
-      at += kPropertyBytes;
-    } else if (property == "\\p{N}" || property == "\\P{N}") {
-      out += Widened(property, kNewNumbers);
-      at += kPropertyBytes;
+    if (expression[at] == '\\') {
+      at = AddEscape(expression, at, &out);
     } else {
-      const size_t taken = expression[at] == '\\' ? 2 : 1;  // an escaped backslash begins nothing
-      out += expression.substr(at, taken);
-      at += taken;
+      out += expression[at++];
     }
   }
   return out;
+}
+
+std::vector<CodeRange> PropertyRanges(const std::string& name) {
+  std::vector<CodeRange> ranges;
+  for (const auto& [first, last] : OnigurumaRanges(name)) ranges.push_back({first, last});
+  const Widening widening = WideningOf(name);
+  ranges.insert(ranges.end(), widening.more.begin(), widening.more.end());
+  return ranges;
 }
 
 }  // namespace evald::tok

@@ -1,13 +1,23 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace evald::tok {
 
-/// The expression of a tokenizer.json with \p{L} and \p{N} (and \P{L}, \P{N}) widened by the
-/// letters and numbers that tokenizers 0.23 knows and Debian 12's Oniguruma 6.9.8 does not: those
-/// that Unicode added with versions 15 and 16. Found by asking both about every code point. Other
-/// properties are left as they are.
+/// Code points from first to last.
+struct CodeRange {
+  char32_t first;
+  char32_t last;
+};
+
+/// The expression of a tokenizer.json with its properties (\p{L}, \P{Han}, \p{^N}, \d, \w, ...)
+/// widened by the characters that tokenizers 0.23 knows and Debian 12's Oniguruma 6.9.8 does not:
+/// those that Unicode added with versions 15 and 16 (properties.cc). Throws Error(kInput) that names
+/// a property of which it is not known how the two differ.
 std::string WidenProperties(const std::string& expression);
+
+/// The code points that \p{name} takes in such an expression, in no order. `name` must be served.
+std::vector<CodeRange> PropertyRanges(const std::string& name);
 
 }  // namespace evald::tok

@@ -15,6 +15,7 @@
 #include "tokenizer/normalizers.h"
 #include "tokenizer/post_processors.h"
 #include "tokenizer/pre_tokenizers.h"
+#include "tokenizer/scratch.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
@@ -68,14 +69,16 @@ class HfTokenizer : public Tokenizer {
   void ReadAddedTokens(const Json& json, const tok::TokenizerConfig& config,
                        const std::string& where);
   void AddUnder(int64_t id, const tok::AddedToken& token, const std::string& where);
-  void EncodeText(std::string_view text, bool at_start, std::vector<int32_t>* tokens) const;
+  void EncodeText(std::string_view text, bool at_start, tok::Scratch* scratch,
+                  std::vector<int32_t>* tokens) const;
 
   std::unique_ptr<tok::Normalizer> normalizer_;
-  std::unique_ptr<tok::PreTokenizer> pre_tokenizer_;
+  tok::PreTokenization pre_tokenization_;
   std::unique_ptr<tok::Decoder> decoder_;
   tok::BpeModel model_;
   tok::AddedTokens added_;
   tok::Surround surround_;
+  mutable tok::ScratchPool scratches_;
   int32_t bos_id_ = -1;
   int32_t eos_id_ = -1;
   std::string key_;
@@ -90,10 +93,11 @@ Json Part(const Json& json, const std::string& key) {
 HfTokenizer::HfTokenizer(tok::TokenizerJson file, const tok::TokenizerConfig& config,
                          const std::string& where)
     : normalizer_(tok::MakeNormalizer(Part(file.json, "normalizer"), where + ": normalizer")),
-      pre_tokenizer_(tok::MakePreTokenizer(Part(file.json, "pre_tokenizer"), normalizer_ != nullptr,
-                                           where + ": pre_tokenizer")),
+      pre_tokenization_(tok::MakePreTokenizer(Part(file.json, "pre_tokenizer"),
+                                              normalizer_ != nullptr, where + ": pre_tokenizer")),
       decoder_(tok::MakeDecoder(Part(file.json, "decoder"), where + ": decoder")),
-      model_(Field<Json>(file.json, "model", where), std::move(file.vocabulary), where + ": model"),
+      model_(Field<Json>(file.json, "model", where), std::move(file.vocabulary),
+             pre_tokenization_.spelling, where + ": model"),
       surround_(
           tok::ReadPostProcessor(Part(file.json, "post_processor"), where + ": post_processor")) {
   tok::CheckMembers(file.json,
@@ -134,19 +138,23 @@ void HfTokenizer::ReadAddedTokens(const Json& json, const tok::TokenizerConfig& 
   added_.Finish(normalizer_.get(), where);
 }
 
-void HfTokenizer::EncodeText(std::string_view text, bool at_start,
+void HfTokenizer::EncodeText(std::string_view text, bool at_start, tok::Scratch* scratch,
                              std::vector<int32_t>* tokens) const {
-  std::string normalized(text);
+  std::string& normalized = scratch->normalized;
+  normalized.assign(text);
   if (normalizer_) normalized = normalizer_->Apply(std::move(normalized));
-  for (const tok::Segment& segment : added_.SplitNormalized(normalized)) {
+  added_.SplitNormalized(normalized, &scratch->normalized_segments);
+  for (const tok::Segment& segment : scratch->normalized_segments) {
     if (segment.id >= 0) {
       tokens->push_back(segment.id);
       continue;
     }
-    std::vector<tok::Piece> pieces = {
-        {std::string(segment.text), at_start && segment.text.data() == normalized.data()}};
-    if (pre_tokenizer_) pre_tokenizer_->Apply(&pieces);
-    for (const tok::Piece& piece : pieces) model_.Encode(piece.text, tokens);
+    tok::Pieces& pieces = scratch->pieces;
+    pieces.Reset(segment.text, at_start && segment.text.data() == normalized.data());
+    if (pre_tokenization_.splitter) pre_tokenization_.splitter->Apply(&pieces);
+    for (const tok::Piece& piece : pieces.list) {
+      model_.Encode(pieces.View(piece), &scratch->model, tokens);
+    }
   }
 }
 
@@ -154,13 +162,17 @@ std::vector<int32_t> HfTokenizer::Encode(std::string_view text, bool add_special
   if (!IsUtf8(text)) {
     throw Error(ErrorKind::kInput, "the text to encode is not valid UTF-8");
   }
+  constexpr size_t kBytesPerToken = 3;  // a guess that seldom makes the list grow
   std::vector<int32_t> tokens;
-  if (add_special_tokens) tokens = surround_.before;
-  for (const tok::Segment& segment : added_.SplitRaw(text)) {
+  tokens.reserve(text.size() / kBytesPerToken + surround_.before.size() + surround_.after.size());
+  if (add_special_tokens) tokens.assign(surround_.before.begin(), surround_.before.end());
+  const tok::ScratchPool::Loan scratch = scratches_.Borrow();
+  added_.SplitRaw(text, &scratch->raw_segments);
+  for (const tok::Segment& segment : scratch->raw_segments) {
     if (segment.id >= 0) {
       tokens.push_back(segment.id);
     } else {
-      EncodeText(segment.text, segment.text.data() == text.data(), &tokens);
+      EncodeText(segment.text, segment.text.data() == text.data(), scratch.get(), &tokens);
     }
   }
   if (add_special_tokens) {

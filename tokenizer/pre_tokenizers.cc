@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -11,23 +12,18 @@
 #include "tokenizer/component.h"
 #include "tokenizer/pattern.h"
 #include "tokenizer/unicode.h"
+#include "tokenizer/word_pattern.h"
 
 namespace evald::tok {
 namespace {
 
-// Adds the parts of `piece` to `out`.
+// Adds the parts of `piece`, whose bytes are counted from its beginning.
 void Take(const Piece& piece, const std::vector<Stretch>& parts, std::vector<Piece>* out) {
   for (const Stretch& part : parts) {
     if (part.begin == part.end) continue;
     out->push_back(
-        {piece.text.substr(part.begin, part.end - part.begin), piece.at_start && part.begin == 0});
+        {piece.begin + part.begin, piece.begin + part.end, piece.at_start && part.begin == 0});
   }
-}
-
-size_t Bytes(const std::vector<Piece>& pieces) {
-  size_t bytes = 0;
-  for (const Piece& piece : pieces) bytes += piece.text.size();
-  return bytes;
 }
 
 // Splits every piece at what `find` finds in it.
@@ -37,12 +33,10 @@ class Splitter : public PreTokenizer {
 
   Splitter(Finder find, SplitBehavior behavior) : find_(std::move(find)), behavior_(behavior) {}
 
-  void Apply(std::vector<Piece>* pieces) const override {
-    std::vector<Piece> out;
-    for (const Piece& piece : *pieces) {
-      Take(piece, ApplyBehavior(find_(piece.text), behavior_), &out);
-    }
-    *pieces = std::move(out);
+  void Apply(Pieces* pieces) const override {
+    pieces->Refine([&](const Piece& piece, std::vector<Piece>* out) {
+      Take(piece, ApplyBehavior(find_(pieces->View(piece)), behavior_), out);
+    });
   }
 
  private:
@@ -50,32 +44,55 @@ class Splitter : public PreTokenizer {
   SplitBehavior behavior_;
 };
 
-class ByteLevel : public PreTokenizer {
+// Splits every piece into the matches of a pattern that leaves no gaps.
+class WordSplitter : public PreTokenizer {
  public:
-  ByteLevel(const Json& json, const std::string& where)
-      : add_prefix_space_(Field<bool>(json, "add_prefix_space", where)) {
-    // trim_offsets decides offsets only, which evald does not report.
-    CheckMembers(json, {"add_prefix_space", "trim_offsets", "use_regex"}, where);
-    if (FieldOr<bool>(json, "use_regex", true, where)) words_ = Pattern::FromRegex(kGpt2Pattern);
-  }
+  explicit WordSplitter(WordPattern pattern) : pattern_(pattern) {}
 
-  void Apply(std::vector<Piece>* pieces) const override {
-    std::vector<Piece> out;
-    for (Piece& piece : *pieces) {
-      if (add_prefix_space_ && !piece.text.starts_with(' ')) piece.text.insert(0, 1, ' ');
-      if (words_) {
-        Take(piece, words_->Find(piece.text), &out);
-      } else {
-        out.push_back(std::move(piece));
+  void Apply(Pieces* pieces) const override {
+    pieces->Refine([&](const Piece& piece, std::vector<Piece>* out) {
+      const std::string_view text = pieces->View(piece);
+      for (size_t at = 0; at < text.size();) {
+        const size_t end = pattern_.End(text, at);
+        out->push_back({piece.begin + at, piece.begin + end, piece.at_start && at == 0});
+        at = end;
       }
-    }
-    for (Piece& piece : out) piece.text = ToByteAlphabet(piece.text);
-    *pieces = std::move(out);
+    });
   }
 
  private:
+  WordPattern pattern_;
+};
+
+class ByteLevel : public PreTokenizer {
+ public:
+  ByteLevel(const Json& json, Spelling spelling, const std::string& where)
+      : spelling_(spelling), add_prefix_space_(Field<bool>(json, "add_prefix_space", where)) {
+    // trim_offsets decides offsets only, which evald does not report.
+    CheckMembers(json, {"add_prefix_space", "trim_offsets", "use_regex"}, where);
+    if (FieldOr<bool>(json, "use_regex", true, where)) {
+      words_.emplace(*WordPattern::Recognize(kGpt2Pattern));
+    }
+  }
+
+  void Apply(Pieces* pieces) const override {
+    if (add_prefix_space_) {
+      pieces->Rewrite([](std::string_view piece, bool, std::string* text) {
+        if (!piece.starts_with(' ')) *text += ' ';
+        *text += piece;
+      });
+    }
+    if (words_) words_->Apply(pieces);
+    if (spelling_ == Spelling::kBytes) return;
+    pieces->Rewrite([](std::string_view piece, bool, std::string* text) {
+      *text += ToByteAlphabet(piece);
+    });
+  }
+
+ private:
+  Spelling spelling_;
   bool add_prefix_space_;
-  std::optional<Pattern> words_;
+  std::optional<WordSplitter> words_;
 };
 
 class Metaspace : public PreTokenizer {
@@ -99,37 +116,32 @@ class Metaspace : public PreTokenizer {
 
   bool LooksAtStart() const override { return scheme_ == "first"; }
 
-  void Apply(std::vector<Piece>* pieces) const override {
-    std::vector<Piece> out;
-    for (Piece& piece : *pieces) {
-      piece.text = Marked(piece);
-      if (split_) {
-        Take(piece, ApplyBehavior(FindMarks(piece.text), SplitBehavior::kMergedWithNext), &out);
-      } else {
-        out.push_back(std::move(piece));
+  void Apply(Pieces* pieces) const override {
+    pieces->Rewrite([this](std::string_view piece, bool at_start, std::string* text) {
+      Mark(piece, at_start, text);
+    });
+    if (!split_) return;
+    pieces->Refine([&](const Piece& piece, std::vector<Piece>* out) {
+      size_t begin = piece.begin;  // each mark begins a piece
+      while (begin < piece.end) {
+        const size_t mark = pieces->text.find(replacement_, begin + 1);
+        const size_t end = std::min(mark, piece.end);
+        out->push_back({begin, end, piece.at_start && begin == piece.begin});
+        begin = end;
       }
-    }
-    *pieces = std::move(out);
+    });
   }
 
  private:
-  std::string Marked(const Piece& piece) const {
-    std::string text;
-    for (const char c : piece.text) {
-      if (c == ' ') {
-        text += replacement_;
-      } else {
-        text += c;
-      }
+  void Mark(std::string_view piece, bool at_start, std::string* text) const {
+    const bool prepend = scheme_ == "always" || (scheme_ == "first" && at_start);
+    if (prepend && !piece.starts_with(' ') && !piece.starts_with(replacement_)) *text += replacement_;
+    for (size_t at = 0; at < piece.size();) {
+      const size_t space = std::min(piece.find(' ', at), piece.size());
+      *text += piece.substr(at, space - at);
+      if (space < piece.size()) *text += replacement_;
+      at = space + 1;
     }
-    const bool prepend = scheme_ == "always" || (scheme_ == "first" && piece.at_start);
-    return prepend && !text.starts_with(replacement_) ? replacement_ + text : text;
-  }
-
-  Cover FindMarks(std::string_view text) const {
-    size_t at = 0;
-    const char32_t mark = NextCodePoint(replacement_, &at);
-    return FindCodePoints(text, [mark](char32_t code) { return code == mark; });
   }
 
   std::string replacement_;
@@ -137,13 +149,20 @@ class Metaspace : public PreTokenizer {
   bool split_;
 };
 
+std::unique_ptr<PreTokenizer> Make(const Json& json, bool normalized, Spelling spelling,
+                                   const std::string& where);
+
 class SequencePreTokenizer : public PreTokenizer {
  public:
-  SequencePreTokenizer(const Json& json, bool normalized, const std::string& where) {
+  // `spelling` is that of what the last part gives.
+  SequencePreTokenizer(const Json& json, bool normalized, Spelling spelling,
+                       const std::string& where) {
     CheckMembers(json, {"pretokenizers"}, where);
-    for (const Json& part : Field<std::vector<Json>>(json, "pretokenizers", where)) {
+    const auto parts = Field<std::vector<Json>>(json, "pretokenizers", where);
+    for (const Json& part : parts) {
       const std::string place = fmt::format("{}[{}]", where, parts_.size());
-      parts_.push_back(MakePreTokenizer(part, normalized, place));
+      const bool last = parts_.size() + 1 == parts.size();
+      parts_.push_back(Make(part, normalized, last ? spelling : Spelling::kText, place));
       if (parts_.back() == nullptr || !parts_.back()->LooksAtStart()) continue;
       looks_at_start_ = true;
       if (normalized && parts_.size() > 1) {
@@ -156,11 +175,11 @@ class SequencePreTokenizer : public PreTokenizer {
     }
   }
 
-  void Apply(std::vector<Piece>* pieces) const override {
-    const size_t before = Bytes(*pieces);
+  void Apply(Pieces* pieces) const override {
+    const size_t before = pieces->text.size();
     for (const auto& part : parts_) {
       if (part) part->Apply(pieces);
-      CheckGrowth(before, Bytes(*pieces));
+      CheckGrowth(before, pieces->text.size());
     }
   }
   bool LooksAtStart() const override { return looks_at_start_; }
@@ -172,11 +191,18 @@ class SequencePreTokenizer : public PreTokenizer {
 
 std::unique_ptr<PreTokenizer> MakeSplit(const Json& json, const std::string& where) {
   CheckMembers(json, {"pattern", "behavior", "invert"}, where);
-  const auto pattern =
-      std::make_shared<Pattern>(Pattern::FromJson(Field<Json>(json, "pattern", where), where));
+  const Json expression = Field<Json>(json, "pattern", where);
+  const auto pattern = std::make_shared<Pattern>(Pattern::FromJson(expression, where));
   const SplitBehavior behavior =
       SplitBehaviorFromString(Field<std::string>(json, "behavior", where), where);
-  if (FieldOr<bool>(json, "invert", false, where)) {
+  const bool invert = FieldOr<bool>(json, "invert", false, where);
+  const bool keeps_matches = behavior == SplitBehavior::kIsolated ||
+                             (behavior == SplitBehavior::kRemoved && invert);
+  if (keeps_matches && expression.contains("Regex")) {
+    const auto words = WordPattern::Recognize(expression["Regex"].get_ref<const std::string&>());
+    if (words) return std::make_unique<WordSplitter>(*words);
+  }
+  if (invert) {
     return std::make_unique<Splitter>(
         [pattern](std::string_view text) { return Inverted(pattern->Find(text)); }, behavior);
   }
@@ -210,16 +236,16 @@ Cover FindWordsAndSigns(std::string_view text) {
   return cover;
 }
 
-}  // namespace
-
-std::unique_ptr<PreTokenizer> MakePreTokenizer(const Json& json, bool normalized,
-                                               const std::string& where) {
+std::unique_ptr<PreTokenizer> Make(const Json& json, bool normalized, Spelling spelling,
+                                   const std::string& where) {
   if (json.is_null()) return nullptr;
   const std::string type = TypeOf(json, where);
-  if (type == "ByteLevel") return std::make_unique<ByteLevel>(json, where);
+  if (type == "ByteLevel") return std::make_unique<ByteLevel>(json, spelling, where);
   if (type == "Split") return MakeSplit(json, where);
   if (type == "Metaspace") return std::make_unique<Metaspace>(json, where);
-  if (type == "Sequence") return std::make_unique<SequencePreTokenizer>(json, normalized, where);
+  if (type == "Sequence") {
+    return std::make_unique<SequencePreTokenizer>(json, normalized, spelling, where);
+  }
   if (type == "Digits") {
     CheckMembers(json, {"individual_digits"}, where);
     const bool each = Field<bool>(json, "individual_digits", where);
@@ -242,6 +268,24 @@ std::unique_ptr<PreTokenizer> MakePreTokenizer(const Json& json, bool normalized
              {"ByteLevel", "Split", "Digits", "Metaspace", "Punctuation", "Whitespace",
               "WhitespaceSplit", "Sequence"},
              where);
+}
+
+bool EndsInByteLevel(const Json& json) {
+  if (!json.is_object()) return false;
+  const std::string type = json.value("type", "");
+  if (type != "Sequence") return type == "ByteLevel";
+  const auto parts = json.find("pretokenizers");
+  return parts != json.end() && parts->is_array() && !parts->empty() &&
+         EndsInByteLevel(parts->back());
+}
+
+}  // namespace
+
+PreTokenization MakePreTokenizer(const Json& json, bool normalized, const std::string& where) {
+  PreTokenization out;
+  if (EndsInByteLevel(json)) out.spelling = Spelling::kBytes;
+  out.splitter = Make(json, normalized, out.spelling, where);
+  return out;
 }
 
 }  // namespace evald::tok

@@ -2,38 +2,44 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
-
-#include "tokenizer/vocabulary.h"
 
 namespace evald::tok {
 
-/// Remembers the tokens of short words. Bounded: a shard that is full is emptied. Any thread may
-/// call it.
+/// Remembers the tokens of short words in two tables of fixed size, one for words of up to 23 bytes
+/// and 9 tokens, one for up to 119 bytes and 33 tokens: 3 MB together. A word takes one of two
+/// places; a newcomer takes the elder's. One thread at a time.
 class WordCache {
  public:
-  /// Longer words are not kept.
-  static constexpr size_t kWordBytesMax = 64;
+  WordCache();
 
-  /// Appends the tokens of `word`; false when it is not known.
-  bool Get(std::string_view word, std::vector<int32_t>* tokens);
+  /// Appends the tokens of `word` (not empty); false when it is not known.
+  bool Get(std::string_view word, std::vector<int32_t>* tokens) const;
   void Put(std::string_view word, const int32_t* tokens, size_t count);
 
  private:
-  static constexpr size_t kShards = 16;
-  static constexpr size_t kWordsPerShardMax = 4096;
-
-  struct Shard {
-    std::mutex mutex;
-    std::unordered_map<std::string, std::vector<int32_t>, StringHash, std::equal_to<>> words;
+  template <size_t kWords, size_t kTokens>
+  struct Entry {
+    static constexpr size_t kTokensMax = kTokens;
+    /// The word's bytes, zeros, and its length in the last byte.
+    std::array<uint64_t, kWords> key{};
+    int32_t count = 0;
+    std::array<int32_t, kTokens> tokens{};
   };
-  Shard& ShardOf(std::string_view word) { return shards_[StringHash{}(word) % kShards]; }
+  using Short = Entry<3, 9>;
+  using Long = Entry<15, 33>;
+  static_assert(sizeof(Short) == 64 && sizeof(Long) == 256);
 
-  std::array<Shard, kShards> shards_;
+  template <typename E>
+  static bool GetFrom(const std::vector<E>& table, std::string_view word,
+                      std::vector<int32_t>* tokens);
+  template <typename E>
+  static void PutInto(std::vector<E>* table, std::string_view word, const int32_t* tokens,
+                      size_t count);
+
+  std::vector<Short> short_;
+  std::vector<Long> long_;
 };
 
 }  // namespace evald::tok

@@ -32,11 +32,15 @@ TEST(Components, Normalizers) {
 
 TEST(Components, PreTokenizers) {
   ForEachComponent("pre_tokenizer", [](const Json& line) {
-    const auto pre_tokenizer = MakePreTokenizer(line["pre_tokenizer"], false, "pre_tokenizer");
-    std::vector<Piece> pieces = {{line["in"].get<std::string>(), true}};
-    pre_tokenizer->Apply(&pieces);
+    const PreTokenization made = MakePreTokenizer(line["pre_tokenizer"], false, "pre_tokenizer");
+    Pieces pieces;
+    pieces.Reset(line["in"].get_ref<const std::string&>(), true);
+    made.splitter->Apply(&pieces);
     std::vector<std::string> texts;
-    for (const Piece& piece : pieces) texts.push_back(piece.text);
+    for (const Piece& piece : pieces.list) {
+      const std::string text(pieces.View(piece));
+      texts.push_back(made.spelling == Spelling::kBytes ? ToByteAlphabet(text) : text);
+    }
     EXPECT_EQ(texts, line["out"].get<std::vector<std::string>>());
   });
 }
