@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Writes a Qwen2 checkpoint of the engine benchmarks (bench/make_checkpoint.py) as GGUF, for llama.cpp.
+
+    make_gguf.py CHECKPOINT OUT.gguf
+
+Needs numpy and gguf. Weights stay bf16, norms and biases become fp32, as llama.cpp's own converter has it. That
+converter refuses a tokenizer that it does not know by name, which the benchmark's is.
+"""
+
+import argparse
+import json
+import struct
+from pathlib import Path
+
+import gguf
+import numpy
+
+NAMES = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+         "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+         "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
+
+
+def tensors(path):
+    """(name, bf16 as uint16) of a safetensors file."""
+    data = numpy.memmap(path, numpy.uint8, "r")
+    length = struct.unpack("<Q", data[:8].tobytes())[0]
+    header = json.loads(data[8:8 + length].tobytes())
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        assert entry["dtype"] == "BF16", name
+        begin, end = entry["data_offsets"]
+        yield name, data[8 + length + begin:8 + length + end].view(numpy.uint16).reshape(entry["shape"])
+
+
+def new_name(name):
+    if name == "model.embed_tokens.weight":
+        return "token_embd.weight"
+    if name == "model.norm.weight":
+        return "output_norm.weight"
+    index, rest = name.removeprefix("model.layers.").split(".", 1)
+    part, kind = rest.rsplit(".", 1)
+    return f"blk.{index}.{NAMES[part]}.{kind}"
+
+
+def add_config(writer, config):
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_vocab_size(config["vocab_size"])
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_BF16)
+
+
+def add_tokenizer(writer, tokenizer, vocab_size):
+    model = tokenizer["model"]
+    tokens = [f"[unused{i}]" for i in range(vocab_size)]
+    types = [gguf.TokenType.UNUSED] * vocab_size
+    for token, index in model["vocab"].items():
+        tokens[index], types[index] = token, gguf.TokenType.NORMAL
+    for added in tokenizer["added_tokens"]:
+        tokens[added["id"]], types[added["id"]] = added["content"], gguf.TokenType.CONTROL
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in model["merges"]])
+    writer.add_eos_token_id(tokenizer["added_tokens"][0]["id"])
+    writer.add_add_bos_token(False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("out", type=Path)
+    args = parser.parse_args()
+    config = json.loads((args.checkpoint / "config.json").read_text())
+    writer = gguf.GGUFWriter(args.out, "qwen2")
+    add_config(writer, config)
+    add_tokenizer(writer, json.loads((args.checkpoint / "tokenizer.json").read_text()), config["vocab_size"])
+    for name, values in tensors(args.checkpoint / "model.safetensors"):
+        if values.ndim == 1:
+            writer.add_tensor(new_name(name), (values.astype(numpy.uint32) << 16).view(numpy.float32))
+        else:
+            writer.add_tensor(new_name(name), numpy.ascontiguousarray(values).view(numpy.uint8),
+                              raw_dtype=gguf.GGMLQuantizationType.BF16)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+if __name__ == "__main__":
+    main()
