@@ -21,15 +21,27 @@ void Grow(Floats* buffer, int64_t floats) {
 
 }  // namespace
 
-CpuDevice::CpuDevice(const ModelConfig& config, const PageLayout& layout, const Kernels& kernels,
-                     ThreadPool* pool)
+CpuDevice::CpuDevice(const ModelConfig& config, const Kernels& kernels, ThreadPool* pool)
     : config_(config),
-      layout_(layout),
+      layout_(config),
       kernels_(kernels),
       pool_(pool),
       rope_(config.rope, config.rotary_dim),
       packed_(config.family->names.packed != nullptr),
       scratch_(static_cast<size_t>(pool->threads())) {}
+
+Page* CpuDevice::NewPage() {
+  auto* floats = new (kAlignment) float[static_cast<size_t>(layout_.floats)]();
+  return reinterpret_cast<Page*>(floats);
+}
+
+void CpuDevice::DeletePage(Page* page) {
+  ::operator delete[](reinterpret_cast<float*>(page), kAlignment);
+}
+
+void CpuDevice::CopyPage(const Page* from, Page* to) {
+  std::copy_n(reinterpret_cast<const float*>(from), layout_.floats, reinterpret_cast<float*>(to));
+}
 
 void CpuDevice::Begin(const std::vector<Segment>& segments) {
   segments_ = segments;
@@ -38,7 +50,8 @@ void CpuDevice::Begin(const std::vector<Segment>& segments) {
   for (const Segment& segment : segments) {
     for (int i = 0; i < segment.count; ++i) {
       const int64_t position = segment.first_position + i;
-      rows_.push_back({segment.tokens[i], position, segment.pages[position / kPagePositions]});
+      rows_.push_back({segment.tokens[i], position,
+                       reinterpret_cast<float*>(segment.pages[position / kPagePositions])});
     }
     positions = std::max(positions, segment.first_position + segment.count);
   }
@@ -263,7 +276,7 @@ void CpuDevice::AttendTask(const AttentionTask& task, int64_t layer, int64_t win
   args.window = window;
   args.head_dim = static_cast<int>(config_.head_dim);
   args.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
-  args.pages = segment.pages + skipped;
+  args.pages = reinterpret_cast<const float* const*>(segment.pages + skipped);
   args.key_offset = layout_.keys(layer, task.head);
   args.value_offset = layout_.values(layer, task.head);
   args.value_stride = layout_.value_stride;

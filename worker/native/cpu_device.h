@@ -8,7 +8,7 @@
 #include "worker/native/config.h"
 #include "worker/native/device.h"
 #include "worker/native/kernels.h"
-#include "worker/native/kv_cache.h"
+#include "worker/native/page_layout.h"
 #include "worker/native/rope.h"
 #include "worker/native/thread_pool.h"
 
@@ -19,8 +19,12 @@ namespace evald::native {
 class CpuDevice : public Device {
  public:
   /// All must outlive the device.
-  CpuDevice(const ModelConfig& config, const PageLayout& layout, const Kernels& kernels,
-            ThreadPool* pool);
+  CpuDevice(const ModelConfig& config, const Kernels& kernels, ThreadPool* pool);
+
+  uint64_t page_bytes() const override { return layout_.bytes(); }
+  Page* NewPage() override;
+  void DeletePage(Page* page) override;
+  void CopyPage(const Page* from, Page* to) override;
 
   void Begin(const std::vector<Segment>& segments) override;
   void Embed(const Matrix& embedding) override;
@@ -76,7 +80,7 @@ class CpuDevice : public Device {
   void AnswerBlock(const Wish* wishes, int64_t count, Answer* answers);
 
   const ModelConfig& config_;
-  const PageLayout& layout_;
+  PageLayout layout_;
   const Kernels& kernels_;
   ThreadPool* pool_;
   RopeTable rope_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "worker/native/answer.h"
+#include "worker/native/kv_cache.h"
 #include "worker/native/weights.h"
 
 namespace evald::native {
@@ -13,8 +14,8 @@ struct Segment {
   const int32_t* tokens = nullptr;
   int count = 0;
   int64_t first_position = 0;
-  float* const* pages = nullptr;  ///< the sequence's pages, from position 0 to the last token
-  int logits_from = 0;            ///< logits of rows [logits_from, count) are wanted
+  Page* const* pages = nullptr;  ///< the sequence's pages, from position 0 to the last token
+  int logits_from = 0;           ///< logits of rows [logits_from, count) are wanted
 };
 
 /// The rows of activations that a device holds while it computes a batch, one row a token.
@@ -28,14 +29,12 @@ enum class Rows {
   kOut,        ///< what attention or feed-forward part adds to the residual stream
 };
 
-/// What a model is computed on: holds the activations of one batch and has the operations that
-/// models are made of. Model calls them in order; they may run later, but Answers and Logits wait.
-/// The numbers of a row depend on its sequence's tokens up to it, and on nothing else of the batch.
-/// One thread at a time.
-class Device {
+/// What a model is computed on: has the memory for keys and values, holds the activations of one
+/// batch and has the operations that models are made of. Model calls them in order; they may run
+/// later, but Answers and Logits wait. The numbers of a row depend on its sequence's tokens up to
+/// it, and on nothing else of the batch. One thread at a time.
+class Device : public PageMemory {
  public:
-  virtual ~Device() = default;
-
   /// Begins a batch of these segments' rows. Their tokens must be below vocab_size, their earlier
   /// positions must have been computed.
   virtual void Begin(const std::vector<Segment>& segments) = 0;

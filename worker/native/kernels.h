@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "worker/native/activation.h"
+#include "worker/native/page_positions.h"
 
 /// The inner loops of the native engine, in fp32. Included by files that are compiled for one
 /// instruction set only, so it includes nothing that has inline functions.
@@ -19,8 +20,6 @@ enum class WeightType { kF32, kF16, kBF16 };
 
 /// Keys are kept in blocks of this many positions: [block][dimension][position in block].
 inline constexpr int kKeyBlock = 16;
-/// Positions of one page of the key-value cache; a multiple of every kernel's stride of keys.
-inline constexpr int kPagePositions = 64;
 
 /// y[r][n] = sum over i of x[r][i] * w[n][i] (+ bias[n]) for n in [first, end).
 struct MultiplyArgs {

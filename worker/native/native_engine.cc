@@ -79,8 +79,8 @@ struct Loaded {
         defaults(ReadGenerationDefaults(directory, config)),
         tokenizer(Tokenizer::Load(directory)),
         max_length(MaxLength(directory, settings)),
-        cache(PageLayout(config), CacheBytes(settings)),
-        device(config, cache.layout(), kernels, pool),
+        device(config, kernels, pool),
+        cache(&device, CacheBytes(settings)),
         model(config, weights, &device),
         scheduler({settings.concurrency}, &model, &cache) {
     context.tokenizer = tokenizer.get();
@@ -105,8 +105,7 @@ struct Loaded {
   }
 
   uint64_t CacheBytes(const NativeSettings& settings) const {
-    const PageLayout layout(config);
-    const uint64_t page = layout.bytes();
+    const uint64_t page = device.page_bytes();
     if (settings.kv_cache == 0) {
       return std::max(kCacheBytes, page * static_cast<uint64_t>(PagesFor(max_length)));
     }
@@ -124,8 +123,8 @@ struct Loaded {
   GenerationDefaults defaults;
   std::unique_ptr<Tokenizer> tokenizer;
   int max_length;
-  KvCache cache;
   CpuDevice device;
+  KvCache cache;
   Model model;
   JobContext context;
   PlanLimits limits;
@@ -168,7 +167,7 @@ class NativeEngine : public Engine {
                {"threads", pool_.threads()},
                {"max_length", loaded_->max_length},
                {"kv_cache", static_cast<uint64_t>(loaded_->cache.capacity()) *
-                                loaded_->cache.layout().bytes()}};
+                                loaded_->cache.page_bytes()}};
   }
 
   void Submit(uint64_t tag, Request request) override {

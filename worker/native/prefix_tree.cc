@@ -9,7 +9,7 @@ int64_t CommonLength(PrefixTree::Tokens a, PrefixTree::Tokens b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
 
-PrefixTree::Tokens Page(PrefixTree::Tokens tokens, int64_t begin) {
+PrefixTree::Tokens PageTokens(PrefixTree::Tokens tokens, int64_t begin) {
   return tokens.subspan(
       static_cast<size_t>(begin),
       std::min(tokens.size() - static_cast<size_t>(begin), static_cast<size_t>(kPagePositions)));
@@ -29,7 +29,7 @@ PrefixTree::Match PrefixTree::Find(Tokens tokens, int64_t limit) const {
   const Node* node = &root_;
   bool ready = true;  // all of the path so far
   for (int64_t begin = 0; begin < limit;) {
-    const Tokens page = Page(wanted, begin);
+    const Tokens page = PageTokens(wanted, begin);
     // In lexicographic order, the best match is next to where the page would stand.
     Node* best = nullptr;
     int64_t common = 0;
@@ -69,7 +69,7 @@ std::vector<PrefixTree::Node*> PrefixTree::Hold(Tokens tokens) {
   std::vector<Node*> path;
   Node* node = &root_;
   for (int64_t begin = 0; begin < static_cast<int64_t>(tokens.size()); begin += kPagePositions) {
-    const Tokens page = Page(tokens, begin);
+    const Tokens page = PageTokens(tokens, begin);
     auto found = node->children.find(page);
     if (found == node->children.end()) {
       auto fresh = std::make_unique<Node>();

@@ -39,7 +39,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, Model* model, KvCache* cac
 void Scheduler::CheckFits(const Sequence& sequence) const {
   const int64_t needed = PagesFor(sequence.positions_max);
   if (needed <= cache_->capacity()) return;
-  const uint64_t page = cache_->layout().bytes();
+  const uint64_t page = cache_->page_bytes();
   throw Error(ErrorKind::kInput,
               fmt::format("{} tokens need {} of key-value cache, the cache has {}",
                           sequence.positions_max, HumanBytes(page * static_cast<uint64_t>(needed)),
@@ -158,9 +158,8 @@ bool Scheduler::Enter(Sequence* sequence, const PrefixTree::Match& match) {
   for (const PrefixTree::Node* node : match.whole) sequence->pages.push_back(node->page);
   sequence->computed = shared * kPagePositions;
   if (!donor.empty()) {
-    sequence->pages.push_back(cache_->Allocate());
+    sequence->pages.push_back(cache_->Copy(donor[0]->page));
     --promised_;
-    std::copy_n(donor[0]->page.get(), cache_->layout().floats, sequence->pages.back().get());
     sequence->computed += match.partial_length;
   }
   tree_.Release(donor);

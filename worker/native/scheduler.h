@@ -33,7 +33,7 @@ struct Sequence {
   int64_t computed = 0;  ///< positions whose keys and values are in pages
   int64_t reused = 0;    ///< of these, taken over from other sequences
   std::vector<PageRef> pages;
-  std::vector<float*> page_table;
+  std::vector<Page*> page_table;
   std::vector<PrefixTree::Node*> path;  ///< of the tokens it came with
   bool finished = false;
   int awaited = 0;  ///< positions that the page it waits for must have

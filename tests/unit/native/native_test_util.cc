@@ -118,15 +118,15 @@ BareModel::BareModel(const fs::path& directory, const std::string& kernels, int 
     : config(ReadModelConfig(directory)),
       weights(directory, config),
       pool(threads),
-      cache(PageLayout(config), uint64_t{64} << 20),
-      device(config, cache.layout(), SelectKernels(kernels), &pool),
+      device(config, SelectKernels(kernels), &pool),
+      cache(&device, uint64_t{64} << 20),
       model(config, weights, &device) {}
 
 std::vector<std::vector<float>> BareModel::Logits(const std::vector<int32_t>& tokens,
                                                   const std::vector<int64_t>& positions,
                                                   int64_t chunk) {
   std::vector<PageRef> pages;
-  std::vector<float*> table;
+  std::vector<Page*> table;
   for (int64_t i = 0; i < PagesFor(static_cast<int64_t>(tokens.size())); ++i) {
     pages.push_back(cache.Allocate());
     table.push_back(pages.back().get());

@@ -68,8 +68,8 @@ struct BareModel {
   ModelConfig config;
   ModelWeights weights;
   ThreadPool pool;
-  KvCache cache;
   CpuDevice device;
+  KvCache cache;
   Model model;
 };
 

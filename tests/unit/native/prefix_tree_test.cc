@@ -7,6 +7,12 @@
 namespace evald::native {
 namespace {
 
+// The tree only holds pages, and lets go of them.
+PageRef SomePage() {
+  return PageRef(reinterpret_cast<Page*>(new char),
+                 [](Page* p) { delete reinterpret_cast<char*>(p); });
+}
+
 using Path = std::vector<PrefixTree::Node*>;
 
 std::vector<int32_t> Count(int from, int count) {
@@ -26,7 +32,7 @@ class PrefixTreeTest : public testing::Test {
   Path Computed(const std::vector<int32_t>& tokens) {
     const Path path = tree_.Hold(tokens);
     for (PrefixTree::Node* node : path) {
-      if (node->page == nullptr) node->page = PageRef(new float[1], [](float* p) { delete[] p; });
+      if (node->page == nullptr) node->page = SomePage();
       node->ready = static_cast<int>(node->tokens.size());
     }
     return path;
@@ -60,7 +66,7 @@ TEST_F(PrefixTreeTest, TheBestOfManyNeighbours) {
 
 TEST_F(PrefixTreeTest, TellsWhatIsComing) {
   const Path path = tree_.Hold(Count(0, 100));
-  path[0]->page = PageRef(new float[1], [](float* p) { delete[] p; });
+  path[0]->page = SomePage();
   path[0]->ready = 40;
   const auto match = tree_.Find(Count(0, 90), 90);
   EXPECT_EQ(match.length, 40);

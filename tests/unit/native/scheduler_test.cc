@@ -89,8 +89,8 @@ TEST_F(SchedulerTest, OfAllThatIsHeldEveryPrefixIsComputedOnce) {
 
 // The cache holds one task's shots and little more: by prefix, they are computed once all the same.
 TEST_F(SchedulerTest, ASmallCacheDoesWithOnePrefixAfterTheOther) {
-  KvCache cache(PageLayout(bare_.config), 6 * PageLayout(bare_.config).bytes());
-  CpuDevice device(bare_.config, cache.layout(), SelectKernels("auto"), &bare_.pool);
+  CpuDevice device(bare_.config, SelectKernels("auto"), &bare_.pool);
+  KvCache cache(&device, 6 * device.page_bytes());
   Model model(bare_.config, bare_.weights, &device);
   Scheduler scheduler({2}, &model, &cache);
   for (int question = 0; question < 12; ++question) {
@@ -150,8 +150,8 @@ TEST_F(SchedulerTest, PagesComeBack) {
 
 TEST_F(SchedulerTest, TightCacheStillFinishesAll) {
   for (const int pages : {3, 4, 5, 7}) {
-    KvCache cache(PageLayout(bare_.config), pages * PageLayout(bare_.config).bytes());
-    CpuDevice device(bare_.config, cache.layout(), SelectKernels("auto"), &bare_.pool);
+    CpuDevice device(bare_.config, SelectKernels("auto"), &bare_.pool);
+    KvCache cache(&device, static_cast<uint64_t>(pages) * device.page_bytes());
     Model model(bare_.config, bare_.weights, &device);
     Scheduler scheduler({8}, &model, &cache);
     finished_ = 0;
