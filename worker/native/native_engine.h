@@ -6,11 +6,11 @@
 
 namespace evald {
 
-/// The CPU engine for Llama-architecture checkpoints (safetensors bf16, fp16 or fp32,
-/// tokenizer.json). Serves all request kinds as lm-evaluation-harness's `hf` backend does in fp32
-/// (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends on the checkpoint, the
-/// request, the seed and the instruction set, and on nothing else. What is served, and what is
-/// refused by name: worker/native/config.h, weights.h and generation_config.h.
+/// The engine for checkpoints of the families in worker/native/families (safetensors bf16, fp16 or
+/// fp32, tokenizer.json), on the CPU. Serves all request kinds as lm-evaluation-harness's `hf`
+/// backend does in fp32 (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends on
+/// the checkpoint, the request, the seed and the instruction set, and on nothing else. What is
+/// served, and what is refused by name: config.h, weights.h and generation_config.h.
 ///
 /// Settings, all optional:
 ///
