@@ -8,6 +8,7 @@
 
 #include "evald/error.h"
 #include "tokenizer/unicode_age.h"
+#include "tokenizer/unicode_later.h"
 
 namespace evald::tok {
 namespace {
@@ -121,7 +122,7 @@ bool IsPythonWhitespace(char32_t code) {
 bool IsNumeric(char32_t code) {
   const utf8proc_category_t category = Category(code);
   return category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
-         category == UTF8PROC_CATEGORY_NO;
+         category == UTF8PROC_CATEGORY_NO || IsLaterNumeric(code);
 }
 
 bool IsPunctuation(char32_t code) {
@@ -130,7 +131,8 @@ bool IsPunctuation(char32_t code) {
            (code >= 0x5B && code <= 0x60) || (code >= 0x7B && code <= 0x7E);
   }
   const utf8proc_category_t category = Category(code);
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  const bool now = category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  return now ? !IsLaterPunctuation(code) : IsEarlierPunctuation(code);
 }
 
 bool IsMark(char32_t code) {
@@ -145,7 +147,7 @@ bool IsWord(char32_t code) {
   const bool letter_or_mark = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ME;
   return letter_or_mark || category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
          category == UTF8PROC_CATEGORY_PC || IsLetterSymbol(code) || code == 0x200C ||
-         code == 0x200D;
+         code == 0x200D || IsLaterWord(code);
 }
 
 std::string Normalize(std::string_view text, NormalForm form) {
@@ -168,6 +170,8 @@ std::string Lowercase(std::string_view text) {
     const char32_t code = NextCodePoint(text, &at);
     if (code == 0x130) {  // the one code point whose lower case is two: i and a dot above
       out += "i\xCC\x87";
+    } else if (const char32_t later = LaterLowercase(code); later != 0) {
+      AppendUtf8(&out, later);
     } else {
       AppendUtf8(&out,
                  static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));

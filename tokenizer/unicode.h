@@ -12,9 +12,8 @@ char32_t NextCodePoint(std::string_view text, size_t* at);
 size_t PreviousStart(std::string_view text, size_t at);
 void AppendUtf8(std::string* out, char32_t code);
 
-// The classes below follow utf8proc 2.8 (Unicode 15); tokenizers 0.23 knows later letters, marks,
-// digits and signs too. That concerns single_word and the pre-tokenizers Whitespace, Digits and
-// Punctuation on characters of Unicode 16 and later.
+// The classes below are those of tokenizers 0.23 for every code point: utf8proc's (Unicode 15) and
+// what unicode_later.h says of others.
 
 /// Rust's char::is_whitespace: the property White_Space.
 bool IsWhitespace(char32_t code);
@@ -33,8 +32,7 @@ enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 /// `text` (valid UTF-8) in a normal form of UAX 15, as of Unicode 9 (see unicode_age.h). Throws
 /// Error(kInfrastructure) without memory.
 std::string Normalize(std::string_view text, NormalForm form);
-/// Rust's char::to_lowercase for each code point: no rule looks at its neighbours. Follows Unicode
-/// 15, which lacks the 55 upper-case letters of versions 16 and 17.
+/// Rust's char::to_lowercase for each code point: no rule looks at its neighbours.
 std::string Lowercase(std::string_view text);
 
 }  // namespace evald::tok

@@ -210,8 +210,116 @@ def fused():
     return Tokenizer.from_str(json.dumps(raw)), {"unk_token": "<unk>", "eos_token": "<unk>"}
 
 
+TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|"
+    r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+DEEPSEEK = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|"
+    r" ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+
+
+def split(pattern, behavior="isolated"):
+    return pre_tokenizers.Split(Regex(pattern), behavior)
+
+
+def mistral_tekken():
+    """As Mistral since its third tokenizer: case decides where a word ends."""
+    tokenizer = byte_level(800, [], pre_tokenizers.Sequence([split(TEKKEN), BYTES]),
+                           model=models.BPE(ignore_merges=True))
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>", "[INST]", "[/INST]"])
+    return tokenizer, {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+
+
+def qwen3():
+    """As Qwen 2.5 and 3: added tokens that are not special."""
+    tokenizer = byte_level(650, [], pre_tokenizers.Sequence([split(QWEN2), BYTES]), normalizers.NFC())
+    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    tokenizer.add_tokens([AddedToken(text, normalized=False)
+                          for text in ("<think>", "</think>", "<tool_call>", "</tool_call>")])
+    return tokenizer, {"bos_token": None, "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+
+
+def olmo2():
+    tokenizer = byte_level(750, ["<|endoftext|>"], pre_tokenizers.Sequence([split(LLAMA3), BYTES]))
+    tokenizer.add_tokens([AddedToken("|||IP_ADDRESS|||", normalized=False)])
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    return tokenizer, {"bos_token": None, "eos_token": "<|endoftext|>"}
+
+
+def internlm2():
+    """SentencePiece's spaces, a dummy space in front, chat tokens behind the vocabulary."""
+    norm = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    pre = pre_tokenizers.Metaspace(prepend_scheme="never", split=True)  # for the training only
+    tokenizer = sentencepiece(750, pre, norm, decoders.Sequence(SPM_DECODER))
+    tokenizer.pre_tokenizer = None
+    tokenizer.add_special_tokens([AddedToken(text, normalized=False, special=True)
+                                  for text in ("<|im_start|>", "<|im_end|>", "<|plugin|>")])
+    return tokenizer, SPM_CONFIG
+
+
+def gemma():
+    """Spaces by a normalizer, split behind them."""
+    tokenizer = sentencepiece(700, pre_tokenizers.Split(" ", "merged_with_previous"),
+                              normalizers.Replace(" ", "▁"),
+                              decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
+                                                 decoders.Fuse()]))
+    return tokenizer, SPM_CONFIG
+
+
+def deepseek():
+    pre = pre_tokenizers.Sequence([split(r"\p{N}{1,3}"), split("[一-龥\u3040-ゟ゠-ヿ]+"), split(DEEPSEEK), BYTES])
+    tokenizer = byte_level(800, ["<s>", "</s>"], pre)
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", "<s> $A <s> $B", [("<s>", 0)])
+    return tokenizer, {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+def deepseek_coder():
+    pre = pre_tokenizers.Sequence([
+        split(r"[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split("[一-龥ࠀ-一가-퟿]+"),
+        pre_tokenizers.Digits(individual_digits=True), BYTES])
+    tokenizer = byte_level(700, [], pre, normalizers.Sequence([]))
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    return tokenizer, {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+def falcon():
+    """Pre-tokenizers behind ByteLevel, which then see its alphabet."""
+    pre = pre_tokenizers.Sequence([
+        pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+        pre_tokenizers.Digits(individual_digits=False), split("[0-9][0-9][0-9]")])
+    return byte_level(600, [">>TITLE<<", "<|endoftext|>"], pre), {"eos_token": "<|endoftext|>"}
+
+
+def starcoder():
+    pre = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                   pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    return byte_level(600, ["<|endoftext|>"], pre), {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
+
+
+def bloom():
+    pre = pre_tokenizers.Sequence([split(r" ?[^(\s|[.,!?…。，、।۔،])]+"), BYTES])
+    return byte_level(600, ["<unk>", "<s>", "</s>"], pre), {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+def punctuated():
+    """Every behaviour of a splitting pre-tokenizer, one behind the other."""
+    pre = pre_tokenizers.Sequence([
+        split(r"\n+", "removed"), pre_tokenizers.Punctuation("merged_with_previous"),
+        split("[aeiou]", "merged_with_next"), pre_tokenizers.Punctuation("contiguous"),
+        pre_tokenizers.Split(" ", "isolated"), pre_tokenizers.Punctuation("merged_with_next"),
+        pre_tokenizers.Digits(individual_digits=False),
+        pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)])
+    norm = normalizers.Sequence([normalizers.Lowercase(), normalizers.Strip(left=True, right=False)])
+    return byte_level(600, ["<s>"], pre, norm), {"bos_token": "<s>", "eos_token": "<s>"}
+
 KINDS = {kind.__name__: kind for kind in
-         (gpt2, llama3, qwen2, llama2_legacy, llama2_metaspace, metaspace_digits, neox, suffixed, fused)}
+         (gpt2, llama3, qwen2, llama2_legacy, llama2_metaspace, metaspace_digits, neox, suffixed, fused,
+          mistral_tekken, qwen3, olmo2, internlm2, gemma, deepseek, deepseek_coder, falcon, starcoder, bloom,
+          punctuated)}
 
 # In these files merges stand in the older spelling, as strings.
 OLD_MERGES = {"gpt2", "neox"}

@@ -65,6 +65,17 @@ TEST(Components, NormalFormsAreOfUnicode9) {
   EXPECT_TRUE(IsMark(0x1CF2));
 }
 
+// The library's punctuation is that of Unicode 8, its words, numbers and lower cases of 16 and 17.
+TEST(Components, ClassesOfOtherVersionsOfUnicode) {
+  EXPECT_TRUE(IsPunctuation(0x166D));
+  EXPECT_FALSE(IsPunctuation(0x2E43));
+  EXPECT_TRUE(IsPunctuation(0x2E42));
+  EXPECT_TRUE(IsNumeric(0x16FF4));
+  EXPECT_FALSE(IsNumeric(0x16FF7));
+  EXPECT_TRUE(IsWord(0x897));
+  EXPECT_EQ(Lowercase("\uA7CB\U00010D50\U00016EB8"), "\u0264\U00010D70\U00016ED3");
+}
+
 // U+31350 is a letter since Unicode 15, U+16D70 a digit since 16.
 TEST(Components, PatternsKnowTheLettersOfUnicode16) {
   const auto found = [](const char* expression, const char* text) {

@@ -87,7 +87,9 @@ TEST_P(Golden, ThreadsAgree) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Golden,
                          testing::Values("gpt2", "llama3", "qwen2", "llama2_legacy",
                                          "llama2_metaspace", "metaspace_digits", "neox", "suffixed",
-                                         "fused"),
+                                         "fused", "mistral_tekken", "qwen3", "olmo2", "internlm2",
+                                         "gemma", "deepseek", "deepseek_coder", "falcon", "starcoder",
+                                         "bloom", "punctuated"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
