@@ -29,6 +29,12 @@ void InitialiseOnce() {
 
 const OnigUChar* Bytes(const char* p) { return reinterpret_cast<const OnigUChar*>(p); }
 
+// Whether a search was given up.
+bool IsLimit(int code) {
+  return code == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || code == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER ||
+         code == ONIGERR_MATCH_STACK_LIMIT_OVER;
+}
+
 std::string Describe(int code, OnigErrorInfo* info) {
   OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
   const int length = info == nullptr ? onig_error_code_to_str(text, code)
@@ -61,6 +67,14 @@ class Program {
   OnigRegex regex() const { return regex_; }
   [[noreturn]] void Fail(const std::string& why) const {
     throw Error(ErrorKind::kInput, fmt::format("regular expression '{}': {}", shown_, why));
+  }
+  [[noreturn]] void FailSearch(int code) const {
+    if (!IsLimit(code)) Fail(Describe(code, nullptr));
+    throw Error(ErrorKind::kInput,
+                fmt::format("regular expression '{}': a search was given up after {} steps back (or {} places kept "
+                            "to go back to), expected fewer",
+                            shown_, kRetryLimitPerSearch, kStackEntriesMax),
+                "write the expression without a repetition inside a repetition");
   }
   std::unique_ptr<Program> NotEmpty() const {
     return std::make_unique<Program>(shown_, pattern_, options_ | ONIG_OPTION_FIND_NOT_EMPTY,
@@ -125,7 +139,7 @@ bool SearchWith(const Program& program, std::string_view text, size_t start, Oni
   const int code =
       onig_search(program.regex(), begin, end, begin + start, end, region, ONIG_OPTION_NONE);
   if (code == ONIG_MISMATCH) return false;
-  if (code < 0) program.Fail(Describe(code, nullptr));
+  if (code < 0) program.FailSearch(code);
   CopySpans(*region, match);
   return true;
 }
@@ -155,7 +169,7 @@ bool Regex::MatchNotEmptyAt(std::string_view text, size_t at, Match* match) cons
   const int code = onig_match(compiled_->not_empty->regex(), begin, begin + text.size(), begin + at,
                               region.get(), ONIG_OPTION_NONE);
   if (code == ONIG_MISMATCH) return false;
-  if (code < 0) compiled_->program->Fail(Describe(code, nullptr));
+  if (code < 0) compiled_->program->FailSearch(code);
   CopySpans(*region, match);
   return true;
 }

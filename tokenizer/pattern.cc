@@ -108,7 +108,9 @@ Pattern Pattern::FromRegex(const std::string& expression) {
 Pattern Pattern::FromJson(const Json& json, const std::string& where) {
   try {
     if (json.is_object() && json.size() == 1 && json.contains("Regex")) {
-      return FromRegex(Field<std::string>(json, "Regex", where));
+      Pattern pattern = FromRegex(Field<std::string>(json, "Regex", where));
+      pattern.where_ = where;
+      return pattern;
     }
     if (json.is_object() && json.size() == 1 && json.contains("String")) {
       Pattern pattern;
@@ -127,7 +129,16 @@ Pattern Pattern::FromJson(const Json& json, const std::string& where) {
 
 Cover Pattern::Find(std::string_view text) const {
   if (text.empty()) return {{0, 0, false}};
-  return regex_ ? FindRegex(text, *regex_) : FindLiteral(text, literal_);
+  return regex_ ? FindExpression(text) : FindLiteral(text, literal_);
+}
+
+Cover Pattern::FindExpression(std::string_view text) const {
+  try {
+    return FindRegex(text, *regex_);
+  } catch (Error& e) {
+    if (!where_.empty()) e.AddContext(where_ + ": pattern");
+    throw;
+  }
 }
 
 std::string Pattern::Replace(std::string_view text, std::string_view replacement) const {

@@ -28,7 +28,8 @@ class Pattern {
   static Pattern FromJson(const Json& json, const std::string& where);
   static Pattern FromRegex(const std::string& expression);
 
-  /// Matches do not overlap. An empty match that touches the match before it does not count.
+  /// Matches do not overlap. An empty match that touches the match before it does not count. Throws
+  /// Error(kInput) for an expression that goes back too often on this text.
   Cover Find(std::string_view text) const;
   /// `text` with `replacement` in the place of every match.
   std::string Replace(std::string_view text, std::string_view replacement) const;
@@ -36,6 +37,9 @@ class Pattern {
  private:
   Pattern() = default;
 
+  Cover FindExpression(std::string_view text) const;
+
+  std::string where_;    // of the pattern in its file; "" for one of evald's own
   std::string literal_;  // used when there is no expression; never empty
   std::optional<Regex> regex_;
 };

@@ -139,6 +139,49 @@ TEST(Refusal, RulesThatExplode) {
   EXPECT_THROW(Small(json)->Decode({0}, false), Error);
 }
 
+// Patterns that go back without end are given up, with the place they stand at.
+TEST(Refusal, PatternsThatBacktrackWithoutEnd) {
+  const std::string text = std::string(60, 'a') + "!";
+  const auto refused = [&](const std::string& part, const Json& value) -> std::string {
+    Json json = SmallTokenizer();
+    json[part] = value;
+    const auto tokenizer = Small(json);
+    EXPECT_EQ(tokenizer->Encode("ab", false), (Ids{3}));
+    try {
+      tokenizer->Encode(text, false);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInput);
+      return e.what();
+    }
+    return "";
+  };
+  const Json pattern = {{"Regex", R"((a|a?)+$)"}};
+  const std::string split = refused(
+      "pre_tokenizer",
+      {{"type", "Split"}, {"pattern", pattern}, {"behavior", "Isolated"}, {"invert", false}});
+  EXPECT_THAT(split, HasSubstr("small.json: pre_tokenizer: pattern: regular expression '(a|a?)+$'"));
+  EXPECT_THAT(split, HasSubstr("given up after 50000000 steps"));
+  EXPECT_THAT(split, HasSubstr("without a repetition inside a repetition"));
+  const std::string replace =
+      refused("normalizer", {{"type", "Sequence"},
+                             {"normalizers",
+                              Json::array({{{"type", "Replace"}, {"pattern", pattern}, {"content", "x"}}})}});
+  EXPECT_THAT(replace, HasSubstr("small.json: normalizer[0]: pattern: "));
+}
+
+// Merges whose result is one of their own parts end all the same.
+TEST(Refusal, MergesThatGoRoundInACircle) {
+  Json json = SmallTokenizer();
+  json["model"]["continuing_subword_prefix"] = "#";
+  json["model"]["vocab"] = {{"a", 0}, {"#", 1}, {"#a", 2}, {"##", 3}};
+  json["model"]["merges"] = Json::array({{"a", "#"}, {"#", "#"}, {"a", "##"}});
+  EXPECT_THAT(Refusal(json.dump()), HasSubstr("merges[2]: 'a' + '##': the token 'a#' is not in the vocab"));
+  json["model"]["merges"] = Json::array({{"a", "#"}, {"#", "#"}});
+  EXPECT_EQ(Small(json)->Encode("a" + std::string(5000, '#'), false).size(), 5001u);
+  json["model"]["vocab"]["##"] = 4;
+  EXPECT_LE(Small(json)->Encode(std::string(5000, '#'), false).size(), 5000u);
+}
+
 TEST(Refusal, TextThatIsNotUtf8) {
   EXPECT_THROW(Small(SmallTokenizer())->Encode("a\xFF", false), Error);
 }
@@ -150,8 +193,23 @@ TEST(Refusal, AFolderWithoutATokenizer) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    EXPECT_THAT(e.what(), HasSubstr("no tokenizer.json"));
+    EXPECT_THAT(e.what(), HasSubstr("no tokenizer.json, found no tokenizer.model either"));
     EXPECT_THAT(e.what(), HasSubstr("save_pretrained"));
+  }
+}
+
+TEST(Refusal, AFolderWithOnlyASentencePieceModelSaysHowToConvertIt) {
+  const TemporaryFolder folder;
+  WriteFileAtomic(folder.path / "tokenizer.model", "\n\x0e\n\x05<unk>");
+  try {
+    Tokenizer::Load(folder.path);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    EXPECT_THAT(e.what(), HasSubstr("found a SentencePiece tokenizer.model, which evald does not read"));
+    EXPECT_THAT(e.what(), HasSubstr("python3 -c \"from transformers import AutoTokenizer; "
+                                    "AutoTokenizer.from_pretrained('" +
+                                    folder.path.string() + "').save_pretrained('"));
   }
 }
 
