@@ -145,7 +145,7 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& 
   ReadPlaces(top, &config);
   config.seed = static_cast<uint64_t>(top.Integer("seed", 0, INT64_MAX).value_or(1234));
   config.fewshot_seed = static_cast<uint64_t>(top.Integer("fewshot_seed", 0, INT64_MAX).value_or(1234));
-  config.bootstrap_iters = static_cast<int>(top.Integer("bootstrap_iters", 0, 100000000).value_or(100000));
+  config.bootstrap_iters = static_cast<int>(top.Integer("bootstrap_iters", 0, kBootstrapItersMax).value_or(100000));
   if (auto section = top.Section("gates")) config.gates = ReadGates(*section, config.file.parent_path());
   top.Finish();
   return config;

@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFileName = "eval.yaml";
+// Aggregation takes cores of the service's own host, for this many times the documents of a task.
+constexpr int kBootstrapItersSubmittedMax = 100'000;
 
 bool LiesUnder(const fs::path& path, const std::vector<fs::path>& roots) {
   std::error_code error;
@@ -81,6 +83,11 @@ EvalConfig Service::ReadSubmission(const Submission& submission) const {
   overrides.set = submission.set;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine.settings, options_);
+  if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {
+    throw Error(ErrorKind::kUsage, fmt::format("key 'bootstrap_iters': found {}, expected at most {} in a submitted run",
+                                               config.bootstrap_iters, kBootstrapItersSubmittedMax),
+                "leave it out, or use 'evald run' for more");
+  }
   for (const fs::path& path : options_.roots.empty() ? std::vector<fs::path>{} : PathsOf(config)) {
     if (LiesUnder(path, options_.roots)) continue;
     throw Error(ErrorKind::kUsage, fmt::format("{}: lies outside the folders that this service reads", path.string()),

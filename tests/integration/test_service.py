@@ -249,6 +249,8 @@ class Service(ServiceCase):
         self.assertIn("did you mean 'workers'", self.submit(422, engine=self.ENGINE, wrokers={})["detail"])
         command = self.submit(422, engine={"name": "openai", "command": ["sh"]})
         self.assertIn("does not start commands", json.dumps(command))
+        hours = self.submit(422, engine=self.ENGINE, bootstrap_iters=100001)
+        self.assertIn("expected at most 100000 in a submitted run", json.dumps(hours))
         outside = self.submit(422, engine=self.ENGINE, data_dir="/etc")
         self.assertIn("outside the folders", json.dumps(outside))
         again = self.start("serve", self.folder / "serve.yaml", "--json")

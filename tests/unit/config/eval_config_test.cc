@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "evald/error.h"
 #include "orchestrator/config/yaml_section.h"
 
@@ -68,6 +66,13 @@ TEST(EvalConfig, TheModelsNameIsShortAndPlain) {
               StartsWith("/somewhere/eval.yaml:5: key 'name': must be at most 255 bytes without control characters"));
 }
 
+TEST(EvalConfig, BootstrapIterationsAreBounded) {
+  EXPECT_EQ(Problem(kPlain, {"bootstrap_iters=1000000"}), "");
+  EXPECT_EQ(Problem(kPlain, {"bootstrap_iters=0"}), "");
+  EXPECT_THAT(Problem(std::string(kPlain) + "bootstrap_iters: 1000001\n"),
+              AllOf(StartsWith("/somewhere/eval.yaml:5: key 'bootstrap_iters': found '1000001'"), HasSubstr("1000000")));
+}
+
 TEST(EvalConfig, TasksAndEngineKeysKnowTheirPlaces) {
   const EvalConfig config =
       ParseEvalConfig("tasks: [gsm8k]\nengine:\n  name: emulated\n  delay_ms: 3\n",
@@ -102,11 +107,11 @@ std::string ManyLaughs(int levels) {
   return text;
 }
 
-TEST(EvalConfig, AliasesThatExplodeAreRefusedQuickly) {
-  const auto begin = std::chrono::steady_clock::now();
+TEST(EvalConfig, AliasesThatExplodeAreRefused) {
   const std::string engine = "tasks: [gsm8k]\nengine:\n  name: emulated\n";
-  EXPECT_THAT(Problem(engine + ManyLaughs(9)), HasSubstr("aliases written out"));
-  EXPECT_THAT(Problem(engine + ManyLaughs(9), {"engine.name=openai"}),
+  // 9^40 words would never be written out.
+  EXPECT_THAT(Problem(engine + ManyLaughs(40)), HasSubstr("aliases written out"));
+  EXPECT_THAT(Problem(engine + ManyLaughs(40), {"engine.name=openai"}),
               HasSubstr("aliases written out"));
   const std::string long_text(1 << 20, 'x');
   std::string texts = engine + "  t: &t " + long_text + "\n  all: [*t";
@@ -116,7 +121,6 @@ TEST(EvalConfig, AliasesThatExplodeAreRefusedQuickly) {
   EXPECT_THAT(Problem(engine + "  deep: " + std::string(200, '[') + std::string(200, ']') + "\n"),
               HasSubstr("deep"));
   EXPECT_NE(Problem(engine + "  deep: " + std::string(100'000, '[') + "\n"), "");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 }  // namespace
