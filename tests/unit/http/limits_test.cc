@@ -137,7 +137,8 @@ TEST(Limits, ConnectionsOverTheLimitAreTurnedAway) {
   EXPECT_EQ(more.Receive().status, 503);
   held.pop_back();
   Answer answer;
-  for (int i = 0; i < 100 && answer.status != 200; ++i) {
+  const auto begun = std::chrono::steady_clock::now();
+  while (answer.status != 200 && std::chrono::steady_clock::now() - begun < kPatience) {
     std::this_thread::sleep_for(milliseconds(10));
     answer = Fetch(server.port(), Ask("GET", "/"));
   }
@@ -146,14 +147,16 @@ TEST(Limits, ConnectionsOverTheLimitAreTurnedAway) {
 
 TEST(Limits, RequestsOverTheRateAreRefused) {
   ServerOptions options;
-  options.requests_per_second = 1;
+  options.requests_per_second = 0.001;  // none comes back while this runs
   options.requests_burst = 2;
   Server server(options, Routes());
   EXPECT_EQ(Fetch(server.port(), Ask("GET", "/")).status, 200);
   EXPECT_EQ(Fetch(server.port(), Ask("GET", "/")).status, 200);
   const Answer over = Fetch(server.port(), Ask("GET", "/"));
   EXPECT_EQ(over.status, 429);
-  EXPECT_EQ(over.headers.at("retry-after"), "1");
+  const int seconds = std::stoi(over.headers.at("retry-after"));
+  EXPECT_GT(seconds, 0);
+  EXPECT_LE(seconds, 1000);
 }
 
 TEST(Limits, GarbageIsRefusedAndTheServerGoesOn) {

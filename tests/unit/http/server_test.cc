@@ -106,11 +106,11 @@ TEST_F(ServerTest, ClosesForHttp10AndWhenAskedTo) {
   SocketClient old(server_.port());
   old.Send("GET /hello HTTP/1.0\r\n\r\n");
   EXPECT_EQ(old.Receive().headers.at("connection"), "close");
-  EXPECT_TRUE(old.EndsWithin(std::chrono::seconds(2)));
+  EXPECT_TRUE(old.EndsWithin(kPatience));
   SocketClient polite(server_.port());
   polite.Send(Ask("GET", "/hello", "Connection: close\r\n"));
   EXPECT_EQ(polite.Receive().body, "hello");
-  EXPECT_TRUE(polite.EndsWithin(std::chrono::seconds(2)));
+  EXPECT_TRUE(polite.EndsWithin(kPatience));
 }
 
 TEST_F(ServerTest, AClientThatGoesDoesNoHarm) {
@@ -141,7 +141,7 @@ TEST(ServerStop, LetsAnAnswerUnderWayEnd) {
   const Answer answer = client.Receive();
   EXPECT_EQ(answer.body, "later");
   EXPECT_EQ(answer.headers.at("connection"), "close");
-  EXPECT_TRUE(client.EndsWithin(std::chrono::seconds(1)));
+  EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
 TEST(ServerStop, AnAnswerAfterTheEndIsDropped) {
@@ -158,7 +158,7 @@ TEST(ServerStop, AnAnswerAfterTheEndIsDropped) {
   server->Stop(std::chrono::milliseconds(20));
   server.reset();
   kept(Text("too late"));
-  EXPECT_TRUE(client.EndsWithin(std::chrono::seconds(1)));
+  EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
 TEST(ServerOptions, BeyondLoopbackNeedsTlsAndTokens) {

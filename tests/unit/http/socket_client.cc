@@ -78,7 +78,7 @@ Answer SocketClient::Receive(bool head_only) {
   Answer answer;
   size_t end = 0;
   while ((end = input_.find("\r\n\r\n")) == std::string::npos) {
-    if (!Fill(std::chrono::seconds(10))) return answer;
+    if (!Fill(kPatience)) return answer;
   }
   const std::vector<std::string> lines = Split(std::string_view(input_).substr(0, end), '\n');
   answer.status = std::stoi(lines[0].substr(9, 3));
@@ -93,13 +93,13 @@ Answer SocketClient::Receive(bool head_only) {
   const auto length = answer.headers.find("content-length");
   if (!has_body) return answer;
   if (length == answer.headers.end()) {
-    while (Fill(std::chrono::seconds(10))) {
+    while (Fill(kPatience)) {
     }
     answer.body = std::exchange(input_, "");
     return answer;
   }
   const size_t bytes = std::stoul(length->second);
-  while (input_.size() < bytes && Fill(std::chrono::seconds(10))) {
+  while (input_.size() < bytes && Fill(kPatience)) {
   }
   answer.body = input_.substr(0, bytes);
   input_.erase(0, bytes);

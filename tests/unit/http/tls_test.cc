@@ -107,7 +107,7 @@ TEST_F(TlsTest, PlainTextGetsNothing) {
 TEST_F(TlsTest, AHandshakeThatStallsEnds) {
   SocketClient client(server_->port());
   client.Send("\x16\x03\x01");
-  EXPECT_TRUE(client.EndsWithin(std::chrono::milliseconds(1500)));
+  EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
 }  // namespace
