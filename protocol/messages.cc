@@ -70,6 +70,7 @@ void Members(V& v, SliceDone& m) {
   v("tokens_out", m.tokens_out);
   v("device_seconds", m.device_seconds);
   v("longest_seconds", m.longest_seconds);
+  v("salvaged", m.salvaged);
 }
 
 template <typename V>

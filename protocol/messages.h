@@ -71,6 +71,7 @@ struct SliceDone {  ///< the file is complete under its final name
   int64_t tokens_out = 0;
   double device_seconds = 0;   ///< time the engine computed for it
   double longest_seconds = 0;  ///< from when the engine was given a request to its answer, at most
+  int64_t salvaged = 0;        ///< of the requests: an earlier attempt had answered them
 };
 struct TrialDone {
   int64_t trial = 0;

@@ -48,7 +48,7 @@ void Committer::Commit(std::shared_ptr<TrialState> trial, OpenTrial::Complete sl
       send_(protocol::SliceDone{trial->trial, trial->attempt, spec.task, spec.first, spec.end,
                                 spec.file, summary.hash, summary.bytes, summary.requests,
                                 summary.truncated, summary.tokens_in, summary.tokens_out,
-                                shared->device_seconds, shared->longest_seconds});
+                                shared->device_seconds, shared->longest_seconds, summary.salvaged});
       FailPoint("worker.after_slice_done");
     } catch (const Error& e) {
       trial->over = true;

@@ -92,7 +92,7 @@ void GenerationsFile::AddLine(const Generation& generation, bool expected) {
   }
   const auto [where, added] = places_.try_emplace(
       key, Place{part_->bytes(), static_cast<uint32_t>(line.size()), generation.kind, expected,
-                 generation.truncated > 0, generation.tokens_in, generation.tokens_out});
+                 generation.truncated > 0, generation.tokens_in, generation.tokens_out, !expected});
   if (!added) {
     throw Error(ErrorKind::kInternal, fmt::format("document {}, request {}, repeat {}: a second "
                                                   "generation",
@@ -114,6 +114,7 @@ GenerationsSummary GenerationsFile::Summary() const {
     summary.truncated += place.truncated ? 1 : 0;
     summary.tokens_in += place.tokens_in;
     summary.tokens_out += place.tokens_out;
+    summary.salvaged += place.salvaged ? 1 : 0;
   }
   return summary;
 }

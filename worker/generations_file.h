@@ -30,6 +30,7 @@ struct GenerationsSummary {
   int64_t truncated = 0;  ///< requests whose prompt lost tokens
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
+  int64_t salvaged = 0;  ///< of the requests: not answered by this attempt
 };
 
 /// The generations of one slice while they are being made (docs/protocol.md, "Generations file").
@@ -72,6 +73,7 @@ class GenerationsFile {
     bool truncated = false;
     int tokens_in = 0;
     int tokens_out = 0;
+    bool salvaged = false;
   };
 
   void Salvage(const std::string& file, std::string_view bytes, int64_t first, int64_t end);

@@ -29,14 +29,22 @@ Json Truncated(const RunResultsInput& input) {
   return truncated;
 }
 
-Json Tokens(const RunResultsInput& input) {
-  int64_t in = 0, out = 0, requests = 0;
-  for (const CommittedFile& file : input.record.generations) {
-    in += file.tokens_in;
-    out += file.tokens_out;
-    requests += file.requests;
-  }
-  return {{"requests", requests}, {"tokens_in", in}, {"tokens_out", out}};
+Json ToJson(const WorkDone& work) {
+  return {{"requests", work.requests}, {"tokens_in", work.tokens_in}, {"tokens_out", work.tokens_out}};
+}
+
+Json Work(const RunResultsInput& input) {
+  Json work = ToJson(WorkOf(input.record));
+  work["earlier"] = ToJson(input.earlier);
+  return work;
+}
+
+// "120 requests in 4.1 s", and of a resumed run what the time is not for.
+std::string Effort(const Json& work, double seconds) {
+  const auto requests = work["requests"].get<int64_t>(), earlier = work["earlier"]["requests"].get<int64_t>();
+  if (earlier == 0) return fmt::format("{} requests in {}", requests, HumanSeconds(seconds));
+  return fmt::format("{} requests, {} of them before it was resumed and {} in {}", requests, earlier, requests - earlier,
+                     HumanSeconds(seconds));
 }
 
 Json Facts(const RunResultsInput& input) {
@@ -52,7 +60,7 @@ Json Facts(const RunResultsInput& input) {
           {"engine", input.engine},
           {"isolation", input.isolation},
           {"truncated", Truncated(input)},
-          {"work", Tokens(input)},
+          {"work", Work(input)},
           {"device_share", share},
           {"device_shares", input.device_shares},
           {"complete", incomplete.empty() && input.problems.empty()},
@@ -75,6 +83,16 @@ Json HarnessConfig(const EvalConfig& config) {
 }
 
 }  // namespace
+
+WorkDone WorkOf(const RunRecord& record) {
+  WorkDone work;
+  for (const CommittedFile& file : record.generations) {
+    work.requests += file.requests;
+    work.tokens_in += file.tokens_in;
+    work.tokens_out += file.tokens_out;
+  }
+  return work;
+}
 
 Json BuildRunResults(const RunResultsInput& input) {
   ResultsInput results;
@@ -133,10 +151,8 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
   } else if (!outcome.results.is_null() && !outcome.results["results"].empty()) {
     const Json& facts = outcome.results["evald"];
     fmt::print("{}", ResultsTable(outcome.results));
-    fmt::print("\n{}: {} requests in {}; the devices computed {:.1f} % of the time\n", config.name,
-               facts["work"]["requests"].get<int64_t>(),
-               HumanSeconds(outcome.seconds),
-               100 * outcome.device_share);
+    fmt::print("\n{}: {}; the devices computed {:.1f} % of the time\n", config.name,
+               Effort(facts["work"], outcome.seconds), 100 * outcome.device_share);
     for (const auto& [task, count] : facts["truncated"].items()) {
       if (count.get<int64_t>() > 0) fmt::print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
     }

@@ -14,6 +14,14 @@
 
 namespace evald {
 
+/// Requests that were answered, and their tokens.
+struct WorkDone {
+  int64_t requests = 0, tokens_in = 0, tokens_out = 0;
+};
+
+/// Of all committed generations.
+WorkDone WorkOf(const RunRecord& record);
+
 /// All that the results of a run are made of.
 struct RunResultsInput {
   const EvalConfig& config;
@@ -25,8 +33,9 @@ struct RunResultsInput {
   const Json& isolation;                   ///< what isolates the model's code
   std::string fingerprint;
   std::map<std::string, double> device_shares;  ///< share of the run in which each device computed
-  double seconds = 0;
+  double seconds = 0;  ///< since the run was begun, or resumed
   const std::vector<std::string>& problems;
+  WorkDone earlier;  ///< of the record's work, what was done before the run was resumed
 };
 
 /// results.json in the harness's shape, with evald's own facts under "evald". Tasks that are not

@@ -329,7 +329,7 @@ RunOutcome Evaluation::Finish() {
   if (!complete && outcome.problems.empty()) outcome.problems.push_back("interrupted before the end");
   if (planned_) {
     RunResultsInput input{config_, directory_, *suite_, record_, finished_tasks_, engine_info_,
-                          isolation_, fingerprint_, shares, outcome.seconds, outcome.problems};
+                          isolation_, fingerprint_, shares, outcome.seconds, outcome.problems, earlier_};
     outcome.results = BuildRunResults(input);
     FailPoint("run.before_results");
     if (complete) WriteFileAtomic(directory_.path() / "results.json", ResultsText(outcome.results) + "\n");

@@ -24,6 +24,7 @@
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/staging/stager.h"
 #include "orchestrator/state/database_thread.h"
+#include "orchestrator/report/run_results.h"
 #include "protocol/messages.h"
 
 namespace evald {
@@ -221,6 +222,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   size_t prepare_done_ = 0, prepare_total_ = 0;
   std::string stage_note_;
   int64_t generated_at_plan_ = 0;
+  WorkDone earlier_;  // what lives before this one did
 
   bool paused_ = false;
   bool draining_ = false;

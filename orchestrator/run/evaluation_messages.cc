@@ -123,6 +123,8 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
     log::Warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
     return;
   }
+  // Later attempts salvage what this life did, too.
+  if (done.attempt == 1) earlier_.requests += done.salvaged;
   // What was salvaged took no time now.
   const bool whole = done.attempt == 1 && machine_.fresh(task->second);
   if (whole) {

@@ -125,6 +125,7 @@ void Evaluation::ExpectCosts(const std::vector<TaskCost>& known) {
 
 void Evaluation::OnRecovered(Recovery recovery, const std::vector<TaskCost>& known) {
   record_ = std::move(recovery.record);
+  earlier_ = WorkOf(record_);
   for (const auto& [task, documents] : record_.generated) {
     for (const auto& [document, file] : documents) machine_.AdoptGenerations(task_index_.at(task), document);
   }

@@ -198,7 +198,7 @@ void Service::CountFinished(const QueuedRun& run) {
   if (run.outcome->results.is_object()) {
     const Json& work = run.outcome->results["evald"]["work"];
     for (const char* kind : {"requests", "tokens_in", "tokens_out"}) {
-      counters_[fmt::format("{}_total", kind)] += work.value(kind, 0.0);
+      counters_[fmt::format("{}_total", kind)] += work.value(kind, 0.0) - work["earlier"].value(kind, 0.0);
     }
   }
 }

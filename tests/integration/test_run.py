@@ -1,6 +1,7 @@
 """A run as a person or a program sees it."""
 import json
 import os
+import re
 import signal
 import unittest
 
@@ -100,6 +101,26 @@ class Run(EvaldCase):
         resumed = self.run_done(config, "--resume")
         undisturbed = self.run_done(self.write_config(engine={"name": "emulated"}, output={"dir": "other"}))
         self.assertEqual(scores(resumed), scores(undisturbed))
+
+    def test_a_resumed_run_says_what_was_done_before(self):
+        self.make_suite(sums=300, choice=20)
+        config = self.write_config(engine={"name": "emulated", "delay_ms": 20, "concurrency": 2})
+        process = self.start("run", config, "--quiet")
+        self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 3, out + err)
+        self.assertNotIn("resumed", out)
+        done = self.evald("run", config, "--quiet", "--resume")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        said = re.search(r"(\d+) requests, (\d+) of them before it was resumed and (\d+) in ", done.stdout)
+        self.assertTrue(said, done.stdout)
+        total, earlier, now = map(int, said.groups())
+        self.assertEqual(total, 300 + 4 * 20)
+        self.assertEqual(earlier + now, total)
+        self.assertTrue(earlier > 0 and now > 0, said)
+        work = json.loads((self.only_run() / "results.json").read_text())["evald"]["work"]
+        self.assertEqual((work["requests"], work["earlier"]["requests"]), (total, earlier))
 
     def test_programs_leave_nothing_behind(self):
         self.make_suite(sums=20, choice=20)

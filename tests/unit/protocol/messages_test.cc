@@ -19,7 +19,7 @@ std::vector<Message> OneOfEach() {
       Loaded{"f00d", Json{{"name", "native"}}, Json{{"bytes", 12}}},
       Want{2},
       Progress{7, 1, 100, 2000, 3000, 4, "gsm8k", 1.5},
-      SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700, 3.5, 1.25},
+      SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700, 3.5, 1.25, 2},
       TrialDone{7, 1, 12.25},
       TrialFailed{7, 1, false, "disk \"full\""},
       JobDone{9, "/run/s/9.jsonl", "bb", 77, 0.5, 0.75, 2},

@@ -37,7 +37,7 @@ class ScriptedEngine : public Engine {
     inner_->Submit(tag, std::move(request));
   }
   std::vector<Finished> Step(std::chrono::milliseconds budget) override {
-    most_pending = std::max(most_pending, inner_->pending());
+    steps.push_back({inner_->pending(), submitted.size()});
     std::vector<Finished> finished = inner_->Step(budget);
     for (Finished& one : finished) {
       if (!on_finished) continue;
@@ -58,7 +58,10 @@ class ScriptedEngine : public Engine {
   std::function<void(const Request&)> on_submit;
   std::function<void(Generation*)> on_finished;
   std::vector<RequestKey> submitted;
-  size_t most_pending = 0;
+  struct AtStep {
+    size_t pending = 0, submitted = 0;
+  };
+  std::vector<AtStep> steps;  // what it held at the beginning of each
   int loads = 0;
 
  private:
@@ -198,17 +201,15 @@ TEST_F(TrialLoopTest, ALeaseThatWaitsIsShortenedToo) {
 TEST_F(TrialLoopTest, TheEngineStaysFullAcrossTrials) {
   Prepare({"math", 40});
   ScriptedEngine engine(Json{{"concurrency", 8}, {"delay_ms", 20}});
-  std::vector<size_t> pending;
-  engine.on_finished = [&](Generation*) { pending.push_back(engine.pending()); };
   Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 12, "1.0.jsonl")}},
                 protocol::Lease{2, 0, {MakeSlice("math", 12, 24, "2.0.jsonl")}},
                 protocol::Lease{3, 0, {MakeSlice("math", 24, 40, "3.0.jsonl")}}});
   EXPECT_EQ(Sent<protocol::TrialDone>().size(), 3u);
-  EXPECT_EQ(engine.most_pending, 8u);
-  // 40 requests in rounds of 8: without a gap at the trials' ends there are 5 rounds.
-  double device_seconds = 0;
-  for (const auto& done : Sent<protocol::TrialDone>()) device_seconds += done.device_seconds;
-  EXPECT_LT(device_seconds, 0.020 * 5 + 0.060);
+  ASSERT_FALSE(engine.steps.empty());
+  for (const auto& [pending, submitted] : engine.steps) {
+    if (submitted < 40) EXPECT_EQ(pending, 8u) << "after " << submitted << " requests";
+    EXPECT_LE(pending, 8u);
+  }
 }
 
 TEST_F(TrialLoopTest, AsksAgainWhileThereIsStillWork) {
