@@ -186,7 +186,7 @@ Latencies Leases(int count) {
       machine.WorkerHeard(worker, now);
       for (const LeasedSlice& slice : lease.slices) {
         machine.SliceReported(lease.trial, lease.attempt, slice.task, slice.documents);
-        machine.Measured(slice.task, slice.documents.size(), static_cast<double>(slice.documents.size()), 64);
+        machine.Measured(worker, slice.task, slice.documents.size(), static_cast<double>(slice.documents.size()), 64);
       }
       machine.TrialDone(lease.trial, lease.attempt);
       lease = machine.LeaseTrial(worker, now).value();

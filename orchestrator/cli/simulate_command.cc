@@ -152,7 +152,7 @@ ExitStatus Simulate(const Common& common, const Flags& flags) {
 void CheckArguments(const Flags& flags) {
   const Scenario& scenario = flags.scenario;
   for (const auto& [option, value] : {std::pair{"--prior-error", scenario.prior_error}, {"--fail-rate", scenario.trial_failure_rate},
-                                      {"--lose-node-at", scenario.lose_node_at}, {"--every", flags.every_s}}) {
+                                      {"--lose-node-at", scenario.lose_node_at}, {"--slow-device", scenario.slow_device}, {"--every", flags.every_s}}) {
     if (std::isnan(value)) throw CLI::ValidationError(option, "found nan, expected a number");
   }
   const std::vector<std::string>& names = scenario.policies;
@@ -197,6 +197,9 @@ void AddHow(CLI::App* command, Flags* flags) {
   command->add_option("--lose-node-at", scenario->lose_node_at, "The last node is lost at this share of the bound")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SHARE");
+  command->add_option("--slow-device", scenario->slow_device, "The first device takes so many times as long as it says")
+      ->check(CLI::Range(1.0, 1000.0))
+      ->type_name("FACTOR");
   command->add_flag("--ablate", scenario->ablate, "Also evald's policy without each of the five decouplings");
 }
 

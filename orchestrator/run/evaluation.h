@@ -89,6 +89,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   size_t leased() const { return machine_.trials().leased(); }
   /// `device` is the kind of device that the worker computes on.
   std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const std::string& device);
+  /// For an idle worker that Relieve has nothing for: a trial that another is late with, a second time.
+  std::optional<protocol::Lease> LeaseCopy(const std::string& worker, const std::string& device);
   /// So many devices are there from now on.
   void SetDevices(int devices);
   /// With `made_by`: only a job whose generations such a worker made.
@@ -109,6 +111,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// A worker of this run's checkpoint is idle: what is to be sent to whom, so that it gets something.
   std::vector<std::pair<std::string, protocol::Shorten>> Relieve(const std::string& worker);
   void OnShortened(const protocol::Shortened& shortened);
+  /// Trials that others have committed meanwhile, by worker: to be sent.
+  std::vector<std::pair<std::string, protocol::Revoke>> TakeWithdrawn();
   /// False for one that comes late, or twice.
   bool OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
   void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
@@ -178,6 +182,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void FinishTask(size_t task);
 
   const std::string& HashOf(const MetricJob& job) const;
+  protocol::Lease Granted(const TrialLease& lease, const std::string& worker, const std::string& device);
 
   std::string Absolute(const std::string& relative) const;
   bool congested() const;

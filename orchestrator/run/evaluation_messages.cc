@@ -56,9 +56,21 @@ std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker,
   if (!planned_ || !wants_workers()) return std::nullopt;
   const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
   if (!lease) return std::nullopt;
+  return Granted(*lease, worker, device);
+}
+
+std::optional<protocol::Lease> Evaluation::LeaseCopy(const std::string& worker, const std::string& device) {
+  if (!planned_ || ending_ || draining_ || paused_ || congested()) return std::nullopt;
+  const auto lease = machine_.LeaseCopy(worker, MonotonicMicros());
+  if (!lease) return std::nullopt;
+  log::Info("trial {} repeats for {} what another worker is late with", lease->trial, worker);
+  return Granted(*lease, worker, device);
+}
+
+protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& worker, const std::string& device) {
   device_of_[worker] = device;
-  protocol::Lease message{WireId(number_, lease->trial), lease->attempt, {}, load().fingerprint, id()};
-  for (const LeasedSlice& slice : lease->slices) {
+  protocol::Lease message{WireId(number_, lease.trial), lease.attempt, {}, load().fingerprint, id()};
+  for (const LeasedSlice& slice : lease.slices) {
     const SuiteTask& task = suite_->tasks[slice.task];
     protocol::Slice sent{task.definition.name, task.prepared.string(), task.tokenizer_key,
                          slice.documents.first, slice.documents.end, Absolute(slice.file), {}};
@@ -66,7 +78,7 @@ std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker,
     message.slices.push_back(std::move(sent));
   }
   FailPoint("run.lease_given");
-  support_.database->Post([run = id(), worker, trial = lease->trial, attempt = lease->attempt](
+  support_.database->Post([run = id(), worker, trial = lease.trial, attempt = lease.attempt](
                               RunStore& store) { store.RecordLease(run, trial, attempt, worker); });
   return message;
 }
@@ -118,6 +130,7 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   if (ending_) return;
   const auto task = task_index_.find(done.task);
   const int64_t trial = IdOfWireId(done.trial);
+  const bool copy = machine_.is_copy(trial);
   if (task == task_index_.end() ||
       !machine_.SliceReported(trial, done.attempt, task->second, {done.first, done.end})) {
     log::Warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
@@ -126,12 +139,12 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   // Later attempts salvage what this life did, too.
   if (done.attempt == 1) earlier_.requests += done.salvaged;
   // What was salvaged took no time now.
-  const bool whole = done.attempt == 1 && machine_.fresh(task->second);
+  const bool whole = done.attempt == 1 && !copy && machine_.fresh(task->second);
   if (whole) {
     const int64_t documents = done.end - done.first;
     costs_.SawSlice(task->second, device_of_[worker], documents, done.tokens_in, done.tokens_out, done.device_seconds,
                     done.longest_seconds);
-    machine_.Measured(task->second, documents, done.device_seconds, done.longest_seconds);
+    machine_.Measured(worker, task->second, documents, done.device_seconds, done.longest_seconds);
   }
   const std::string file = std::filesystem::path(done.file).lexically_relative(directory_.path()).string();
   makers_[file] = worker;
@@ -172,7 +185,8 @@ void Evaluation::CommitGenerations(const CommittedFile& file) {
 
 void Evaluation::OnProgress(const std::string& worker, const protocol::Progress& progress) {
   if (!planned_ || ending_) return;
-  machine_.Progressed(worker, IdOfWireId(progress.trial), progress.attempt, progress.requests_done, MonotonicMicros());
+  machine_.Progressed(worker, IdOfWireId(progress.trial), progress.attempt, progress.requests_done,
+                      progress.oldest_seconds, MonotonicMicros());
   const auto task = task_index_.find(progress.oldest_task);
   if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);
 }
@@ -192,6 +206,15 @@ void Evaluation::OnShortened(const protocol::Shortened& shortened) {
   if (ending_ || task == task_index_.end()) return;
   const int64_t trial = IdOfWireId(shortened.trial);
   if (machine_.Shortened(trial, shortened.attempt, task->second, shortened.first, shortened.end)) hooks_.work();
+}
+
+std::vector<std::pair<std::string, protocol::Revoke>> Evaluation::TakeWithdrawn() {
+  std::vector<std::pair<std::string, protocol::Revoke>> orders;
+  for (const WithdrawOrder& order : machine_.TakeWithdrawn()) {
+    log::Info("trial {} of {} is withdrawn: another worker has committed it", order.trial, order.worker);
+    orders.push_back({order.worker, {WireId(number_, order.trial), order.attempt}});
+  }
+  return orders;
 }
 
 bool Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {

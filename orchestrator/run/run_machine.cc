@@ -54,6 +54,7 @@ void RunMachine::Plan(const PlanSetup& setup) {
   policy_ = MakePolicy(setup.policy, setup.costs);
   work_ = OpenWork(setup.devices, setup.places, setup.score_slots);
   stealing_ = Stealing(kStealLeases * setup.costs.lease_s);
+  lease_s_ = setup.costs.lease_s;
   for (size_t t = 0; t < specs_.size(); ++t) {
     TaskState& state = tasks_[t];
     std::vector<int64_t> open;
@@ -100,11 +101,19 @@ std::optional<TrialLease> RunMachine::LeaseTrial(const std::string& worker, int6
   const auto grant = trials_table_.Lease(worker, now);
   if (!grant) return std::nullopt;
   relief_.erase(worker);
-  TrialLease lease{grant->item, grant->attempt, {}};
-  trials_.at(grant->item).requests_done = 0;
-  for (const SliceState& slice : trials_.at(grant->item).slices) {
+  const TrialLease lease = LeaseOf(*grant, now);
+  ReportBegun(worker, now);
+  return lease;
+}
+
+TrialLease RunMachine::LeaseOf(const Grant& grant, int64_t now) {
+  TrialLease lease{grant.item, grant.attempt, {}};
+  TrialState& trial = trials_.at(grant.item);
+  trial.requests_done = 0;
+  trial.since_us = now;
+  for (const SliceState& slice : trial.slices) {
     if (slice.reported) continue;
-    lease.slices.push_back({slice.task, slice.documents, FileOf(slice, grant->item, grant->attempt), slice.salvage});
+    lease.slices.push_back({slice.task, slice.documents, FileOf(slice, grant.item, grant.attempt), slice.salvage});
   }
   return lease;
 }
@@ -114,6 +123,7 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(const std::string& worker) c
   std::vector<WaitingDocuments> waiting;
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
     const TrialState& trial = trials_.at(grant.item);
+    if (partner_.count(grant.item) > 0) continue;  // it is computed twice already
     double begun = static_cast<double>(trial.requests_done + work_.places());
     for (size_t s = 0; s < trial.slices.size(); ++s) {
       const SliceState& slice = trial.slices[s];
@@ -130,11 +140,14 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(const std::string& worker) c
   return waiting;
 }
 
-void RunMachine::Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done, int64_t now) {
+void RunMachine::Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done,
+                            double oldest_s, int64_t now) {
   if (!trials_table_.Holds(trial, attempt)) return;
   trials_.at(trial).requests_done = requests_done;
+  if (oldest_s > 0) trials_.at(trial).since_us = now - static_cast<int64_t>(oldest_s * 1e6);
   if (work_.documents() > 0) return;  // nobody needs to know yet
   stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker), work_);
+  ReportBegun(worker, now);
 }
 
 double RunMachine::waiting_s(int64_t now) const {
@@ -172,7 +185,9 @@ bool RunMachine::Shortened(int64_t trial, int attempt, size_t task, int64_t firs
   return false;
 }
 
-void RunMachine::Measured(size_t task, int64_t documents, double device_s, double longest_s) {
+void RunMachine::Measured(const std::string& worker, size_t task, int64_t documents, double device_s,
+                          double longest_s) {
+  doubling_.Measured(DeviceOf(worker), work_.estimate(task).device_s * static_cast<double>(documents), device_s);
   costs_.Generated(task, documents, device_s, longest_s, &work_);
 }
 
@@ -190,6 +205,7 @@ bool RunMachine::SliceReported(int64_t trial, int attempt, size_t task, Document
       continue;
     }
     slice.reported = true;
+    Supersede(trial, task, documents);
     return true;
   }
   return false;
@@ -204,6 +220,9 @@ bool RunMachine::TrialDone(int64_t trial, int attempt) {
 // Nobody asks for its slices any more: what is kept grows with what is under way, not with the run.
 bool RunMachine::CompleteTrial(int64_t trial, int attempt) {
   if (!trials_table_.Complete(trial, attempt)) return false;
+  const auto partner = partner_.find(trial);
+  if (partner != partner_.end() && !is_copy(trial)) Withdraw(partner->second);
+  Part(trial);
   trials_.erase(trial);
   return true;
 }
@@ -216,6 +235,10 @@ bool RunMachine::AllReported(int64_t trial) const {
 bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& cause, bool retry) {
   // Nothing of it is left to do: failing after the last slice is as good as done.
   if (trials_table_.Holds(trial, attempt) && AllReported(trial)) return CompleteTrial(trial, attempt);
+  if (trials_table_.Holds(trial, attempt) && is_copy(trial)) {
+    EndCopy(trial, attempt);
+    return true;
+  }
   if (!trials_table_.Fail(trial, attempt, cause, retry)) return false;
   KeepPartsOf(trial, attempt);
   return true;
@@ -223,10 +246,17 @@ bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& caus
 
 void RunMachine::WorkerLost(const std::string& worker, const std::string& cause) {
   stealing_.Forget(DeviceOf(worker));
+  doubling_.Forget(DeviceOf(worker));
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
-    if (AllReported(grant.item)) CompleteTrial(grant.item, grant.attempt);
+    if (!trials_table_.Holds(grant.item, grant.attempt)) continue;  // withdrawn with one before it
+    if (AllReported(grant.item)) {
+      CompleteTrial(grant.item, grant.attempt);
+    } else if (is_copy(grant.item)) {
+      EndCopy(grant.item, grant.attempt);
+    }
   }
   for (const Grant& grant : trials_table_.Lose(worker, cause)) KeepPartsOf(grant.item, grant.attempt);
+  std::erase_if(withdrawn_, [&](const WithdrawOrder& order) { return order.worker == worker; });
 }
 
 void RunMachine::KeepPartsOf(int64_t trial, int attempt) {
@@ -299,7 +329,7 @@ void RunMachine::ScoresCommitted(size_t task, const std::vector<int64_t>& docume
 std::vector<int64_t> RunMachine::under_way() const {
   std::vector<int64_t> documents(specs_.size(), 0);
   for (const auto& [number, trial] : trials_) {
-    if (!trials_table_.leased(number)) continue;
+    if (!trials_table_.leased(number) || trial.copy) continue;
     double done = static_cast<double>(trial.requests_done);
     for (const SliceState& slice : trial.slices) {
       const double each = std::max(specs_[slice.task].requests_per_document, 1e-9);

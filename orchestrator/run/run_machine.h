@@ -6,9 +6,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/schedule/corrections.h"
+#include "orchestrator/schedule/doubling.h"
 #include "orchestrator/schedule/lease_table.h"
 #include "orchestrator/schedule/open_work.h"
 #include "orchestrator/schedule/policy.h"
@@ -59,6 +61,13 @@ struct ShortenOrder {
   size_t task = 0;
   int64_t first = 0;  ///< where the slice begins
   int64_t end = 0;
+};
+
+/// A worker is to let a trial go, which another has committed. Nobody failed.
+struct WithdrawOrder {
+  std::string worker;
+  int64_t trial = 0;
+  int attempt = 0;
 };
 
 /// A metric job: score `documents` of a committed generations file.
@@ -117,15 +126,25 @@ class RunMachine {
   bool Shortened(int64_t trial, int attempt, size_t task, int64_t first, int64_t end);
   /// A request of the task is under way for so long and has not ended.
   void Overdue(size_t task, double seconds);
-  /// The heartbeat of a worker: so many requests of the trial are done.
-  void Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done, int64_t now);
+  /// The heartbeat of a worker: so many requests of the trial are done, and of those in the engine one has been there
+  /// for `oldest_s`; 0: none is.
+  void Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done, double oldest_s,
+                  int64_t now);
   /// What others are to give back for `worker`, which has nothing to do and finds nothing open. Nothing
   /// when they have too little that is not begun, or were asked a moment ago.
   std::vector<ShortenOrder> Relieve(const std::string& worker, int64_t now);
   /// Seconds of work that one of the workers has and has not begun, when nothing is open.
   double waiting_s(int64_t now) const;
-  /// What `documents` took a device, the longest of their requests `longest_s`: corrects the estimate.
-  void Measured(size_t task, int64_t documents, double device_s, double longest_s);
+  /// What an idle worker computes a second time when nothing is open or waits anywhere, because the worker that has it
+  /// is expected to end it clearly later (doubling.h). The slices of whichever reports first count; the other's trial
+  /// is withdrawn. A copy that fails is forgotten: the trial it is of has its own attempts.
+  std::optional<TrialLease> LeaseCopy(const std::string& worker, int64_t now);
+  /// The trial is a copy: what it salvages took others' time.
+  bool is_copy(int64_t trial) const;
+  /// What was withdrawn since the last call.
+  std::vector<WithdrawOrder> TakeWithdrawn() { return std::exchange(withdrawn_, {}); }
+  /// What `documents` took this worker's device, the longest of their requests `longest_s`: corrects the estimate.
+  void Measured(const std::string& worker, size_t task, int64_t documents, double device_s, double longest_s);
   void WorkerHeard(const std::string& worker, int64_t now) { trials_table_.Heard(worker, now); }
   void WorkerLost(const std::string& worker, const std::string& cause);
 
@@ -189,10 +208,19 @@ class RunMachine {
   struct TrialState {
     std::vector<SliceState> slices;
     int64_t requests_done = 0;  // of the attempt under way
+    int64_t since_us = 0;       // its oldest request is in the engine, or it is leased
+    bool copy = false;
+    int copies = 0;             // that were made of it
   };
   int64_t CutTrial(const std::string& worker);
   int DeviceOf(const std::string& worker);
   std::vector<WaitingDocuments> WaitingOf(const std::string& worker) const;
+  TrialLease LeaseOf(const Grant& grant, int64_t now);
+  void ReportBegun(const std::string& worker, int64_t now);
+  void Supersede(int64_t trial, size_t task, DocumentRange documents);
+  void Withdraw(int64_t trial);
+  void EndCopy(int64_t trial, int attempt);
+  void Part(int64_t trial);
   std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
   bool AllReported(int64_t trial) const;
   bool CompleteTrial(int64_t trial, int attempt);
@@ -210,6 +238,10 @@ class RunMachine {
   std::map<std::string, int> device_of_;   // of each worker that asked
   std::vector<std::string> worker_of_;     // by device
   Stealing stealing_{0};
+  Doubling doubling_;
+  double lease_s_ = 0;
+  std::map<int64_t, int64_t> partner_;     // of a trial its live copy, and of a copy its trial
+  std::vector<WithdrawOrder> withdrawn_;
   std::map<std::string, int64_t> relief_;  // until when a worker waits for what others give back
   LeaseTable trials_table_;
   LeaseTable jobs_table_;

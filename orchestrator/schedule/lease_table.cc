@@ -71,6 +71,23 @@ void LeaseTable::EndAttempt(int64_t id, const std::string& cause, bool retry) {
   items_.erase(id);
 }
 
+std::optional<std::pair<std::string, int>> LeaseTable::Withdraw(int64_t id) {
+  const auto item = items_.find(id);
+  if (item == items_.end()) return std::nullopt;
+  std::pair<std::string, int> held("", item->second.attempts);
+  const auto lease = leases_.find(id);
+  if (lease != leases_.end()) {
+    held.first = lease->second.holder;
+    EndLease(id);
+  } else {
+    const auto rank = queue_.find(item->second.rank);
+    std::erase(rank->second, id);
+    if (rank->second.empty()) queue_.erase(rank);
+  }
+  items_.erase(item);
+  return held;
+}
+
 std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause) {
   std::vector<Grant> held = HeldBy(holder);
   std::sort(held.begin(), held.end(), [this](const Grant& a, const Grant& b) {
@@ -102,6 +119,12 @@ std::vector<Grant> LeaseTable::HeldBy(const std::string& holder) const {
   if (items == held_.end()) return held;
   for (const int64_t item : items->second) held.push_back({item, leases_.at(item).attempt});
   return held;
+}
+
+std::optional<std::pair<std::string, int>> LeaseTable::HolderOf(int64_t item) const {
+  const auto lease = leases_.find(item);
+  if (lease == leases_.end()) return std::nullopt;
+  return std::pair(lease->second.holder, lease->second.attempt);
 }
 
 size_t LeaseTable::queued() const {

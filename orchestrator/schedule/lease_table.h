@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace evald {
@@ -58,6 +59,10 @@ class LeaseTable {
   /// false or it has failed too often. False (and no change) without the lease.
   bool Fail(int64_t item, int attempt, const std::string& cause, bool retry);
 
+  /// The item need not be done any more: whether queued or leased it is forgotten, which is no failure. Who held it
+  /// ("" when it was queued) and the attempt; nothing for an item that is neither.
+  std::optional<std::pair<std::string, int>> Withdraw(int64_t item);
+
   /// `holder` is gone: ends all its leases and returns them. The one it has held longest, which it
   /// was most likely at, has failed by that; the others go back to the queue.
   std::vector<Grant> Lose(const std::string& holder, const std::string& cause);
@@ -67,6 +72,9 @@ class LeaseTable {
 
   /// Leases of `holder`.
   std::vector<Grant> HeldBy(const std::string& holder) const;
+
+  /// Who holds the item, and its attempt.
+  std::optional<std::pair<std::string, int>> HolderOf(int64_t item) const;
 
   bool leased(int64_t item) const { return leases_.count(item) > 0; }
   size_t queued() const;

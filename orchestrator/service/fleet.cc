@@ -190,9 +190,13 @@ void Fleet::ServeWorker(const std::string& id, bool* gave) {
   if (!workers_.TakeWant(id)) return;
   const auto lease = run->LeaseTrial(id, slot.loaded ? slot.loaded->engine.value("device", "") : "");
   if (!lease) return workers_.ReturnWant(id);
-  slot.held.insert({lease->trial, lease->attempt});
-  router_.Send(id, *lease);
+  Give(id, *lease);
   *gave = true;
+}
+
+void Fleet::Give(const std::string& id, const protocol::Lease& lease) {
+  slots_.at(id).held.insert({lease.trial, lease.attempt});
+  router_.Send(id, lease);
 }
 
 void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
@@ -259,13 +263,17 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
     OnWorkerProgress(id, *progress);
   } else if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
     workers_.Progressed(id);
-    if (Evaluation* run = RunOf(slice->trial)) run->OnSliceDone(id, *slice);
+    if (Evaluation* run = RunOf(slice->trial)) {
+      run->OnSliceDone(id, *slice);
+      SendWithdrawn(run);
+    }
   } else if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) {
     if (Evaluation* run = RunOf(shortened->trial)) run->OnShortened(*shortened);
   } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     Entry* entry = Find(RunOfWireId(done->trial));
     if (entry == nullptr) return;
     if (entry->run->OnTrialDone(id, *done)) use_[entry->user] += done->device_seconds;
+    SendWithdrawn(entry->run.get());
     slots_.at(id).held.erase({done->trial, done->attempt});
     Serve();
   } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
@@ -342,13 +350,29 @@ void Fleet::OnWorkerProgress(const std::string& id, const protocol::Progress& pr
   }
 }
 
-// A worker that found nothing to do takes part in what another of its checkpoint has not begun.
+// What another worker has committed in the meantime, nobody need end.
+void Fleet::SendWithdrawn(Evaluation* run) {
+  for (const auto& [worker, revoke] : run->TakeWithdrawn()) {
+    slots_.at(worker).held.erase({revoke.trial, revoke.attempt});
+    router_.Send(worker, revoke);
+  }
+}
+
+// A worker that found nothing to do takes part in what another of its checkpoint has not begun, or does again what
+// another is late with.
 void Fleet::Relieve(const std::string& id) {
   const Slot& slot = slots_.at(id);
   if (!slot.loaded || !Usable(id)) return;
   for (const auto& [number, entry] : runs_) {
     if (entry.run->load().fingerprint != *slot.loading || workers_.tag(id) != TagOf(entry.run->profile())) continue;
-    for (const auto& [victim, shorten] : entry.run->Relieve(id)) router_.Send(victim, shorten);
+    const auto orders = entry.run->Relieve(id);
+    for (const auto& [victim, shorten] : orders) router_.Send(victim, shorten);
+    if (!orders.empty() || !workers_.TakeWant(id)) return;
+    if (const auto copy = entry.run->LeaseCopy(id, slot.loaded->engine.value("device", ""))) {
+      slots_.at(id).run = number;
+      return Give(id, *copy);
+    }
+    workers_.ReturnWant(id);
   }
 }
 
@@ -400,6 +424,7 @@ void Fleet::Tick() {
   use_decayed_us_ = now;
   std::set<std::string> silent;
   for (const auto& [number, entry] : runs_) {
+    SendWithdrawn(entry.run.get());
     for (const std::string& id : entry.run->SilentWorkers(now)) silent.insert(id);
     for (const std::string& id : entry.run->SilentScorers(now)) silent.insert(id);
   }

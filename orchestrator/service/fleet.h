@@ -136,6 +136,8 @@ class Fleet {
   void OnTrialFailed(const std::string& id, const protocol::TrialFailed& failed);
   void OnWorkerProgress(const std::string& id, const protocol::Progress& progress);
   void Relieve(const std::string& id);
+  void Give(const std::string& id, const protocol::Lease& lease);
+  void SendWithdrawn(Evaluation* run);
   void OnExit(const std::string& id, const ProcessExit& exit);
   void TellExhausted();
 

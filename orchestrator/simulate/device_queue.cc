@@ -35,17 +35,26 @@ void DeviceQueue::RebuildPlaces(double now) {
 }
 
 void DeviceQueue::Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted) {
+  Keep(now, [&](const PlacedDocument& document) { return document.begin <= now || !unwanted(document); });
+}
+
+void DeviceQueue::Stop(double now, const std::function<bool(const PlacedDocument&)>& unwanted) {
+  Keep(now, [&](const PlacedDocument& document) { return !unwanted(document); });
+}
+
+void DeviceQueue::Keep(double now, const std::function<bool(const PlacedDocument&)>& kept) {
   std::vector<PlacedDocument> waiting;
-  std::deque<PlacedDocument> kept;
+  std::deque<PlacedDocument> begun;
   for (const PlacedDocument& document : documents_) {
+    if (!kept(document)) continue;
     if (document.begin <= now) {
-      kept.push_back(document);
-    } else if (!unwanted(document)) {
+      begun.push_back(document);
+    } else {
       waiting.push_back(document);
     }
   }
-  documents_ = std::move(kept);
-  active_to_ = now;
+  documents_ = std::move(begun);
+  active_to_ = std::max(active_from_, now);
   for (const PlacedDocument& document : documents_) active_to_ = std::max(active_to_, document.end);
   RebuildPlaces(now);
   Add(now, &waiting);

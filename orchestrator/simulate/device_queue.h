@@ -29,6 +29,8 @@ class DeviceQueue {
   void Add(double now, std::vector<PlacedDocument>* documents);
   /// Takes away what has not begun and `unwanted` names, and moves the others up.
   void Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted);
+  /// Takes away what `unwanted` names, begun or not, and moves the others up.
+  void Stop(double now, const std::function<bool(const PlacedDocument&)>& unwanted);
   /// Everything stops.
   void Clear(double now);
   /// Forgets what has ended.
@@ -46,6 +48,7 @@ class DeviceQueue {
   double end() const { return active_to_; }
 
  private:
+  void Keep(double now, const std::function<bool(const PlacedDocument&)>& kept);
   void Place(double now, PlacedDocument* document);
   void RebuildPlaces(double now);
 

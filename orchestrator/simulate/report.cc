@@ -69,6 +69,7 @@ PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& re
   report.trials = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials); });
   report.trials_failed = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_failed); });
   report.documents_again = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].documents_again); });
+  report.trials_doubled = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_doubled); });
   report.estimate_error = MeanOver(count, [&](size_t i) { return draws[i].estimate_error; });
   report.documents_scored = draws[0].documents_scored;
   for (const SimResult& draw : draws) report.documents_scored = std::min(report.documents_scored, draw.documents_scored);
@@ -106,6 +107,7 @@ Json ToJson(const SimReport& report, const PolicyReport& policy) {
   if (report.scenario.has_faults()) {
     json["trials_failed"] = policy.trials_failed;
     json["documents_again"] = policy.documents_again;
+    json["trials_doubled"] = policy.trials_doubled;
     json["over_draws"]["ratio_to_left_bound"] = ToJson(policy.ratio_to_left_bound);
   }
   if (policy.published_speedup) json["published_speedup"] = *policy.published_speedup;
@@ -120,7 +122,7 @@ Json ClusterJson(const SimCluster& cluster) {
 Json ArgumentsJson(const Scenario& scenario) {
   return {{"draws", scenario.draws}, {"seed", scenario.seed}, {"prior_error", scenario.prior_error},
           {"no_priors", scenario.no_priors}, {"file_order", !scenario.shuffle},
-          {"fail_rate", scenario.trial_failure_rate}, {"lose_node_at", scenario.lose_node_at},
+          {"fail_rate", scenario.trial_failure_rate}, {"lose_node_at", scenario.lose_node_at}, {"slow_device", scenario.slow_device},
           {"policies", scenario.policies}, {"ablate", scenario.ablate}};
 }
 

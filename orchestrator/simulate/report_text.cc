@@ -80,6 +80,7 @@ std::string Head(const SimReport& report) {
   if (!scenario.no_priors && scenario.prior_error > 1) changed.push_back(fmt::format("priors wrong by up to {:.3g}", scenario.prior_error));
   if (scenario.trial_failure_rate > 0) changed.push_back(fmt::format("{:.3g} % of trials fail", 100 * scenario.trial_failure_rate));
   if (scenario.lose_node_at > 0) changed.push_back(fmt::format("a node lost at {:.3g} % of the bound", 100 * scenario.lose_node_at));
+  if (scenario.slow_device > 1) changed.push_back(fmt::format("a device {:.3g} times slower than it says", scenario.slow_device));
   if (scenario.has_faults()) changed.push_back("\"of bound\" is of what the faults left to do");
   if (!changed.empty()) text += "  with     " + Join(changed, "; ") + "\n";
   text += fmt::format("  draws    {}, from seed {}{}\n\n", scenario.draws, scenario.seed,

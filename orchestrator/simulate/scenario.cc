@@ -102,6 +102,7 @@ Simulation::Options OptionsOf(const Scenario& scenario, const Case& one, int dra
   options.seed = scenario.seed + static_cast<uint64_t>(draw);
   options.faults.trial_failure_rate = scenario.trial_failure_rate;
   if (scenario.lose_node_at > 0) options.faults.node_lost_at_s = scenario.lose_node_at * bound_s;
+  options.faults.slow_device = scenario.slow_device;
   options.keep_spans = draw < scenario.keep_spans;
   if (scenario.no_priors) options.weight = 1;
   return options;

@@ -34,6 +34,7 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const st
       scored_(tasks.size(), 0) {
   for (size_t t = 0; t < tasks.size(); ++t) {
     costs_.Add({estimates[t], options_.weight});
+    committed_.emplace_back(static_cast<size_t>(tasks[t].documents), false);
     work_.Add(estimates[t], {{0, tasks[t].documents}});
   }
   const int datasets = tasks.empty() ? 0 : tasks.back().dataset + 1;
@@ -73,6 +74,7 @@ void Simulation::Handle(const Event& event) {
     case Kind::kNodeLost: return OnNodeLost();
     case Kind::kHeartbeat: return OnHeartbeat();
     case Kind::kOverdue: return OnOverdue(event);
+    case Kind::kLate: return OnLate();
   }
 }
 
@@ -91,6 +93,7 @@ void Simulation::OnAsk(const Event& event) {
     Push(again, Kind::kAsk, event.a, 0, ++device.ask_version);
   } else {
     idle_.insert(event.a);
+    WatchLate();
   }
 }
 
@@ -192,7 +195,7 @@ void Simulation::RunDocuments(int64_t number, double at) {
       // The prefix is computed again where a group is cut.
       const bool follows = s > 0 && trial.slices[s - 1].task == slice.task;
       if (i == slice.documents.first && !follows && !task.begins_group(i)) place_s += task.prefix_s * cluster_.places;
-      documents.push_back({number, static_cast<int>(s), i, place_s, 0, 0});
+      documents.push_back({number, static_cast<int>(s), i, place_s * SlownessOf(trial.device), 0, 0});
     }
   }
   device.queue.Add(begin, &documents);
@@ -208,7 +211,7 @@ void Simulation::RunDocuments(int64_t number, double at) {
   for (size_t i = 0, seen = trial.slices.size(); i < documents.size() && decouplings_.use_priors; ++i) {
     const auto slice = static_cast<size_t>(documents[i].slice);
     const double expected_s = work_.estimate(trial.slices[slice].task).request_s;
-    if (slice == seen || documents[i].place_s <= expected_s * kOverdueGrowth) continue;
+    if (slice == seen || trial.copy || documents[i].place_s <= expected_s * kOverdueGrowth) continue;
     seen = slice;
     WatchOverdue(documents[i], expected_s * kOverdueGrowth);
   }
@@ -246,22 +249,32 @@ void Simulation::OnSlice(const Event& event) {
   Trial& trial = trials_[event.a];
   if (trial.over || event.version != trial.version) return;
   Slice& slice = trial.slices[event.b];
+  if (slice.done) return;  // its partner's counted
   slice.done = true;
   double place_s = 0, longest = 0;
+  int64_t won = 0;
   for (int64_t i = slice.documents.first; i < slice.documents.end; ++i) {
-    const double seconds = tasks_[slice.task].place_s[i];
+    const double seconds = tasks_[slice.task].place_s[i] * SlownessOf(trial.device);
     place_s += seconds;
     longest = std::max(longest, seconds);
+    auto committed = committed_[slice.task].begin() + i;
+    if (*committed) continue;
+    *committed = true;
+    ++won;
   }
-  if (decouplings_.use_priors) {
+  if (decouplings_.use_priors && !trial.copy) {
+    const double expected_s = work_.estimate(slice.task).device_s * static_cast<double>(slice.documents.size());
+    doubling_.Measured(trial.device, expected_s, place_s / cluster_.places);
     costs_.Generated(slice.task, slice.documents.size(), place_s / cluster_.places, longest, &work_);
   }
   if (decouplings_.score_elsewhere) {
-    AddScoring(slice.task, slice.documents.size());
+    AddScoring(slice.task, won);
   } else {
     trial.score_s += static_cast<double>(slice.documents.size()) * tasks_[slice.task].score_s;
   }
-  if (--trial.slices_left > 0) return;
+  --trial.slices_left;
+  if (trial.partner >= 0) CloseCommitted(trial.partner);
+  if (trial.slices_left > 0) return;
   if (decouplings_.score_elsewhere) return OnTrialOver(event.a);
   devices_[trial.device].spent[kScore] += trial.score_s;
   Span(trial.device, "score", now_, now_ + trial.score_s, "");
@@ -291,8 +304,11 @@ void Simulation::OnTrialOver(int64_t number) {
   Trial& trial = trials_[number];
   if (trial.over) return;
   trial.over = true;
+  Part(&trial);
   Device& device = devices_[trial.device];
   std::erase(device.trials, number);
+  if (stealing_began_) ReportBegun(trial.device);
+  if (idle_.count(trial.device) > 0) WatchLate();
   std::string label;
   if (options_.keep_spans) {
     for (const Slice& slice : trial.slices) {
@@ -365,6 +381,10 @@ SimResult Simulation::Finish() {
   result.longest_request_s = work.longest_request_s;
   result.first_generation_s = work.first_generation_s;
   result.score_work_s = work.score_s;
+  if (options_.faults.slow_device > 1) {
+    const double devices = cluster_.devices() - 1 + 1 / options_.faults.slow_device;
+    result.left_bound_s = std::max(result.left_bound_s, result.stage_s + work.device_s / devices);
+  }
   double weighted = 0;
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const TaskEstimate truth = TrueEstimate(tasks_[t], cluster_.places);

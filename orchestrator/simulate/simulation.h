@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "orchestrator/schedule/corrections.h"
+#include "orchestrator/schedule/doubling.h"
 #include "orchestrator/schedule/estimate.h"
 #include "orchestrator/schedule/policy.h"
 #include "orchestrator/schedule/stealing.h"
@@ -27,6 +28,7 @@ namespace evald {
 struct SimFaults {
   double trial_failure_rate = 0;         ///< share of trials that fail somewhere on their way
   std::optional<double> node_lost_at_s;  ///< the last node and all on it are gone from then on
+  double slow_device = 1;                ///< the first device takes so many times as long as it says
 };
 
 /// A stretch of a device's time in the simulation; seconds.
@@ -53,6 +55,7 @@ struct SimResult {
   int64_t trials_failed = 0;
   int64_t events = 0;                  ///< that were handled
   int64_t documents_again = 0;         ///< that were computed more than once
+  int64_t trials_doubled = 0;          ///< of which a copy was given to an idle device
   int64_t documents_scored = 0;
   double estimate_error = 0;           ///< of the device seconds expected, as a factor, mean over tasks by work
   double left_bound_s = 0;             ///< with faults: none can be faster than what they have left to do
@@ -82,7 +85,7 @@ class Simulation {
   SimResult Run();
 
  private:
-  enum class Kind { kStorage, kReady, kAsk, kSlice, kTrialFails, kTrialOver, kScored, kNodeLost, kHeartbeat, kOverdue };
+  enum class Kind { kStorage, kReady, kAsk, kSlice, kTrialFails, kTrialOver, kScored, kNodeLost, kHeartbeat, kOverdue, kLate };
   enum Cause { kStart, kLoad, kPrepare, kScore };
   static constexpr std::array<const char*, 4> kCauses = {"start", "load", "prepare", "score"};
   struct Event {
@@ -107,7 +110,10 @@ class Simulation {
     int64_t version = 0;
     double begin = 0;
     bool over = false;
-    double score_s = 0;  ///< when the device scores
+    bool copy = false;
+    int64_t partner = -1;  ///< its live copy, or the trial that it is a copy of
+    int copies = 0;        ///< that were made of it
+    double score_s = 0;    ///< when the device scores
   };
   struct Device {
     explicit Device(int places) : queue(places) {}
@@ -156,12 +162,23 @@ class Simulation {
   void Report(int64_t device);
   void OnHeartbeat();
 
+  // copies of late trials (simulation_doubling.cc)
+  bool doubles() const;
+  void ReportBegun(int64_t device);
+  void WatchLate();
+  void OnLate();
+  bool Double(int64_t device);
+  void CloseCommitted(int64_t trial);
+  void Withdraw(int64_t trial);
+  void Part(Trial* trial);
+
   // faults (simulation_faults.cc)
   void OnTrialFails(int64_t trial);
   void OnNodeLost();
   void GiveBack(Trial* trial);
   void KeepFinished(int64_t trial);
   void Interrupted(const PlacedDocument& document);
+  double SlownessOf(int64_t device) const { return device == 0 ? options_.faults.slow_device : 1; }
   double DeviceSecondsLeft() const;
 
   // scoring
@@ -193,6 +210,9 @@ class Simulation {
   Stealing stealing_;
   bool stealing_began_ = false;  ///< somebody was idle: from then on devices report what they have waiting
   bool heartbeat_due_ = false;
+  Doubling doubling_;
+  std::optional<double> late_watched_;  ///< when somebody looks for what is late
+  std::vector<std::vector<bool>> committed_;  ///< by task and document: the first generation counts
   ScorePool pool_;
   std::vector<ScoreJob> scoring_;     ///< by number
   std::vector<int64_t> free_numbers_; ///< of jobs that are over

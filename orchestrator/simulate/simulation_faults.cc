@@ -5,10 +5,13 @@
 namespace evald {
 
 // What is not in a finished file is open again; where the device scores, nothing is finished before the
-// scores are.
+// scores are. A copy's documents are those of the trial that it is of.
 void Simulation::GiveBack(Trial* trial) {
   trial->over = true;
-  for (auto slice = trial->slices.rbegin(); slice != trial->slices.rend(); ++slice) {
+  const int64_t partner = trial->partner;
+  Part(trial);
+  if (trial->copy && partner >= 0) ReportBegun(trials_[partner].device);  // another copy may be due
+  for (auto slice = trial->slices.rbegin(); slice != trial->slices.rend() && !trial->copy; ++slice) {
     if (slice->done && decouplings_.score_elsewhere) continue;
     work_.PutBack(slice->task, slice->documents);
   }
@@ -68,11 +71,13 @@ void Simulation::OnNodeLost() {
     if (NodeOf(static_cast<int64_t>(d)) != lost) continue;
     devices_[d].lost = true;
     for (const PlacedDocument& document : devices_[d].queue.documents()) {
-      if (!trials_[document.trial].slices[document.slice].done) Interrupted(document);
+      const Trial& trial = trials_[document.trial];
+      if (!trial.over && !trial.slices[document.slice].done) Interrupted(document);
     }
     devices_[d].queue.Clear(now_);
     idle_.erase(static_cast<int64_t>(d));
     stealing_.Forget(static_cast<int>(d));
+    doubling_.Forget(static_cast<int>(d));
     for (const int64_t number : devices_[d].trials) GiveBack(&trials_[number]);
     devices_[d].trials.clear();
   }
@@ -80,6 +85,7 @@ void Simulation::OnNodeLost() {
   work_.SetDevices(left);
   result_.left_bound_s = std::max(result_.left_bound_s, now_ + DeviceSecondsLeft() / left);
   WakeIdle(work_.documents());
+  WatchLate();
 }
 
 // Of what is open, or is under way on devices that are left.

@@ -76,6 +76,7 @@ void Simulation::Report(int64_t d) {
     Push(now_ + kHeartbeatSeconds, Kind::kHeartbeat, 0);
   }
   stealing_.Report(now_, static_cast<int>(d), std::move(waiting), work_);
+  ReportBegun(d);
 }
 
 void Simulation::OnHeartbeat() {

@@ -1,5 +1,8 @@
-"""What runs cost is kept and planned from; stragglers give back; generation waits for scoring."""
+"""What runs cost is kept and planned from; stragglers give back, or are overtaken; generation waits for scoring."""
 import json
+import os
+import pathlib
+import signal
 import sqlite3
 import unittest
 
@@ -77,6 +80,57 @@ class Scheduling(EvaldCase):
         undisturbed = self.run_done(self.write_config(engine={"name": "emulated", "concurrency": 4}, tasks=["sums"],
                                                       output={"dir": "other"}))
         self.assertEqual(scores(document), scores(undisturbed))
+
+    # On the second device a request takes 40 minutes: what it has begun ends in another worker, or not at all.
+    STRAGGLER = {"name": "emulated", "delay_ms": 100, "concurrency": 4, "slow": {"cpu:1": 24000}}
+
+    def of_trials(self, query):
+        database = sqlite3.connect(self.folder / "state" / "state.db", timeout=60)
+        try:
+            return database.execute(query).fetchall()
+        finally:
+            database.close()
+
+    def check_straggler(self, document, worker):
+        """Everything was committed by others than `worker`, each document once, and scores are as ever."""
+        holder = dict(self.of_trials("SELECT trial, worker FROM leases"))
+        self.assertIn(worker, holder.values(), "it was given something")
+        files = sorted((self.only_run() / "generations" / "sums").glob("*.jsonl"))
+        committed = {int(path.name.split(".")[0]) for path in files}
+        self.assertTrue(committed)
+        self.assertNotIn(worker, {holder[trial] for trial in committed})
+        documents = sorted(json.loads(line)["doc_id"] for path in files for line in path.read_text().splitlines())
+        self.assertEqual(documents, list(range(60)))
+        undisturbed = self.run_done(self.write_config(engine={"name": "emulated", "concurrency": 4}, tasks=["sums"],
+                                                      output={"dir": "other"}))
+        self.assertEqual(scores(document), scores(undisturbed))
+
+    def test_what_a_slow_worker_has_begun_is_computed_by_another(self):
+        self.make_suite(sums=60)
+        document = self.run_done(self.write_config(engine=self.STRAGGLER, tasks=["sums"]))
+        self.check_straggler(document, "w1")
+
+    def test_what_a_stopped_worker_has_is_computed_by_another(self):
+        self.make_suite(sums=60)
+        config = self.write_config(engine=self.STRAGGLER, tasks=["sums"],
+                                   workers={"count": 2, "threads": 1, "heartbeat_timeout_s": 86400})
+        process = self.start("run", config, "--json", "--quiet")
+        self.addCleanup(process.kill)
+
+        def of_worker(name):
+            return [pid for pid in self.children(process.pid, "evald-worker")
+                    if name.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
+
+        def leased():
+            return any(worker == "w1" for _, worker in self.of_trials("SELECT trial, worker FROM leases"))
+
+        self.wait_for("the state database", lambda: (self.folder / "state" / "state.db").exists() and
+                      self.of_trials("SELECT name FROM sqlite_master WHERE name = 'leases'"))
+        self.wait_for("a lease of the second worker", leased)
+        os.kill(of_worker("cpu:1")[0], signal.SIGSTOP)
+        out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 0, f"{out}\n{err}\n{self.logs()}")
+        self.check_straggler(json.loads(out), "w1")
 
     def test_generation_waits_for_scoring(self):
         self.make_suite()

@@ -38,14 +38,15 @@ struct Model {
   std::string text;
   std::string journal;
   std::string times;
+  double slow = 1;
 };
 
-Model ReadModel(const Json& json) {
+Model ReadModel(const Json& json, const std::string& device) {
   const Settings settings(
       "emulated", json,
       {"delay_ms", "prefill_tokens_per_second", "tokens_per_second", "jitter", "load_seconds",
        "clock_scale", "fail_rate", "concurrency", "max_length", "tokens_out", "text", "journal",
-       "times"});
+       "times", "slow"});
   Model model;
   model.delay_ms = settings.AtLeast("delay_ms", 0.0, model.delay_ms);
   model.prefill_tokens_per_second = settings.AtLeast("prefill_tokens_per_second", 0.0, 0.0);
@@ -61,6 +62,13 @@ Model ReadModel(const Json& json) {
   model.text = settings.Get<std::string>("text", "");
   model.journal = settings.Get<std::string>("journal", "");
   model.times = settings.Get<std::string>("times", "");
+  if (settings.Has("slow")) {
+    const Json slow = settings.Require<Json>("slow");
+    const auto found = slow.find(device);
+    const bool numbers = std::all_of(slow.begin(), slow.end(), [](const Json& value) { return value.is_number() && value > 0; });
+    if (!slow.is_object() || !numbers) settings.Refuse("slow", "a factor above 0 for each device named, as {\"cpu:1\": 10}");
+    if (found != slow.end()) model.slow = *found;
+  }
   if (settings.Has("tokens_out")) {
     const Json value = settings.Require<Json>("tokens_out");
     const auto range = value.is_array() ? settings.Require<std::vector<int>>("tokens_out")
@@ -145,7 +153,7 @@ class DocumentTimes {
 class EmulatedEngine : public Engine {
  public:
   explicit EmulatedEngine(const EngineOptions& options)
-      : model_(ReadModel(options.settings)),
+      : model_(ReadModel(options.settings, options.device)),
         seed_(options.seed),
         failures_(std::random_device()()),
         slots_(static_cast<size_t>(model_.concurrency)),
@@ -267,7 +275,7 @@ void EmulatedEngine::Submit(uint64_t tag, Request request) {
   if (journal_) {
     due.journal = fmt::format("{} {} {} {}\n", request.task, request.doc_id, request.idx, request.repeat);
   }
-  const double seconds = ModelSeconds(request.task, due.finished.generation, &random) * model_.clock_scale;
+  const double seconds = ModelSeconds(request.task, due.finished.generation, &random) * model_.clock_scale * model_.slow;
   const auto slot = std::min_element(slots_.begin(), slots_.end());
   due.time =
       std::max(*slot, Clock::now()) + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));

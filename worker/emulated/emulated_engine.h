@@ -18,6 +18,8 @@ namespace evald {
 ///     jitter: 0                     0 to 1: a request takes (1 ± jitter) times as long, by its seed
 ///     times: ""                     a folder with <task>.f32: instead of all that, seconds of each document's
 ///                                   requests as little-endian 32-bit floats
+///     slow: {}                      devices whose requests take so many times as long, without saying so:
+///                                   {"cpu:1": 10}
 ///     load_seconds: 0               time that Load takes
 ///     clock_scale: 1                0.1 runs ten times as fast
 ///     concurrency: 8                slots

@@ -158,10 +158,11 @@ TEST(RunMachine, AnEarlierLifeIsNotDoneAgain) {
   EXPECT_EQ(jobs, (std::set<int64_t>{1, 4}));
 }
 
-// Workers and scorers that die, report late or twice, in any order: every document is committed by
-// exactly one file and scored exactly once, and the run completes.
+// Workers and scorers that die, report late or twice, copies of late trials that come first or last, in any order:
+// every document is committed by exactly one file and scored exactly once, and the run completes. As in the database,
+// the first file of a document counts.
 TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
-  int shortened = 0;
+  int shortened = 0, copied = 0, withdrawn = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -174,10 +175,22 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
     std::vector<std::pair<std::string, MetricJob>> jobs;
     std::map<std::pair<size_t, int64_t>, int> committed, scored;
     machine.SetDevices(static_cast<int>(1 + random() % 3));
-    for (int64_t now = 0; !(machine.idle() && machine.complete()); ++now) {
-      ASSERT_LT(now, 200000);
+    for (int64_t now = 0, step = 0; !(machine.idle() && machine.complete()); ++now) {
+      ASSERT_LT(++step, 200000);
+      if (random() % 8 == 0) now += 1'000'000;
       const std::string name = std::to_string(random() % 3);
-      switch (random() % 8) {
+      switch (random() % 9) {
+        case 8:
+          if (const auto lease = machine.LeaseCopy("w" + name, now)) {
+            reports.push_back({"w" + name, *lease});
+            ASSERT_TRUE(machine.is_copy(lease->trial));
+            ++copied;
+          }
+          for (const WithdrawOrder& order : machine.TakeWithdrawn()) {
+            ASSERT_FALSE(machine.trials().Holds(order.trial, order.attempt));
+            ++withdrawn;
+          }
+          break;
         case 0:
           if (const auto lease = machine.LeaseTrial("w" + name, now)) reports.push_back({"w" + name, *lease});
           break;
@@ -216,9 +229,11 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           for (const LeasedSlice& slice : report.lease.slices) {
             if (random() % 3 == 0) continue;
             if (!machine.SliceReported(report.lease.trial, report.lease.attempt, slice.task, slice.documents)) continue;
-            for (const int64_t d : List(slice.documents)) ++committed[{slice.task, d}];
-            machine.GenerationsCommitted(slice.task, List(slice.documents), slice.file, report.lease.trial,
-                                         report.lease.attempt);
+            std::vector<int64_t> won;
+            for (const int64_t d : List(slice.documents)) {
+              if (committed[{slice.task, d}]++ == 0) won.push_back(d);
+            }
+            machine.GenerationsCommitted(slice.task, won, slice.file, report.lease.trial, report.lease.attempt);
           }
           if (random() % 2 == 0) machine.TrialDone(report.lease.trial, report.lease.attempt);
         }
@@ -226,10 +241,119 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
     }
     EXPECT_EQ(committed.size(), 107u);
     EXPECT_EQ(scored.size(), 107u);
-    for (const auto& [document, times] : committed) EXPECT_EQ(times, 1);
     for (const auto& [document, times] : scored) EXPECT_EQ(times, 1);
+    EXPECT_TRUE(machine.missing().empty());
   }
   EXPECT_GT(shortened, 100);
+  EXPECT_GT(copied, 100);
+  EXPECT_GT(withdrawn, 50);
+}
+
+// One trial of ten documents of a second each, on one of two workers, at time 0.
+struct Straggler {
+  explicit Straggler(int attempts = 3) : machine({.attempts_max = attempts}, {}) {
+    machine.SetTasks({{"t", 10}});
+    PlanSetup setup;
+    setup.devices = 1;
+    setup.places = 16;
+    setup.costs = {0.1, 0.01};
+    machine.Plan(setup);
+    lease = *machine.LeaseTrial("slow", 0);
+    EXPECT_EQ(lease.slices[0].documents, (DocumentRange{0, 10}));
+    machine.Progressed("slow", lease.trial, lease.attempt, 0, 1, kSecond);
+  }
+  static constexpr int64_t kSecond = 1'000'000;
+  // Ten of a second each, and a lease: it is late after twice that and a second.
+  static constexpr int64_t kLate = 22 * kSecond;
+  RunMachine machine;
+  TrialLease lease;
+};
+
+TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
+  Straggler s;
+  EXPECT_FALSE(s.machine.LeaseCopy("idle", s.kSecond)) << "it is not late";
+  EXPECT_FALSE(s.machine.LeaseCopy("slow", s.kLate)) << "nobody helps itself";
+  const auto copy = s.machine.LeaseCopy("idle", s.kLate);
+  ASSERT_TRUE(copy) << "also when it has said nothing for long";
+  EXPECT_NE(copy->trial, s.lease.trial);
+  EXPECT_EQ(copy->slices[0].documents, (DocumentRange{0, 10}));
+  EXPECT_EQ(copy->slices[0].file, "generations/t/1.1-0.jsonl");
+  EXPECT_EQ(copy->slices[0].salvage,
+            (std::vector<std::string>{"generations/t/0.1-0.jsonl", "generations/t/0.1-0.jsonl.part"}));
+  EXPECT_FALSE(s.machine.LeaseCopy("third", s.kLate)) << "one copy at a time";
+  EXPECT_TRUE(s.machine.Relieve("third", s.kLate).empty());
+}
+
+TEST(RunMachine, TheCopyComesFirst) {
+  Straggler s;
+  const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
+  EXPECT_TRUE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
+  const auto withdrawn = s.machine.TakeWithdrawn();
+  ASSERT_EQ(withdrawn.size(), 1u);
+  EXPECT_EQ(withdrawn[0].worker, "slow");
+  EXPECT_EQ(withdrawn[0].trial, s.lease.trial);
+  EXPECT_EQ(withdrawn[0].attempt, s.lease.attempt);
+  EXPECT_FALSE(s.machine.SliceReported(s.lease.trial, s.lease.attempt, 0, {0, 10})) << "a duplicate";
+  EXPECT_FALSE(s.machine.TrialDone(s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.TrialDone(copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.trials_idle());
+  EXPECT_TRUE(s.machine.missing().empty());
+}
+
+TEST(RunMachine, TheOriginalComesFirst) {
+  Straggler s;
+  const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
+  EXPECT_TRUE(s.machine.SliceReported(s.lease.trial, s.lease.attempt, 0, {0, 10}));
+  const auto withdrawn = s.machine.TakeWithdrawn();
+  ASSERT_EQ(withdrawn.size(), 1u);
+  EXPECT_EQ(withdrawn[0].worker, "idle");
+  EXPECT_EQ(withdrawn[0].trial, copy.trial);
+  EXPECT_FALSE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone(s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.trials_idle());
+}
+
+TEST(RunMachine, ACopyThatFailsIsNoFailureOfItsTrial) {
+  Straggler s(1);
+  for (int copies = 0; copies < Doubling::kCopiesMax; ++copies) {
+    const auto copy = s.machine.LeaseCopy("idle", s.kLate);
+    ASSERT_TRUE(copy);
+    if (copies == 0) {
+      EXPECT_TRUE(s.machine.TrialFailed(copy->trial, copy->attempt, "out of memory", true));
+    } else {
+      s.machine.WorkerLost("idle", "killed");
+    }
+    EXPECT_FALSE(s.machine.has_trials());
+    EXPECT_FALSE(s.machine.SliceReported(copy->trial, copy->attempt, 0, {0, 10}));
+  }
+  EXPECT_FALSE(s.machine.LeaseCopy("idle", 10 * s.kLate)) << "enough of them";
+  EXPECT_TRUE(s.machine.SliceReported(s.lease.trial, s.lease.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone(s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.missing().empty());
+}
+
+TEST(RunMachine, TheCopySavesWhatItsTrialLost) {
+  Straggler s(1);
+  const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
+  s.machine.WorkerLost("slow", "killed");
+  EXPECT_EQ(s.machine.missing().size(), 1u) << "one attempt was all";
+  EXPECT_TRUE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone(copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.missing().empty());
+  EXPECT_TRUE(s.machine.TakeWithdrawn().empty()) << "nobody has it any more";
+  EXPECT_TRUE(s.machine.trials_idle());
+}
+
+TEST(RunMachine, ATrialThatWaitsAgainIsNotBegunOnceItsCopyIsThere) {
+  Straggler s;
+  const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
+  s.machine.WorkerLost("slow", "killed");
+  EXPECT_TRUE(s.machine.has_trials());
+  EXPECT_TRUE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_FALSE(s.machine.has_trials());
+  EXPECT_FALSE(s.machine.LeaseTrial("third", s.kLate));
+  EXPECT_TRUE(s.machine.TrialDone(copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.trials_idle());
 }
 
 TEST(RunMachine, WhatAWorkerGivesBackIsOpenAgain) {
@@ -262,7 +386,7 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
   const TrialLease lease = *machine.LeaseTrial("slow", 0);
   ASSERT_EQ(lease.slices[0].documents, (DocumentRange{0, 100}));
   EXPECT_TRUE(machine.Relieve("idle", 0).empty()) << "nobody has said how far it is";
-  machine.Progressed("slow", lease.trial, lease.attempt, 36, 1'000'000);  // 18 documents, and 2 in the engine
+  machine.Progressed("slow", lease.trial, lease.attempt, 36, 0, 1'000'000);  // 18 documents, and 2 in the engine
   const auto orders = machine.Relieve("idle", 1'000'000);
   ASSERT_EQ(orders.size(), 1u);
   EXPECT_EQ(orders[0].worker, "slow");
@@ -273,7 +397,7 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
   EXPECT_TRUE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 70)) << "more was begun than believed";
   EXPECT_TRUE(machine.Relieve("idle", 1'200'000).empty()) << "there is something to lease";
   EXPECT_EQ(machine.LeaseTrial("idle", 1'200'000)->slices[0].documents, (DocumentRange{70, 100}));
-  machine.Progressed("slow", lease.trial, lease.attempt, 138, 1'300'000);
+  machine.Progressed("slow", lease.trial, lease.attempt, 138, 0, 1'300'000);
   EXPECT_TRUE(machine.Relieve("third", 1'300'000).empty()) << "all is begun, and of the other's nothing is known";
 }
 
@@ -286,7 +410,7 @@ TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {
   prior.weight = 10;
   machine.Expect(0, prior);
   machine.Plan({});
-  machine.Measured(0, 30, 90, 4);
+  machine.Measured("w", 0, 30, 90, 4);
   machine.MeasuredScoring(0, 30, 6);
   EXPECT_DOUBLE_EQ(machine.estimate(0).device_s, (10 * 1 + 90) / 40.0);
   EXPECT_DOUBLE_EQ(machine.estimate(0).score_s, 6 / 40.0);

@@ -1,5 +1,6 @@
 // What must hold of every policy, whatever happens in whatever order: a driver plays devices that ask,
-// trials that end or fail, devices that are lost and come, and estimates that change.
+// trials that end or fail, devices that are lost and come, and estimates that change; and, where the policy has late
+// trials computed twice, copies of them that come first or last, fail or are lost.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "orchestrator/schedule/doubling.h"
 #include "orchestrator/schedule/policy.h"
 
 namespace evald {
@@ -30,7 +32,7 @@ class Driver {
     for (int step = 0; step < 60 + Below(300) && !testing::Test::HasFatalFailure(); ++step) Step();
     // From here on nothing goes wrong: a policy that ends does so after each document was given once.
     int64_t asks_left = 10'000 + 100 * all_;
-    while (committed_ < all_ && !testing::Test::HasFatalFailure()) {
+    while ((committed_ < all_ || work_.documents() > 0) && !testing::Test::HasFatalFailure()) {
       ASSERT_GT(asks_left--, 0) << "it does not end: " << committed_ << " of " << all_ << " documents";
       Sweep();
     }
@@ -40,10 +42,15 @@ class Driver {
     ASSERT_EQ(work_.documents(), 0);
     for (int d = 0; d < work_.devices(); ++d) ASSERT_TRUE(policy_->Next(work_, d).empty());
   }
+  int64_t copies() const { return copies_; }
 
  private:
   struct Trial {
     std::vector<std::pair<size_t, DocumentRange>> documents;
+    int64_t number = 0;
+    int64_t partner = -1;  // its live copy, or what it is a copy of
+    bool copy = false;
+    double since = 0;
   };
 
   int Below(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
@@ -65,6 +72,7 @@ class Driver {
     const int64_t documents = Below(5) == 0 ? 0 : Below(3) == 0 ? 1 : Below(4) == 0 ? Below(3000) : Below(60);
     commits_.emplace_back(static_cast<size_t>(documents), 0);
     held_.emplace_back(static_cast<size_t>(documents), false);
+    doubled_.emplace_back(static_cast<size_t>(documents), false);
     // Some are there from an earlier attempt at the run.
     std::vector<DocumentRange> open;
     for (int64_t first = 0; first < documents;) {
@@ -78,10 +86,13 @@ class Driver {
       first = end;
     }
     all_ += documents;
-    work_.Add(Estimate(task, wild), open);
+    const TaskEstimate estimate = Estimate(task, wild);
+    work_.Add(estimate, open);
+    costs_of_.Add({estimate, 8});
   }
 
   void Step() {
+    now_ += Below(4) == 0 ? Below(100) : 0.01 * Below(100);
     const int device = Below(work_.devices());
     switch (Below(12)) {
       case 0: return Fail(device);
@@ -109,6 +120,7 @@ class Driver {
       if (std::string(policy_->name()) != "round-robin") {
         ASSERT_EQ(work_.documents(), 0) << "a device starves";
       }
+      if (policy_->doubles_stragglers() && work_.documents() == 0) Copy(device);
       return;
     }
     Trial trial;
@@ -134,7 +146,66 @@ class Driver {
     if (std::string(policy_->name()) == "elastic" && count > 1) {
       ASSERT_LE(seconds, costs_.trial_max_s * (1 + 1e-9));
     }
+    trial.number = trials_++;
+    trial.since = now_;
     busy_[static_cast<size_t>(device)].push_back(std::move(trial));
+    Report(device);
+  }
+
+  void Report(int device) {
+    std::vector<BegunTrial> begun;
+    for (const Trial& trial : busy_[static_cast<size_t>(device)]) {
+      if (trial.copy || trial.partner >= 0) continue;
+      FreshSeconds fresh(costs_.lease_s);
+      for (const auto& [task, range] : trial.documents) fresh.Add(costs_of_, task, range.size());
+      begun.push_back({trial.number, trial.since, fresh.total()});
+    }
+    doubling_.Report(now_, device, begun);
+  }
+
+  Trial* Find(int64_t number) {
+    for (std::vector<Trial>& trials : busy_) {
+      for (Trial& trial : trials) {
+        if (trial.number == number) return &trial;
+      }
+    }
+    return nullptr;
+  }
+
+  // What another device is late with, a second time.
+  void Copy(int device) {
+    const auto late = doubling_.Next(now_, device, [this](int of) { Report(of); });
+    if (!late) return;
+    ASSERT_NE(late->device, device);
+    ASSERT_LE(late->at, now_);
+    Trial* of = Find(late->trial);
+    ASSERT_NE(of, nullptr) << "a copy of what has ended";
+    ASSERT_FALSE(of->copy);
+    ASSERT_LT(of->partner, 0) << "two copies at once";
+    Trial copy{of->documents, trials_++, of->number, true, now_};
+    of->partner = copy.number;
+    for (const auto& [task, range] : copy.documents) {
+      for (int64_t d = range.first; d < range.end; ++d) doubled_[task][static_cast<size_t>(d)] = true;
+    }
+    busy_[static_cast<size_t>(device)].push_back(std::move(copy));
+    Report(late->device);
+    ++copies_;
+  }
+
+  void Part(const Trial& trial) {
+    if (trial.partner < 0) return;
+    if (Trial* partner = Find(trial.partner)) partner->partner = -1;
+  }
+
+  // Whichever commits first counts: a document that was computed twice may be there already.
+  void Commit(size_t task, int64_t document) {
+    int& commits = commits_[task][static_cast<size_t>(document)];
+    if (commits > 0) {
+      ASSERT_TRUE(doubled_[task][static_cast<size_t>(document)]) << "committed before, and never copied";
+      return;
+    }
+    ++commits;
+    ++committed_;
   }
 
   static void CheckEqual(const std::vector<Cut>& a, const std::vector<Cut>& b) {
@@ -148,30 +219,36 @@ class Driver {
   void Complete(int device) {
     std::vector<Trial>& trials = busy_[static_cast<size_t>(device)];
     if (trials.empty()) return;
-    for (const auto& [task, range] : trials.front().documents) {
+    const Trial trial = trials.front();
+    for (const auto& [task, range] : trial.documents) {
       for (int64_t d = range.first; d < range.end; ++d) {
-        held_[task][static_cast<size_t>(d)] = false;
-        ++commits_[task][static_cast<size_t>(d)];
+        // Who else holds them, holds them on: a copy's are those of its trial.
+        if (!trial.copy || trial.partner >= 0) held_[task][static_cast<size_t>(d)] = false;
+        Commit(task, d);
       }
-      committed_ += range.size();
     }
     trials.erase(trials.begin());
+    if (Below(2) == 0) doubling_.Measured(device, 0.1 * Below(50), 0.1 * Below(50));
+    for (std::vector<Trial>& others : busy_) {  // the partner is withdrawn
+      std::erase_if(others, [&](const Trial& other) { return other.number == trial.partner; });
+    }
   }
 
   // Of what it had, a part may have been committed before.
   void Fail(int device) {
     std::vector<Trial>& trials = busy_[static_cast<size_t>(device)];
     if (trials.empty()) return;
-    GiveBack(trials.back());
+    const Trial trial = trials.back();
     trials.pop_back();
+    Part(trial);
+    if (!trial.copy) GiveBack(trial);
   }
 
   void GiveBack(const Trial& trial) {
     for (auto [task, range] : trial.documents) {
       const int64_t done = Below(3) == 0 ? Below(static_cast<int>(range.size()) + 1) : 0;
       for (int64_t d = range.first; d < range.end; ++d) held_[task][static_cast<size_t>(d)] = false;
-      for (int64_t d = range.first; d < range.first + done; ++d) ++commits_[task][static_cast<size_t>(d)];
-      committed_ += done;
+      for (int64_t d = range.first; d < range.first + done; ++d) Commit(task, d);
       range.first += done;
       // In one piece, or in several.
       const int64_t middle = range.first + Below(static_cast<int>(range.size()) + 1);
@@ -184,8 +261,14 @@ class Driver {
   void LoseOne() {
     if (busy_.size() == 1) return;
     const auto lost = busy_.begin() + Below(static_cast<int>(busy_.size()));
-    for (const Trial& trial : *lost) GiveBack(trial);
+    for (const Trial& trial : *lost) {
+      Part(trial);
+      if (!trial.copy) GiveBack(trial);
+    }
     busy_.erase(lost);
+    // They are numbered anew: what was reported of each is another's.
+    for (int d = 0; d <= static_cast<int>(busy_.size()); ++d) doubling_.Forget(d);
+    for (int d = 0; d < static_cast<int>(busy_.size()); ++d) Report(d);
     work_.SetDevices(static_cast<int>(busy_.size()));
   }
 
@@ -214,17 +297,26 @@ class Driver {
   std::vector<std::vector<Trial>> busy_;    // by device: what it has, the oldest first
   std::vector<std::vector<int>> commits_;   // by task and document: how often
   std::vector<std::vector<bool>> held_;     // by task and document
+  std::vector<std::vector<bool>> doubled_;  // by task and document: was copied
+  Corrections costs_of_;
+  Doubling doubling_;
+  double now_ = 0;
+  int64_t trials_ = 0, copies_ = 0;
   int64_t committed_ = 0, all_ = 0;
 };
 
 class EveryPolicy : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryPolicy, GivesEveryDocumentOnceWhateverHappens) {
+  int64_t copies = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    Driver(GetParam(), seed).Play();
+    Driver driver(GetParam(), seed);
+    driver.Play();
     if (HasFatalFailure()) return;
+    copies += driver.copies();
   }
+  EXPECT_EQ(copies > 1000, MakePolicy(GetParam())->doubles_stragglers()) << copies;
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, testing::ValuesIn(PolicyNames()), [](const auto& info) {

@@ -45,6 +45,7 @@ TEST(SimulationFaults, ANodeIsLostBeforeItHasAnything) {
 
 // Whatever the policy, the tasks, what was expected of them, and what goes wrong.
 TEST(SimulationFaults, EveryDocumentIsScoredOnceAndNothingIsFasterThanTheBound) {
+  int64_t doubled = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
@@ -73,15 +74,18 @@ TEST(SimulationFaults, EveryDocumentIsScoredOnceAndNothingIsFasterThanTheBound) 
       options.seed = seed;
       options.faults.trial_failure_rate = below(3) * 0.2;
       if (below(2) == 0) options.faults.node_lost_at_s = below(80);
+      if (below(2) == 0) options.faults.slow_device = 1 + below(30);
       const SimResult result = Simulation(cluster, kTinyWeights, tasks, estimates, options).Run();
       ASSERT_EQ(result.documents_scored, documents);
       if (documents == 0) continue;
       ASSERT_GE(result.makespan_s, result.bound_s(cluster) * (1 - 1e-9));
+      doubled += result.trials_doubled;
       for (size_t t = 0; t < tasks.size(); ++t) ASSERT_LE(result.task_scored_s[t], result.makespan_s);
       ASSERT_GE(result.idle_share, 0);
       ASSERT_LE(result.idle_share, 1);
     }
   }
+  EXPECT_GT(doubled, 50) << "late trials are computed twice";
 }
 
 TEST(SimulationFaults, EqualSeedsGiveEqualResults) {

@@ -113,6 +113,27 @@ TEST(Simulation, IdleDevicesTakeFromStragglers) {
   EXPECT_GE(result.makespan_s, 15 + 64);
 }
 
+// The first of four devices takes ten times as long as it says. It has begun two documents of a minute, and would be at
+// them for ten: the others, who are done with 24 after four minutes, compute those again.
+TEST(Simulation, WhatASlowDeviceHasBegunIsComputedByAnother) {
+  SimCluster cluster = TinyCluster(1, 4);
+  cluster.places = 2;
+  cluster.lease_s = 0.005;
+  Simulation::Options options;
+  options.policy = "elastic";
+  options.faults.slow_device = 10;
+  const SimResult result = Simulate(cluster, {TinyTask(0, std::vector<float>(26, 60), 0.1)}, options);
+  EXPECT_EQ(result.documents_scored, 26);
+  EXPECT_GE(result.trials_doubled, 1);
+  EXPECT_GE(result.documents_again, 1);
+  EXPECT_GE(result.makespan_s, result.bound_s(cluster));
+  EXPECT_LT(result.makespan_s, 15 + 5 * 60 + 10) << "it would take 600 s over the first that it begins";
+  options.faults.slow_device = 1;
+  const SimResult even = Simulate(cluster, {TinyTask(0, std::vector<float>(26, 60), 0.1)}, options);
+  EXPECT_EQ(even.trials_doubled, 0);
+  EXPECT_EQ(even.documents_again, 0);
+}
+
 // With all places taken a device would only keep what it took, and have it taken back, for ever.
 TEST(Simulation, WhoHasNoPlaceFreeTakesNothing) {
   SimCluster cluster = TinyCluster(1, 2);

@@ -1,0 +1,86 @@
+#include "orchestrator/schedule/doubling.h"
+
+#include <algorithm>
+
+namespace evald {
+namespace {
+
+// A device is believed to be like the others until it was measured for about so long.
+constexpr double kBelievedSeconds = 1;
+constexpr double kStaleSeconds = 2;  // workers say how far they are twice a second
+
+}  // namespace
+
+void FreshSeconds::Add(const Corrections& costs, size_t task, int64_t documents) {
+  request_s_ = std::max(request_s_, costs.ended_request_s(task));
+  device_s_ += costs.Now(task).device_s * static_cast<double>(documents);
+}
+
+Doubling::Device& Doubling::At(int device) {
+  if (devices_.size() <= static_cast<size_t>(device)) devices_.resize(static_cast<size_t>(device) + 1);
+  return devices_[static_cast<size_t>(device)];
+}
+
+void Doubling::Measured(int device, double expected_s, double device_s) {
+  Device& of = At(device);
+  of.expected_s += expected_s;
+  of.device_s += device_s;
+  expected_s_ += expected_s;
+  device_s_ += device_s;
+}
+
+double Doubling::slowness(int device) const {
+  if (static_cast<size_t>(device) >= devices_.size() || expected_s_ <= 0 || device_s_ <= 0) return 1;
+  const Device& of = devices_[static_cast<size_t>(device)];
+  // As estimates are off for all devices alike.
+  const double expected_s = of.expected_s * device_s_ / expected_s_;
+  return (of.device_s + kBelievedSeconds) / (expected_s + kBelievedSeconds);
+}
+
+void Doubling::Report(double now, int device, const std::vector<BegunTrial>& begun) {
+  Forget(device);
+  if (begun.empty()) return;
+  Device& of = At(device);
+  const double slow = slowness(device);
+  for (const BegunTrial& trial : begun) {
+    const double clearly_later = kLateFactor * trial.fresh_s + least_s_;
+    const double left = slow * trial.fresh_s - (now - trial.since);
+    of.late.push_back({left > clearly_later ? trial.since : trial.since + clearly_later, trial.trial, device});
+  }
+  order_.insert(of.late.begin(), of.late.end());
+  of.reported = now;
+  reports_.insert({now, device});
+}
+
+void Doubling::Forget(int device) {
+  if (static_cast<size_t>(device) >= devices_.size()) return;
+  Device& of = devices_[static_cast<size_t>(device)];
+  for (const Late& late : of.late) order_.erase(late);
+  of.late.clear();
+  reports_.erase({of.reported, device});
+}
+
+std::optional<Doubling::Late> Doubling::First(double now, int helper) const {
+  for (const Late& late : order_) {
+    if (late.at > now) break;
+    if (late.device != helper) return late;
+  }
+  return std::nullopt;
+}
+
+std::optional<Doubling::Late> Doubling::Next(double now, int helper, const std::function<void(int device)>& report) {
+  // From a device that says nothing no report comes, and what is expected may have been corrected since.
+  if (!reports_.empty() && reports_.begin()->first < now - kStaleSeconds) report(reports_.begin()->second);
+  for (std::optional<Late> before;;) {
+    const std::optional<Late> late = First(now, helper);
+    if (!late || (before && before->trial == late->trial)) return late;
+    report(late->device);
+    before = late;
+  }
+}
+
+std::optional<double> Doubling::next_at() const {
+  return order_.empty() ? std::nullopt : std::optional(order_.begin()->at);
+}
+
+}  // namespace evald

@@ -1,0 +1,149 @@
+#include "orchestrator/schedule/doubling.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace evald {
+namespace {
+
+const auto kNothingNew = [](int) {};
+
+TEST(FreshSeconds, ALeaseTheLongestRequestAndAllDocuments) {
+  TaskEstimate estimate;
+  estimate.documents = 100;
+  estimate.device_s = 0.5;
+  estimate.request_s = 8;
+  Corrections costs;
+  costs.Add({estimate, 1000});
+  estimate.request_s = 3;
+  costs.Add({estimate, 1000});
+  FreshSeconds fresh(0.25);
+  fresh.Add(costs, 0, 10);
+  fresh.Add(costs, 1, 4);
+  EXPECT_DOUBLE_EQ(fresh.total(), 0.25 + 8 + 5 + 2);
+}
+
+TEST(FreshSeconds, ARequestThatHasNotEndedSaysNothingOfOtherDevices) {
+  TaskEstimate estimate;
+  estimate.documents = 100;
+  estimate.request_s = 8;
+  OpenWork work(1, 1, 1);
+  work.Add(estimate, {});
+  Corrections costs;
+  costs.Add({estimate, 1000});
+  costs.Overdue(0, 90, &work);
+  EXPECT_DOUBLE_EQ(costs.Now(0).request_s, 90);
+  FreshSeconds fresh(0);
+  fresh.Add(costs, 0, 1);
+  EXPECT_DOUBLE_EQ(fresh.total(), 8);
+}
+
+// 4 s elsewhere: late when it is under way for more than twice that, and a second.
+TEST(Doubling, WhatIsUnderWayForLongIsExpectedToBeForAsLongAgain) {
+  Doubling doubling(1);
+  doubling.Report(10, 3, {{7, 10, 4}});
+  EXPECT_DOUBLE_EQ(doubling.next_at().value(), 19);
+  EXPECT_FALSE(doubling.Next(18.9, 0, kNothingNew));
+  const auto late = doubling.Next(19, 0, kNothingNew);
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->trial, 7);
+  EXPECT_EQ(late->device, 3);
+}
+
+TEST(Doubling, ADeviceIsExpectedToBeAsSlowAsItHasBeen) {
+  Doubling doubling(1);
+  doubling.Measured(0, 99, 99);
+  doubling.Measured(1, 99, 99);
+  doubling.Measured(2, 9, 99);
+  EXPECT_NEAR(doubling.slowness(2), 100 / (1 + 9 * 297.0 / 207), 1e-9) << "of what all of them took for what was expected";
+  EXPECT_LT(doubling.slowness(0), 1);
+  doubling.Report(10, 2, {{7, 10, 4}});
+  EXPECT_TRUE(doubling.Next(10, 0, kNothingNew)) << "at once: it will take 28 s where others take 4";
+  // Of what it has had for long, little is left.
+  doubling.Report(30, 2, {{7, 10, 4}});
+  EXPECT_TRUE(doubling.Next(30, 0, kNothingNew)) << "it is late by its age";
+  doubling.Report(30, 2, {{8, 2, 4}, {9, 29, 0.1}});
+  EXPECT_EQ(doubling.Next(30, 0, kNothingNew)->trial, 8);
+  EXPECT_EQ(Doubling(1).slowness(5), 1);
+}
+
+TEST(Doubling, AShortDelayIsNotWorthACopy) {
+  Doubling doubling(1);
+  doubling.Measured(0, 100, 100);
+  doubling.Measured(1, 10, 100);
+  doubling.Report(0, 1, {{7, 0, 0.05}});
+  EXPECT_FALSE(doubling.Next(0.5, 0, kNothingNew));
+  EXPECT_TRUE(doubling.Next(1.2, 0, kNothingNew));
+}
+
+TEST(Doubling, NobodyCopiesWhatItHasItself) {
+  Doubling doubling(1);
+  doubling.Report(0, 1, {{7, 0, 1}});
+  EXPECT_FALSE(doubling.Next(100, 1, kNothingNew));
+  doubling.Report(0, 2, {{8, 0, 2}});
+  EXPECT_EQ(doubling.Next(100, 1, kNothingNew)->trial, 8);
+  EXPECT_EQ(doubling.Next(100, 0, kNothingNew)->trial, 7) << "due for longer";
+}
+
+TEST(Doubling, WhatIsReportedAnewBeforeItIsGivenMayBeGone) {
+  Doubling doubling(1);
+  doubling.Report(0, 1, {{7, 0, 1}});
+  doubling.Report(0, 2, {{8, 0, 2}});
+  std::vector<int> asked;
+  const auto late = doubling.Next(100, 0, [&](int device) {
+    asked.push_back(device);
+    if (device == 1) doubling.Report(100, 1, {});
+    if (device == 2) doubling.Report(100, 2, {{8, 0, 2}});
+  });
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->trial, 8);
+  EXPECT_EQ(asked.front(), 1) << "the one that said nothing for longest";
+  doubling.Forget(2);
+  EXPECT_FALSE(doubling.Next(1000, 0, kNothingNew));
+  EXPECT_FALSE(doubling.next_at());
+  doubling.Forget(17);
+}
+
+// Against the plain search through all trials.
+TEST(Doubling, TheFirstIsAlwaysTheOneDueForLongest) {
+  std::mt19937_64 random(5);
+  Doubling doubling(1);
+  std::map<int, std::vector<BegunTrial>> begun;
+  double now = 0;
+  int64_t trials = 0, late_ones = 0;
+  for (int step = 0; step < 20000; ++step) {
+    now += static_cast<double>(random() % 1000) / 1000;
+    const int device = static_cast<int>(random() % 12);
+    if (random() % 2 == 0) {
+      std::vector<BegunTrial>& of = begun[device];
+      of.clear();
+      for (uint64_t i = 0; i < random() % 4; ++i) {
+        of.push_back({trials++, now - static_cast<double>(random() % 10), static_cast<double>(random() % 10)});
+      }
+      doubling.Report(now, device, of);
+      continue;
+    }
+    double first = now;
+    bool any = false;
+    for (const auto& [other, of] : begun) {
+      for (const BegunTrial& trial : of) {
+        const double at = trial.since + 2 * trial.fresh_s + 1;
+        if (other == device || at > first) continue;
+        first = at;
+        any = true;
+      }
+    }
+    const auto late = doubling.Next(now, device, kNothingNew);
+    ASSERT_EQ(late.has_value(), any);
+    if (!late) continue;
+    ++late_ones;
+    ASSERT_NE(late->device, device);
+    ASSERT_DOUBLE_EQ(late->at, first);
+  }
+  EXPECT_GT(late_ones, 1000);
+}
+
+}  // namespace
+}  // namespace evald
