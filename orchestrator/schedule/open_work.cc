@@ -44,6 +44,11 @@ void OpenWork::Expect(size_t task, const TaskEstimate& estimate) {
   Changed(task);
 }
 
+void OpenWork::SetScoreSlots(int slots) {
+  score_slots_ = slots;
+  for (size_t task = 0; task < tasks_.size(); ++task) Changed(task);
+}
+
 std::vector<DocumentRange> OpenWork::Take(size_t task, int64_t documents) {
   Task& from = tasks_.at(task);
   std::vector<DocumentRange> taken;

@@ -32,6 +32,8 @@ class OpenWork {
   /// From now on the task is expected to cost this. Throws like Add.
   void Expect(size_t task, const TaskEstimate& estimate);
   void SetDevices(int devices) { devices_ = devices; }
+  /// Changes what follows each task's documents.
+  void SetScoreSlots(int slots);
 
   /// Takes the next `documents` open documents of a task, or as many as are left.
   std::vector<DocumentRange> Take(size_t task, int64_t documents);

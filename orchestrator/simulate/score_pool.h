@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <queue>
 #include <vector>
 
@@ -15,16 +17,19 @@ struct ScoreJob {
   bool slow = false;
 };
 
-/// The slots of the metric pool: what runs programs goes first, then what came first, as in a run.
+/// The slots of the metric pool, numbered host by host: what runs programs goes first, then what came first, as in
+/// a run; the slot that was free for longest takes it.
 class ScorePool {
  public:
-  explicit ScorePool(int slots) : free_(slots), slots_(slots) {}
+  explicit ScorePool(int slots);
 
   void Add(const ScoreJob& job) { waiting_.push({job, next_++}); }
-  /// Takes the next job onto a free slot; false when there is none of either.
-  bool Begin(ScoreJob* job);
-  void End() { ++free_; }
-  bool idle() const { return waiting_.empty() && free_ == slots_; }
+  /// Takes the next job onto a free slot and says which; nothing when there is none of either.
+  std::optional<int> Begin(ScoreJob* job);
+  void End(int slot);
+  /// The slots from `first` on are gone; whoever has jobs on them adds those again, and does not end them.
+  void Remove(int first);
+  bool idle() const { return waiting_.empty() && free_.size() == static_cast<size_t>(slots_); }
 
  private:
   struct Waiting {
@@ -35,7 +40,7 @@ class ScorePool {
     }
   };
   std::priority_queue<Waiting> waiting_;
-  int free_;
+  std::deque<int> free_;
   int slots_;
   int64_t next_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "orchestrator/schedule/slice.h"
 #include "orchestrator/simulate/bound.h"
@@ -344,22 +345,24 @@ void Simulation::AddScoring(size_t task, int64_t documents) {
 
 void Simulation::ServeScoring() {
   ScoreJob job;
-  while (pool_.Begin(&job)) {
+  while (const auto slot = pool_.Begin(&job)) {
     if (free_numbers_.empty()) {
       free_numbers_.push_back(static_cast<int64_t>(scoring_.size()));
       scoring_.emplace_back();
     }
     const int64_t number = free_numbers_.back();
     free_numbers_.pop_back();
-    scoring_[number] = job;
+    scoring_[number] = {job, *slot};
     Push(now_ + job.seconds, Kind::kScored, number);
   }
 }
 
 void Simulation::OnScored(const Event& event) {
-  const ScoreJob job = scoring_[event.a];
+  const ScoreJob job = scoring_[event.a].job;
+  const int slot = std::exchange(scoring_[event.a].slot, -1);
   free_numbers_.push_back(event.a);
-  pool_.End();
+  if (slot < 0) return;  // lost with its node
+  pool_.End(slot);
   if (decouplings_.use_priors) costs_.Scored(job.task, job.documents, job.seconds, &work_);
   scored_[job.task] += job.documents;
   if (scored_[job.task] == tasks_[job.task].documents) result_.task_scored_s[job.task] = now_;

@@ -128,6 +128,11 @@ class Simulation {
     int64_t pending = -1;         ///< trial that waits for the weights its executor loads
   };
 
+  struct Scoring {
+    ScoreJob job;
+    int slot = -1;  ///< -1: nobody runs it, or not any more
+  };
+
   void Push(double time, Kind kind, int64_t a, int64_t b = 0, int64_t version = 0);
   void Handle(const Event& event);
   int NodeOf(int64_t device) const { return static_cast<int>(device) / cluster_.devices_per_node; }
@@ -175,6 +180,7 @@ class Simulation {
   // faults (simulation_faults.cc)
   void OnTrialFails(int64_t trial);
   void OnNodeLost();
+  void LoseSlots();
   void GiveBack(Trial* trial);
   void KeepFinished(int64_t trial);
   void Interrupted(const PlacedDocument& document);
@@ -214,7 +220,7 @@ class Simulation {
   std::optional<double> late_watched_;  ///< when somebody looks for what is late
   std::vector<std::vector<bool>> committed_;  ///< by task and document: the first generation counts
   ScorePool pool_;
-  std::vector<ScoreJob> scoring_;     ///< by number
+  std::vector<Scoring> scoring_;     ///< by number
   std::vector<int64_t> free_numbers_; ///< of jobs that are over
   std::vector<int64_t> scored_;    ///< documents, by task
   std::vector<std::vector<int>> kept_;  ///< by task and document: node + 1 that has its line in a half-written file

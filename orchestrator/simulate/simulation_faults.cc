@@ -65,6 +65,19 @@ void Simulation::OnTrialFails(int64_t number) {
   WakeIdle(work_.documents());
 }
 
+// Scores that were being made there are made again elsewhere, of generations that are in the service's hands.
+void Simulation::LoseSlots() {
+  const int left = cluster_.score_slots() - cluster_.score_slots_per_node;
+  for (Scoring& scoring : scoring_) {
+    if (scoring.slot < left) continue;
+    scoring.slot = -1;
+    pool_.Add(scoring.job);
+  }
+  pool_.Remove(left);
+  work_.SetScoreSlots(left);
+  ServeScoring();
+}
+
 void Simulation::OnNodeLost() {
   const int lost = cluster_.nodes - 1;
   for (size_t d = 0; d < devices_.size(); ++d) {
@@ -81,6 +94,7 @@ void Simulation::OnNodeLost() {
     for (const int64_t number : devices_[d].trials) GiveBack(&trials_[number]);
     devices_[d].trials.clear();
   }
+  LoseSlots();
   const int left = cluster_.devices() - cluster_.devices_per_node;
   work_.SetDevices(left);
   result_.left_bound_s = std::max(result_.left_bound_s, now_ + DeviceSecondsLeft() / left);

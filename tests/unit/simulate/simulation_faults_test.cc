@@ -22,6 +22,20 @@ TEST(SimulationFaults, WhatALostNodeHadIsComputedAgain) {
   EXPECT_EQ(result.documents_scored, 20);
 }
 
+// Two nodes with a slot each score four jobs of four documents, 40 s each, from about 20 s on. One is lost at 30 s, with
+// the job that it has run for ten seconds: the other does all that is left.
+TEST(SimulationFaults, TheSlotsOfALostNodeAreLostWithIt) {
+  Simulation::Options options;
+  options.policy = "decoupled-fifo";
+  SimTask task = TinyTask(0, std::vector<float>(16, 0), 10);
+  task.slow_scoring = true;
+  EXPECT_DOUBLE_EQ(Simulate(TinyCluster(2), {task}, options).makespan_s, 15.5 + 2 * 40);
+  options.faults.node_lost_at_s = 30;
+  const SimResult result = Simulate(TinyCluster(2), {task}, options);
+  EXPECT_EQ(result.documents_scored, 16);
+  EXPECT_DOUBLE_EQ(result.makespan_s, 15.5 + 4 * 40);
+}
+
 // It has generated, and is scoring: the scores are lost with it.
 TEST(SimulationFaults, ACoupledNodeIsLostWhileItScores) {
   Simulation::Options options;
