@@ -15,6 +15,10 @@ namespace {
 
 constexpr int64_t kJobsMax = int64_t{1} << 30;  // where the numbers of jobs begin again
 
+// Whether requests that share a prefix compute it once on a device, so that another trial costs it again. Of servers
+// it is not known, and with prompts' log-probabilities they do not.
+bool KeepsPrefixes(const Json& engine) { return engine.value("name", "") == "native"; }
+
 }  // namespace
 
 void Evaluation::OnPrepared(Suite suite) {
@@ -117,7 +121,9 @@ void Evaluation::ExpectCosts(const std::vector<TaskCost>& known) {
   place_ = PlaceOfCosts();
   std::vector<Prior> priors;
   for (size_t t = 0; t < suite_->tasks.size(); ++t) {
-    priors.push_back(EstimateTask(FactsOf(suite_->tasks[t]), place_, engine_info_.value("concurrency", 1), known));
+    TaskFacts facts = FactsOf(suite_->tasks[t]);
+    if (!KeepsPrefixes(engine_info_)) facts.prefix_tokens = 0;
+    priors.push_back(EstimateTask(facts, place_, engine_info_.value("concurrency", 1), known));
     machine_.Expect(t, priors.back());
   }
   costs_.Expect(std::move(priors));

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "datasets/task_set.h"
 #include "evald/error.h"
+#include "orchestrator/run/shared_prefix.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {
@@ -42,6 +43,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
   task.documents = prepared.document_count();
   task.requests = prepared.request_count() * prepared.repeats();
   CountTokens(prepared, &task);
+  task.prefix_tokens = SharedPrefixTokens(prepared);
   task.prepare_s = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   return task;
 }

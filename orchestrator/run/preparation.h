@@ -21,6 +21,7 @@ struct SuiteTask {
   int64_t documents = 0;
   int64_t requests = 0;            ///< times repeats
   double tokens_in = 0;            ///< of a document's prompts, mean of the first ones
+  double prefix_tokens = 0;        ///< that all of its prompts begin with
   double tokens_out_most = 0;      ///< that a document may generate, likewise
   double prepare_s = 0;            ///< seconds that this run prepared it for
 };

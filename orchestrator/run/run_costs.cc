@@ -99,6 +99,7 @@ TaskFacts FactsOf(const SuiteTask& task) {
   facts.slow_scoring = task.definition.unsafe_code;
   facts.documents = task.documents;
   facts.tokens_in = task.tokens_in;
+  facts.prefix_tokens = task.prefix_tokens;
   facts.tokens_out_most = task.tokens_out_most;
   return facts;
 }

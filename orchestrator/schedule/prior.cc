@@ -139,11 +139,21 @@ bool FromOtherModels(const TaskFacts& facts, const CostPlace& place, const std::
   return true;
 }
 
-void FromTokens(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known,
-                Prior* prior) {
-  const Costs neighbours = Select(known, [&](const TaskCost& c) { return c.place.device == place.device; });
+double GuessedRate(const CostPlace& place) {
+  return 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
+}
+
+// Fitted rates may say that tokens in cost nothing, where all tasks had the same of both: the guess is better then.
+double PrefixSeconds(const TaskFacts& facts, const CostPlace& place, const Costs& neighbours) {
+  if (facts.prefix_tokens <= 0) return 0;
   const auto fitted = FitRates(neighbours, place);
-  const double guess = 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
+  return facts.prefix_tokens * (fitted && fitted->in > 0 ? fitted->in : GuessedRate(place));
+}
+
+void FromTokens(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known,
+                const Costs& neighbours, Prior* prior) {
+  const auto fitted = FitRates(neighbours, place);
+  const double guess = GuessedRate(place);
   const Rates rates = fitted.value_or(Rates{guess, guess});
   const double tokens_out = TokensOut(facts, known, kGuessedShareOfLimit);
   TaskEstimate& estimate = prior->estimate;
@@ -164,8 +174,10 @@ Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places, c
   prior.estimate.documents = facts.documents;
   prior.estimate.size = facts.generates ? 20 : 1;
   EstimateScoring(facts, known, &prior);
+  const Costs neighbours = Select(known, [&](const TaskCost& c) { return c.place.device == place.device; });
+  prior.estimate.prefix_s = PrefixSeconds(facts, place, neighbours);
   if (!FromRunsHere(facts, place, known, &prior) && !FromOtherModels(facts, place, known, &prior)) {
-    FromTokens(facts, place, places, known, &prior);
+    FromTokens(facts, place, places, known, neighbours, &prior);
   }
   prior.estimate.doubt = prior.factor;
   return prior;

@@ -43,6 +43,7 @@ struct TaskFacts {
   bool slow_scoring = false;    ///< its metric runs programs
   int64_t documents = 0;
   double tokens_in = 0;         ///< of a document's prompts
+  double prefix_tokens = 0;     ///< that all of its prompts share and an engine computes once for a trial; 0: it does not
   double tokens_out_most = 0;   ///< max_gen_toks, over its requests; of log-likelihoods the continuations
 };
 
@@ -63,6 +64,7 @@ struct Prior {
 ///     relative errors), by the size of the model; tokens out as this task had them elsewhere, else 30 % of
 ///     the limit;
 ///  4. nothing: 2 floating-point operations per parameter and token at 1e12 a second.
+/// A shared prefix costs its tokens at the rate of tokens in, as in 3 or 4, whatever the rest is taken from.
 /// Scoring: this task anywhere, else a guess. A pure function.
 Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known);
 

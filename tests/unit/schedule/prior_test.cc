@@ -76,6 +76,22 @@ TEST(EstimateTask, TokensAtTheRatesOfOtherTasks) {
   EXPECT_NEAR(EstimateTask(Facts("t"), {"gpu", "half", 7e9}, 4, {a, b}).estimate.device_s, (0.1 + 1.2) / 2, 1e-9);
 }
 
+TEST(EstimateTask, ASharedPrefixCostsItsTokensAtTheRateOfTokensIn) {
+  TaskCost a = Ran("a", kHere, 0, 100), b = Ran("b", kHere, 0, 100);
+  a.tokens_in = 1000, a.tokens_out = 50, a.device_s = 1 + 1;
+  b.tokens_in = 500, b.tokens_out = 200, b.device_s = 0.5 + 4;
+  TaskFacts facts = Facts("t");
+  EXPECT_EQ(EstimateTask(facts, kHere, 4, {a, b}).estimate.prefix_s, 0);
+  facts.prefix_tokens = 80;
+  EXPECT_NEAR(EstimateTask(facts, kHere, 4, {a, b}).estimate.prefix_s, 80 * 0.001, 1e-9);
+  EXPECT_NEAR(EstimateTask(facts, kHere, 4, {}).estimate.prefix_s, 80 * 14e9 / 1e12, 1e-9) << "a guess";
+  // The task's own runs are among what rates are fitted to.
+  a.task_key = facts.key;
+  const Prior known = EstimateTask(facts, kHere, 4, {a, b});
+  EXPECT_EQ(known.basis, "1 run here");
+  EXPECT_NEAR(known.estimate.prefix_s, 80 * 0.001, 1e-9);
+}
+
 TEST(EstimateTask, RatesAreNeverNegative) {
   // By least squares alone, tokens in would cost less than nothing.
   TaskCost a = Ran("a", kHere, 1, 100), b = Ran("b", kHere, 1, 100);
