@@ -13,6 +13,7 @@
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/wire_id.h"
+#include "orchestrator/schedule/placement.h"
 #include "orchestrator/state/prior_store.h"
 
 namespace evald {
@@ -20,7 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMetricSilenceSeconds = 120;
-constexpr double kWorthALoadSeconds = 3;  // of work that another worker has and has not begun
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
@@ -201,6 +201,11 @@ bool Evaluation::wants_workers() const {
 bool Evaluation::wants_more_workers() const {
   if (ending_ || draining_ || paused_ || !planned_ || congested()) return false;
   return machine_.waiting_s(MonotonicMicros()) > kWorthALoadSeconds;
+}
+
+std::optional<double> Evaluation::open_s() const {
+  if (!planned_) return std::nullopt;
+  return machine_.open_s();
 }
 
 // Generations are made faster than they are scored. What waits in vain does not count: it was given up.

@@ -85,6 +85,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// So would one that has to load it first: others have much that they have not begun.
   bool wants_more_workers() const;
   bool wants_scorers() const;
+  /// Device seconds that nobody works on; nothing before it is planned.
+  std::optional<double> open_s() const;
+  /// Bytes of the checkpoint, once it is staged; 0 where none has to be.
+  double checkpoint_bytes() const { return staged_ ? static_cast<double>(staged_->report().bytes) : 0; }
   /// Trials that are leased.
   size_t leased() const { return machine_.trials().leased(); }
   /// `device` is the kind of device that the worker computes on.

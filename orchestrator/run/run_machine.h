@@ -181,6 +181,8 @@ class RunMachine {
   bool fresh(size_t task) const { return tasks_.at(task).salvage.empty(); }
   /// There is something to lease.
   bool has_trials() const { return work_.documents() > 0 || trials_table_.queued() > 0; }
+  /// Device seconds that what is open is expected to take.
+  double open_s() const { return work_.device_s(); }
   /// Nothing is open or leased.
   bool trials_idle() const { return work_.documents() == 0 && trials_table_.idle(); }
   bool idle() const { return trials_idle() && jobs_table_.idle(); }

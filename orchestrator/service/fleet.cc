@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "evald/engine_info.h"
 #include "orchestrator/run/wire_id.h"
+#include "orchestrator/schedule/placement.h"
 #include "orchestrator/service/process_id.h"
 
 namespace evald {
@@ -163,12 +164,41 @@ Evaluation* Fleet::Choose(const Slot& slot) const {
   std::vector<DispatchRun> wanting;
   for (const auto& [number, entry] : runs_) {
     const bool loads = slot.loading != entry.run->load().fingerprint;
+    if (loads && !WorthLoading(slot, *entry.run)) continue;
     if (entry.run->wants_workers() || (loads && entry.run->wants_more_workers())) {
       wanting.push_back({number, entry.priority, entry.user});
     }
   }
   const auto chosen = ChooseRun(wanting, use_, slot.run);
   return chosen ? runs_.at(*chosen).run.get() : nullptr;
+}
+
+// What the service stages is in the memory of its own host.
+bool Fleet::HostHas(const std::string& host, const Evaluation& run) const {
+  const std::string& fingerprint = run.fingerprint();
+  return fingerprint.empty() || host == kLocalHost || hosts_.at(host).staged.count(fingerprint) > 0;
+}
+
+bool Fleet::WorthLoading(const Slot& slot, const Evaluation& run) const {
+  if (HostHas(slot.host, run)) return true;
+  StagingCase at;
+  for (const auto& [id, other] : slots_) {
+    if (workers_.given_up(id) || !Usable(id) || !HostHas(other.host, run)) continue;
+    if (other.held.empty() || other.run == run.number()) ++at.devices_beside;
+  }
+  at.open_s = run.open_s();
+  at.stage_s = run.checkpoint_bytes() / hosts_.at(slot.host).stage_bytes_per_s;
+  return WorthStaging(at);
+}
+
+void Fleet::NoteStaged(const Slot& slot, const std::string& fingerprint) {
+  HostEntry& host = hosts_.at(slot.host);
+  if (fingerprint.empty() || !host.staged.insert(fingerprint).second || slot.load_sent_us == 0) return;
+  const Entry* entry = Find(slot.run);
+  const double seconds = static_cast<double>(MonotonicMicros() - slot.load_sent_us) / 1e6;
+  if (entry != nullptr && entry->run->fingerprint() == fingerprint && entry->run->checkpoint_bytes() > 0 && seconds > 0) {
+    host.stage_bytes_per_s = entry->run->checkpoint_bytes() / seconds;
+  }
 }
 
 void Fleet::ServeWorker(const std::string& id, bool* gave) {
@@ -203,6 +233,7 @@ void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
   Slot& slot = slots_.at(id);
   slot.run = run.number();
   slot.loading = run.load().fingerprint;
+  slot.load_sent_us = MonotonicMicros();
   workers_.SetReady(id, false);
   workers_.ClearWants(id);  // a Load cancels them
   router_.Send(id, run.load());
@@ -310,6 +341,7 @@ void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   if (slot.loading != loaded.fingerprint) return;  // the answer to a Load before the last one
   EngineInfoFromJson(loaded.engine, "message 'loaded'");  // throws where it is another form
   slot.loaded = loaded;
+  NoteStaged(slot, loaded.fingerprint);
   workers_.SetReady(id, true);
   if (Entry* entry = Find(slot.run)) entry->run->WorkerLoaded(id, loaded);
   Changed(id);

@@ -100,6 +100,8 @@ class Fleet {
     HostInfo info;
     bool here = false;
     bool leaving = false;
+    std::set<std::string> staged;       ///< fingerprints of what is in its memory, as far as is known
+    double stage_bytes_per_s = 1e9;     ///< at which a checkpoint gets there; a guess until the first
   };
   struct Slot {  // a device and its worker
     std::string host;
@@ -108,6 +110,7 @@ class Fleet {
     std::optional<std::string> loading;     ///< fingerprint of the last Load sent
     std::optional<protocol::Loaded> loaded; ///< its answer
     int64_t pid = 0;
+    int64_t load_sent_us = 0;
     std::set<std::pair<int64_t, int>> held;  ///< trials, with their attempts
   };
   // The host of each process.
@@ -144,6 +147,9 @@ class Fleet {
   void ServeWorker(const std::string& id, bool* gave);
   Evaluation* Choose(const Slot& slot) const;
   std::set<std::string> FingerprintsOfRuns() const;
+  bool HostHas(const std::string& host, const Evaluation& run) const;
+  bool WorthLoading(const Slot& slot, const Evaluation& run) const;
+  void NoteStaged(const Slot& slot, const std::string& fingerprint);
   void StartWorker(const std::string& id, const Evaluation& run);
   void StartScorers(const std::string& host);
   void SendLoad(const std::string& id, const Evaluation& run);

@@ -103,6 +103,8 @@ void Fleet::AdoptProcess(const std::string& id, const protocol::HeldProcess& pro
   if (process.loaded.is_object()) {
     slot.loaded = protocol::Loaded{process.fingerprint, process.loaded.value("engine", Json()),
                                    process.loaded.value("report", Json())};
+    slot.load_sent_us = 0;
+    NoteStaged(slot, process.fingerprint);
     pool.SetReady(id, true);
   }
   Changed(id);

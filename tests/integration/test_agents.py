@@ -201,7 +201,8 @@ class TwoHosts(Agents):
         access = self.make_access()
         checkpoints = self.folder / "checkpoints"
         shutil.copytree(QUICKSTART / "checkpoints" / "step-01200", checkpoints / "step-01200")
-        base = {"tasks": ["quickstart_choice"], "task_dirs": [str(QUICKSTART / "tasks")], "engine": {"name": "native"}}
+        base = {"tasks": [{"task": "quickstart_choice", "limit": 8}], "task_dirs": [str(QUICKSTART / "tasks")],
+                "engine": {"name": "native"}}
         expected = self.run_done(self.write_config(checkpoint=str(checkpoints / "step-01200"), output={"dir": "plain", "name": "p"}, **base))
         self.serve(**access)
         hide = [checkpoints, self.folder / "staging", self.folder / "state", self.folder / "cache"] if can_hide() else []
@@ -209,9 +210,24 @@ class TwoHosts(Agents):
             folder.mkdir(exist_ok=True)
         self.start_agent("north", hide=hide)
         self.wait_host("north")
+        told = ({k: expected[k] for k in ("results", "groups", "n-samples", "versions") if k in expected},
+                self.samples(self.folder / "plain" / "p"))
         run = self.finished(self.submit(checkpoint=str(checkpoints / "step-01200"), **base))
-        self.check((expected and {k: expected[k] for k in ("results", "groups", "n-samples", "versions") if k in expected},
-                    self.samples(self.folder / "plain" / "p")), run)
+        self.check(told, run)
+        generating = {host for host, spans in self.hosts_of(run).items() if any(s["name"] == "generate" for s in spans)}
+        self.assertEqual(generating, {"local"}, "a small run goes where its checkpoint is")
+        self.assertEqual([w["fingerprint"] for w in self.workers("north")], [None])
+        # Were it large, it would be worth having the checkpoint there as well.
+        file = self.folder / "priors.json"
+        self.assertEqual(self.evald("priors", "--state-dir", self.folder / "state", "--export", file).returncode, 0)
+        known = json.loads(file.read_text())
+        for cost in known["costs"]:
+            cost.update(device_s=cost["documents"] * 1000.0, ended=time.time() + 10)
+        file.write_text(json.dumps(known))
+        done = self.evald("priors", "--state-dir", self.folder / "state", "--import", file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run = self.finished(self.submit(checkpoint=str(checkpoints / "step-01200"), **base))
+        self.check(told, run)
         worker = self.wait_for("its weights", lambda: next((w for w in self.workers("north") if w["fingerprint"]), None))
         self.assertEqual(worker["fingerprint"], run["fingerprint"])
         staged = self.folder / "hosts" / "north" / "staging" / run["fingerprint"]
