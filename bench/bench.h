@@ -61,6 +61,8 @@ Result RunEmulate(const Options& options);
 Result RunSchedule(const Options& options);
 Result RunEnginePrefill(const Options& options);
 Result RunEngineDecode(const Options& options);
+Result RunEngineChoice(const Options& options);
+Result RunEngineGenerate(const Options& options);
 Result RunTokenize(const Options& options);
 
 }  // namespace evald::bench

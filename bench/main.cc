@@ -26,6 +26,8 @@ const std::vector<Workload>& Workloads() {
       {"schedule", "planning, decisions and thefts of 10,000 devices, a million trials simulated", RunSchedule},
       {"engine-prefill", "GFLOP/s of a long prompt, against oneDNN's fastest large product", RunEnginePrefill},
       {"engine-decode", "tokens/s of one sequence, against what reading memory allows", RunEngineDecode},
+      {"engine-choice", "few-shot multiple choice end to end, against lm-evaluation-harness's hf backend", RunEngineChoice},
+      {"engine-generate", "HumanEval and GSM8K end to end, against the same", RunEngineGenerate},
       {"tokenize", "MB/s of one core encoding mixed text, against the tokenizers library", RunTokenize},
   };
   return kWorkloads;

@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <thread>
+#include <tuple>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "bench/bench.h"
+#include "bench/engine_bench.h"
+#include "bench/run_evald.h"
+#include "evald/error.h"
+
+namespace evald::bench {
+namespace fs = std::filesystem;
+namespace {
+
+const std::vector<std::string> kChoiceTasks = {"mmlu_astronomy", "mmlu_anatomy",
+                                               "mmlu_high_school_world_history",
+                                               "mmlu_elementary_mathematics"};
+
+struct Work {
+  const char* name;  ///< the baseline's, too
+  std::vector<std::string> tasks;
+  int documents = 0;  ///< of each task
+  int max_gen_toks = 0;
+  const char* dtypes;
+  const char* batch_sizes;
+};
+
+// By task, document and request.
+using Scores = std::map<std::tuple<std::string, int64_t, int>, double>;
+
+// `evald run` of the work, with files of its own.
+class Run {
+ public:
+  Run(const Options& options, const Work& work, const fs::path& checkpoint, int round)
+      : folder_(options.scratch / fmt::format("{}-{}", work.name, round)), work_(work) {
+    Json tasks = Json::array();
+    for (const std::string& task : work.tasks) {
+      Json entry = {{"task", task}, {"limit", work.documents}};
+      if (work.max_gen_toks > 0) entry["generation_kwargs"] = {{"max_gen_toks", work.max_gen_toks}};
+      tasks.push_back(entry);
+    }
+    const auto cores = std::max(1U, std::thread::hardware_concurrency());
+    const Json config = {{"checkpoint", checkpoint.string()},
+                         {"tasks", tasks},
+                         {"data_dir", options.data_dir.string()},
+                         {"engine", {{"name", "native"}}},
+                         {"workers", {{"count", 1}, {"threads", cores}}},
+                         {"cache_dir", (folder_ / "cache").string()},
+                         {"state_dir", (folder_ / "state").string()},
+                         {"output", {{"dir", (folder_ / "runs").string()}, {"name", "run"}}}};
+    const fs::path file = WriteText(folder_ / "eval.yaml", config.dump(1));
+    seconds_ = RunCommand({(options.binaries / "evald").string(), "run", file.string(), "--json",
+                           "--quiet"})
+                   .seconds;
+  }
+
+  double seconds() const { return seconds_; }
+
+  Scores LogLikelihoods() const {
+    Scores scores;
+    for (const std::string& task : work_.tasks) {
+      for (const auto& entry : fs::directory_iterator(folder_ / "runs/run/generations" / task)) {
+        ForEachJsonLine(entry.path(), [&](size_t, Json&& row) {
+          scores[{task, row.at("doc_id").get<int64_t>(), row.at("idx").get<int>()}] =
+              row.at("loglikelihood").get<double>();
+        });
+      }
+    }
+    return scores;
+  }
+
+ private:
+  fs::path folder_;
+  const Work& work_;
+  double seconds_ = 0;
+};
+
+Json Baseline(const Options& options, const Work& work, const fs::path& checkpoint) {
+  const fs::path script = (options.binaries / "../../bench/engine_baseline.py").lexically_normal();
+  std::vector<std::string> command = {options.python.string(),
+                                      script.string(),
+                                      work.name,
+                                      checkpoint.string(),
+                                      "--data-dir",
+                                      options.data_dir.string(),
+                                      "--documents",
+                                      fmt::format("{}", work.documents),
+                                      "--trial-documents",
+                                      options.quick ? "1" : "4",
+                                      "--dtypes",
+                                      work.dtypes,
+                                      "--batch-sizes",
+                                      work.batch_sizes};
+  if (work.max_gen_toks > 0) {
+    command.insert(command.end(), {"--max-gen-toks", fmt::format("{}", work.max_gen_toks)});
+  }
+  const std::string output = RunCommand(command).output;
+  return ParseJson(output.substr(output.find("{\"seconds\"")), script.string());
+}
+
+// The largest difference of log-likelihoods. Throws when one side lacks a request.
+double LargestDifference(const Scores& ours, const Json& answers) {
+  double largest = 0;
+  for (const Json& row : answers) {
+    const auto found = ours.find({row.at("task").get<std::string>(),
+                                  row.at("doc_id").get<int64_t>(), row.at("idx").get<int>()});
+    if (found == ours.end()) {
+      throw Error(ErrorKind::kInternal, "evald gave no answer to " + ToLine(row));
+    }
+    const double difference = std::abs(found->second - row.at("loglikelihood").get<double>());
+    largest = std::isnan(difference) ? INFINITY : std::max(largest, difference);
+  }
+  if (ours.size() != answers.size()) {
+    throw Error(ErrorKind::kInternal, fmt::format("evald answered {} requests, the baseline {}",
+                                                  ours.size(), answers.size()));
+  }
+  return largest;
+}
+
+// evald, the baseline, evald again.
+Result Measure(const Options& options, const Work& work, double target) {
+  if (!fs::exists(options.data_dir)) {
+    return {.details = {{"skipped",
+                         fmt::format("{}: no data; give --data-dir", options.data_dir.string())}}};
+  }
+  const fs::path checkpoint = EngineCheckpoint(options);
+  Result result;
+  result.unit = "s";
+  result.smaller_is_better = true;
+  result.target = target;
+  const Run first(options, work, checkpoint, 1);
+  std::vector<double> seconds = {first.seconds()};
+  result.details = {{"tasks", work.tasks}, {"documents_of_each", work.documents}};
+  if (options.python.empty()) {
+    result.baseline =
+        "none: --python names no Python with lm_eval; docs/performance.md has the recorded ratio";
+  } else {
+    Json baseline = Baseline(options, work, checkpoint);
+    result.baseline = "lm-evaluation-harness's hf backend, its requests alone";
+    result.baseline_value = baseline.at("seconds").get<double>();
+    if (work.max_gen_toks == 0) {
+      const double largest = LargestDifference(first.LogLikelihoods(), baseline.at("answers"));
+      result.details["largest_difference"] = largest;
+      result.details["largest_difference_at_most"] = 1e-3;
+      if (largest > 1e-3) {
+        throw Error(ErrorKind::kInternal,
+                    fmt::format("log-likelihoods differ by {} from the baseline's", largest));
+      }
+    }
+    baseline.erase("answers");
+    result.details["lm_eval"] = baseline;
+    seconds.push_back(Run(options, work, checkpoint, 2).seconds());
+  }
+  result.value = Median(seconds);
+  result.details["seconds"] = seconds;
+  return result;
+}
+
+}  // namespace
+
+Result RunEngineChoice(const Options& options) {
+  const Work work = {"choice", kChoiceTasks, options.quick ? 2 : 25,
+                     0,        "float32",    options.quick ? "4" : "1,4,16"};
+  return Measure(options, work, 6);
+}
+
+Result RunEngineGenerate(const Options& options) {
+  const Work work = {"generate",
+                     {"humaneval", "gsm8k"},
+                     options.quick ? 2 : 64,
+                     options.quick ? 8 : 256,
+                     options.quick ? "float32" : "float32,bfloat16",
+                     options.quick ? "4" : "8,32,64"};
+  return Measure(options, work, 1.5);
+}
+
+}  // namespace evald::bench
