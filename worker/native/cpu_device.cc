@@ -10,7 +10,7 @@
 namespace evald::native {
 namespace {
 
-constexpr int kAttentionRows = 8;           // query rows that share one pass over the keys
+constexpr int kAttentionRows = 56;          // query rows that share one pass over the keys
 constexpr int64_t kLogitsFloats = 8 << 20;  // of one block of logits
 constexpr int64_t kStretch = 1 << 14;       // logits that one thread looks at
 constexpr int64_t kColumnsPerTask = 48;     // of a matrix product, a multiple of every tile

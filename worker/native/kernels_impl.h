@@ -91,7 +91,8 @@ float Sum(V v) {
 
 // Adds up the lanes of R rows of N vectors, by one fixed tree, and adds the bias.
 template <int R, int N>
-[[gnu::always_inline]] inline void Reduce(const V (&sums)[R][N], const float* bias, float* y, int64_t y_stride) {
+[[gnu::always_inline]] inline void Reduce(const V (&sums)[R][N], const float* bias, float* y,
+                                          int64_t y_stride) {
   EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
     EVALD_UNROLL
@@ -179,11 +180,11 @@ struct InPlace {
   template <int R>
   struct Rows {
     static void Call(const MultiplyArgs* a, int64_t row, int64_t n) {
-      Tile<T, R, N>(a->x + row * a->inner,
-                    static_cast<const unsigned char*>(a->weights) +
-                        n * a->inner * Element<T>::kBytes,
-                    a->inner, a->bias == nullptr ? nullptr : a->bias + n,
-                    a->y + row * a->y_stride + n, a->y_stride);
+      Tile<T, R, N>(
+          a->x + row * a->inner,
+          static_cast<const unsigned char*>(a->weights) + n * a->inner * Element<T>::kBytes,
+          a->inner, a->bias == nullptr ? nullptr : a->bias + n, a->y + row * a->y_stride + n,
+          a->y_stride);
     }
   };
 };
@@ -388,9 +389,9 @@ void MultiplyBlocked(const MultiplyArgs& a) {
   for (int64_t first = a.first; first < a.end; first += kBlockColumns) {
     for (int64_t row = 0; row < a.rows; row += kBlockRows) {
       for (int64_t begin = 0; begin < a.inner; begin += step) {
-        MultiplyBlock<T>(a, {row, least(a.rows, row + kBlockRows), first,
-                             least(a.end, first + kBlockColumns), begin,
-                             least(a.inner - begin, step)});
+        MultiplyBlock<T>(
+            a, {row, least(a.rows, row + kBlockRows), first, least(a.end, first + kBlockColumns),
+                begin, least(a.inner - begin, step)});
       }
     }
   }
@@ -427,46 +428,90 @@ void Widen(const void* weights, WeightType type, int64_t n, float* out) {
 
 // ---- attention
 
+// Rows that pass over the keys and values together: a page's are read once for all of them.
+constexpr int kAttendRows = 64;
+
+// Calls F<R>::Call(args...) with R = rows, which is at most Most and at most 8.
+template <int Most, template <int> class F, typename... Args>
+void WithSome(int rows, Args... args) {
+  static_assert(Most <= 8);
+  switch (rows) {
+    case 8:
+      return F<(Most < 8 ? 1 : 8)>::Call(args...);
+    case 7:
+      return F<(Most < 7 ? 1 : 7)>::Call(args...);
+    case 6:
+      return F<(Most < 6 ? 1 : 6)>::Call(args...);
+    case 5:
+      return F<(Most < 5 ? 1 : 5)>::Call(args...);
+    case 4:
+      return F<(Most < 4 ? 1 : 4)>::Call(args...);
+    case 3:
+      return F<(Most < 3 ? 1 : 3)>::Call(args...);
+    case 2:
+      return F<2>::Call(args...);
+    default:
+      return F<1>::Call(args...);
+  }
+}
+
+const float* Query(const AttendArgs& a, int row) {
+  return a.q + row / a.group * a.q_stride + row % a.group * a.head_dim;
+}
+
+float* Out(const AttendArgs& a, int row) {
+  return a.out + row / a.group * a.out_stride + row % a.group * a.head_dim;
+}
+
+int64_t Seen(const AttendArgs& a, int row) { return a.first_position + row / a.group + 1; }
+
 // Scores of R query rows against kScoreVecs * kLanes keys, each a sum over the head's dimensions in
 // order.
 template <int R>
 void Scores(const float* const* q, const float* keys, int head_dim, float* out, int64_t stride) {
   V sums[R][Ops::kScoreVecs];
+  EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
     for (int v = 0; v < Ops::kScoreVecs; ++v) sums[r][v] = Ops::Zero();
   }
   for (int d = 0; d < head_dim; ++d) {
     V key[Ops::kScoreVecs];
+    EVALD_UNROLL
     for (int v = 0; v < Ops::kScoreVecs; ++v) {
       const int offset = v * kLanes;
       key[v] = Ops::Load(keys + offset / kKeyBlock * head_dim * kKeyBlock + d * kKeyBlock +
                          offset % kKeyBlock);
     }
+    EVALD_UNROLL
     for (int r = 0; r < R; ++r) {
       const V query = Ops::Set(q[r][d]);
+      EVALD_UNROLL
       for (int v = 0; v < Ops::kScoreVecs; ++v) sums[r][v] = Ops::Fma(query, key[v], sums[r][v]);
     }
   }
+  EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
     for (int v = 0; v < Ops::kScoreVecs; ++v) Ops::Store(out + r * stride + v * kLanes, sums[r][v]);
   }
 }
 
+// Scores of R rows against the keys [begin, end) of one page; `scores` are the first row's.
 template <int R>
-void ScoreRows(const AttendArgs& a, int first_row, int64_t keys, int64_t stride) {
-  constexpr int kStep = Ops::kScoreVecs * kLanes;
-  static_assert(kStep % kKeyBlock == 0 && kPagePositions % kStep == 0);
-  const float* q[R];
-  for (int r = 0; r < R; ++r) {
-    const int row = first_row + r;
-    q[r] = a.q + row / a.group * a.q_stride + row % a.group * a.head_dim;
+struct ScoreTile {
+  static void Call(const AttendArgs* a, int first_row, int64_t begin, int64_t end, float* scores,
+                   int64_t stride) {
+    constexpr int kStep = Ops::kScoreVecs * kLanes;
+    static_assert(kStep % kKeyBlock == 0 && kPagePositions % kStep == 0);
+    const float* q[R];
+    for (int r = 0; r < R; ++r) q[r] = Query(*a, first_row + r);
+    const float* keys = a->pages[begin / kPagePositions] + a->key_offset;
+    for (int64_t j = begin; j < end; j += kStep) {
+      Scores<R>(q, keys + (j - begin) * a->head_dim, a->head_dim, scores + j, stride);
+    }
   }
-  for (int64_t j = 0; j < keys; j += kStep) {
-    const float* page = a.pages[j / kPagePositions] + a.key_offset;
-    Scores<R>(q, page + j % kPagePositions * a.head_dim, a.head_dim,
-              a.scratch + first_row * stride + j, stride);
-  }
-}
+};
 
 // Turns the scores of one row into exp(scale * (score - largest)), 0 before key `first` and from
 // `keys` on, over `padded` places; returns 1 / their sum.
@@ -488,85 +533,116 @@ float Softmax(float* scores, int64_t first, int64_t keys, int64_t padded, float 
   return 1.0f / Sum(sum);
 }
 
-// Weighted sums of values for R rows and N vectors of dimensions, in order of key position.
-template <int R, int N>
-void Values(const AttendArgs& a, const float* weights, int64_t stride, int64_t keys, int dimension,
-            V (&sums)[R][N]) {
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) sums[r][n] = Ops::Zero();
-  }
-  for (int64_t begin = 0; begin < keys; begin += kPagePositions) {
-    const float* value = a.pages[begin / kPagePositions] + a.value_offset + dimension;
-    const int64_t end = begin + kPagePositions < keys ? begin + kPagePositions : keys;
-    for (int64_t j = begin; j < end; ++j, value += a.value_stride) {
-      V v[N];
-      for (int n = 0; n < N; ++n) v[n] = Ops::Load(value + n * kLanes);
-      for (int r = 0; r < R; ++r) {
-        const V weight = Ops::Set(weights[r * stride + j]);
-        for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(weight, v[n], sums[r][n]);
-      }
-    }
+V LoadUpTo(const float* p, int count) {
+  return count >= kLanes ? Ops::Load(p) : LoadFloats(p, count);
+}
+
+void StoreUpTo(float* p, V v, int count) {
+  if (count >= kLanes) {
+    Ops::Store(p, v);
+  } else if (count > 0) {
+    StorePartial(p, v, count);
   }
 }
 
+// Adds weighted values of the keys [begin, end) of one page to N vectors of the output of R rows,
+// in order of key position; begins at zero with the first page.
 template <int R, int N>
-void ValueTile(const AttendArgs& a, int first_row, int64_t stride, int64_t keys, int dimension,
-               const float* inverse_sums) {
+void Values(const AttendArgs& a, int first_row, int64_t begin, int64_t end, const float* weights,
+            int64_t stride, int dimension) {
   V sums[R][N];
-  Values<R, N>(a, a.scratch + first_row * stride, stride, keys, dimension, sums);
+  EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
-    const int row = first_row + r;
-    float* out = a.out + row / a.group * a.out_stride + row % a.group * a.head_dim;
-    const V inverse = Ops::Set(inverse_sums[r]);
+    EVALD_UNROLL
     for (int n = 0; n < N; ++n) {
       const int d = dimension + n * kLanes;
-      const V result = Ops::Mul(sums[r][n], inverse);
-      if (d + kLanes <= a.head_dim) {
-        Ops::Store(out + d, result);
-      } else if (d < a.head_dim) {
-        StorePartial(out + d, result, a.head_dim - d);
-      }
+      sums[r][n] = begin == 0 || d >= a.head_dim
+                       ? Ops::Zero()
+                       : LoadUpTo(Out(a, first_row + r) + d, a.head_dim - d);
+    }
+  }
+  const float* value = a.pages[begin / kPagePositions] + a.value_offset + dimension;
+  for (int64_t j = begin; j < end; ++j, value += a.value_stride) {
+    V v[N];
+    EVALD_UNROLL
+    for (int n = 0; n < N; ++n) v[n] = Ops::Load(value + n * kLanes);
+    EVALD_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const V weight = Ops::Set(weights[r * stride + j]);
+      EVALD_UNROLL
+      for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(weight, v[n], sums[r][n]);
+    }
+  }
+  EVALD_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
+    for (int n = 0; n < N; ++n) {
+      const int d = dimension + n * kLanes;
+      StoreUpTo(Out(a, first_row + r) + d, sums[r][n], a.head_dim - d);
     }
   }
 }
 
 template <int R>
-void ValueRows(const AttendArgs& a, int first_row, int64_t stride, int64_t keys,
-               const float* inverse_sums) {
-  int d = 0;
-  constexpr int kStep = Ops::kValueVecs * kLanes;
-  for (; d + kStep <= a.value_stride; d += kStep) {
-    ValueTile<R, Ops::kValueVecs>(a, first_row, stride, keys, d, inverse_sums);
+struct ValueTile {
+  static void Call(const AttendArgs* a, int first_row, int64_t begin, int64_t end,
+                   const float* weights, int64_t stride) {
+    constexpr int kStep = Ops::kValueVecs * kLanes;
+    int d = 0;
+    for (; d + kStep <= a->value_stride; d += kStep) {
+      Values<R, Ops::kValueVecs>(*a, first_row, begin, end, weights, stride, d);
+    }
+    for (; d < a->head_dim; d += kLanes) {
+      Values<R, 1>(*a, first_row, begin, end, weights, stride, d);
+    }
   }
-  for (; d < a.head_dim; d += kLanes) ValueTile<R, 1>(a, first_row, stride, keys, d, inverse_sums);
+};
+
+void ScaleBy(float factor, float* x, int n) {
+  const V f = Ops::Set(factor);
+  for (int i = 0; i < n; i += kLanes) StoreUpTo(x + i, Ops::Mul(LoadUpTo(x + i, n - i), f), n - i);
+}
+
+// Rows [first, end), at most kAttendRows: all their scores, page by page, then all their weights,
+// then all their values, page by page.
+void AttendRows(const AttendArgs& a, int first, int end) {
+  const int64_t keys = a.first_position + a.positions;
+  const int64_t stride = ScoreStride(keys);
+  const auto least = [](auto x, auto y) { return x < y ? x : y; };
+  const auto scores_of = [&](int row) { return a.scratch + (row - first) * stride; };
+  const int64_t seen_by_all = Seen(a, end - 1);
+  for (int64_t begin = 0; begin < seen_by_all; begin += kPagePositions) {
+    const int64_t page_end = least(begin + kPagePositions, seen_by_all);
+    for (int row = first; row < end; row += Ops::kScoreRows) {
+      WithSome<Ops::kScoreRows, ScoreTile>(least(end - row, Ops::kScoreRows), &a, row, begin,
+                                           page_end, scores_of(row), stride);
+    }
+  }
+  constexpr int kStep = Ops::kScoreVecs * kLanes;
+  const int64_t padded = (seen_by_all + kStep - 1) / kStep * kStep;
+  float inverse_sums[kAttendRows];
+  for (int row = first; row < end; ++row) {
+    const int64_t seen = Seen(a, row);
+    const int64_t hidden = a.window > 0 && seen > a.window ? seen - a.window : 0;
+    inverse_sums[row - first] = Softmax(scores_of(row), hidden, seen, padded, a.scale);
+  }
+  for (int64_t begin = 0; begin < seen_by_all; begin += kPagePositions) {
+    for (int row = first; row < end; row += Ops::kValueRows) {
+      const int rows = least(end - row, Ops::kValueRows);
+      const int64_t page_end = least(begin + kPagePositions, Seen(a, row + rows - 1));
+      if (begin >= page_end) continue;
+      WithSome<Ops::kValueRows, ValueTile>(rows, &a, row, begin, page_end, scores_of(row), stride);
+    }
+  }
+  for (int row = first; row < end; ++row) {
+    ScaleBy(inverse_sums[row - first], Out(a, row), a.head_dim);
+  }
 }
 
 void Attend(const AttendArgs& a) {
   const int rows = a.positions * a.group;
-  const int64_t keys = a.first_position + a.positions;
-  const int64_t stride = ScoreStride(keys);
-  int row = 0;
-  for (; row + Ops::kScoreRows <= rows; row += Ops::kScoreRows) {
-    ScoreRows<Ops::kScoreRows>(a, row, keys, stride);
-  }
-  for (; row < rows; ++row) ScoreRows<1>(a, row, keys, stride);
-  constexpr int kStep = Ops::kScoreVecs * kLanes;
-  const int64_t padded = (keys + kStep - 1) / kStep * kStep;
-  for (row = 0; row < rows;) {
-    const int count = rows - row >= Ops::kValueRows ? Ops::kValueRows : 1;
-    float inverse_sums[Ops::kValueRows];
-    for (int r = 0; r < count; ++r) {
-      const int64_t end = a.first_position + (row + r) / a.group + 1;
-      const int64_t first = a.window > 0 && end > a.window ? end - a.window : 0;
-      inverse_sums[r] = Softmax(a.scratch + (row + r) * stride, first, end, padded, a.scale);
-    }
-    const int64_t seen = a.first_position + (row + count - 1) / a.group + 1;
-    if (count == 1) {
-      ValueRows<1>(a, row, stride, seen, inverse_sums);
-    } else {
-      ValueRows<Ops::kValueRows>(a, row, stride, seen, inverse_sums);
-    }
-    row += count;
+  for (int row = 0; row < rows; row += kAttendRows) {
+    AttendRows(a, row, row + kAttendRows < rows ? row + kAttendRows : rows);
   }
 }
 
