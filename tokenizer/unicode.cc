@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "evald/error.h"
+#include "tokenizer/nfc_inert.h"
 #include "tokenizer/unicode_age.h"
 #include "tokenizer/unicode_later.h"
 
@@ -151,6 +152,7 @@ bool IsWord(char32_t code) {
 }
 
 std::string Normalize(std::string_view text, NormalForm form) {
+  if (form == NormalForm::kNfc && IsSurelyNfc(text)) return std::string(text);
   std::string out;
   size_t done = 0;
   for (size_t at = 0; at < text.size();) {

@@ -1,7 +1,10 @@
 // Single components against the tokenizers library (components.jsonl).
+#include <random>
+
 #include "fixture.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/decoders.h"
+#include "tokenizer/nfc_inert.h"
 #include "tokenizer/normalizers.h"
 #include "tokenizer/pattern.h"
 #include "tokenizer/pre_tokenizers.h"
@@ -63,6 +66,37 @@ TEST(Components, NormalFormsAreOfUnicode9) {
   EXPECT_EQ(Normalize("e\u0323\u0301", NormalForm::kNfc), "\u1EB9\u0301");
   EXPECT_FALSE(IsMark(0x0898));
   EXPECT_TRUE(IsMark(0x1CF2));
+}
+
+// NFC leaves alone what is said to be in it: NFD, put together again, gives the same.
+TEST(Components, WhatIsSurelyNfcIsNfc) {
+  std::mt19937 random(5);
+  int alone = 0, texts = 0;
+  for (char32_t code = 0; code < 0x110000; ++code) {
+    if (code >= 0xD800 && code < 0xE000) continue;
+    std::string text;
+    AppendUtf8(&text, code);
+    if (!IsSurelyNfc(text)) continue;
+    ++alone;
+    ASSERT_EQ(Normalize(Normalize(text, NormalForm::kNfd), NormalForm::kNfc), text) << static_cast<uint32_t>(code);
+  }
+  EXPECT_GT(alone, 1'000'000);
+  for (int i = 0; i < 100'000; ++i) {
+    std::string text;
+    for (size_t n = 2 + random() % 4; n > 0; --n) {
+      const char32_t code = random() % 3 == 0 ? random() % 0x3000 : random() % 0x11000;
+      if (code < 0xD800 || code >= 0xE000) AppendUtf8(&text, code);
+    }
+    const bool surely = IsSurelyNfc(text);
+    texts += surely ? 1 : 0;
+    if (!surely) continue;
+    ASSERT_EQ(Normalize(Normalize(text, NormalForm::kNfd), NormalForm::kNfc), text) << text;
+  }
+  EXPECT_GT(texts, 10'000);
+  EXPECT_FALSE(IsSurelyNfc("e\u0301"));
+  EXPECT_FALSE(IsSurelyNfc("\u1100\u1161"));
+  EXPECT_FALSE(IsSurelyNfc("\u212B"));
+  EXPECT_TRUE(IsSurelyNfc("\u00E9\uAC00\u4E2D \u07FD"));
 }
 
 // The library's punctuation is that of Unicode 8, its words, numbers and lower cases of 16 and 17.
