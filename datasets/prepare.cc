@@ -51,6 +51,7 @@ class Preparation {
                     {"files", Json::array()},
                     {"fewshot_seed", options_.fewshot_seed},
                     {"limit", Limit()}};
+    AddPrompts(&content);
     for (const Json& file : files_) {
       Json entry = file;
       entry.erase("file");
@@ -59,11 +60,22 @@ class Preparation {
     return HashHex(content.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
+  // Plain prompts have the keys that they always had.
+  void AddPrompts(Json* content) const {
+    const PromptOptions& prompts = options_.prompts;
+    if (!prompts.system_instruction.empty()) {
+      (*content)["system_instruction"] = prompts.system_instruction;
+    }
+    if (prompts.chat == nullptr) return;
+    (*content)["chat"] = prompts.chat->Identity();
+    (*content)["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
+  }
+
   TaskDefinition Describe() {
     LoadDocuments();
     return AtDocument(0, [&] {
-      return Define(PromptBuilder(config_, documents_.columns, Documents{}, options_.fewshot_seed,
-                                  documents_.rows.front()));
+      return Define(PromptBuilder(config_, options_.prompts, documents_.columns, Documents{},
+                                  options_.fewshot_seed, documents_.rows.front()));
     });
   }
 
@@ -74,8 +86,8 @@ class Preparation {
     LoadDocuments();
     Documents fewshot = LoadFewshot();
     PromptBuilder builder = AtDocument(0, [&] {
-      return PromptBuilder(config_, documents_.columns, std::move(fewshot), options_.fewshot_seed,
-                           documents_.rows.front());
+      return PromptBuilder(config_, options_.prompts, documents_.columns, std::move(fewshot),
+                           options_.fewshot_seed, documents_.rows.front());
     });
     PreparedTaskWriter writer(folder, ToJson(Define(builder)));
     for (int64_t i = 0; i < Effective(); ++i) {

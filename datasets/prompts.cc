@@ -10,17 +10,34 @@
 namespace evald {
 namespace {
 
-// maybe_delimit of lm_eval/api/utils.py: a space between, unless white space is there already.
-std::string JoinWithSpace(const std::string& prefix, const std::string& suffix) {
+// maybe_delimit of lm_eval/api/utils.py: a delimiter between, unless white space is there already.
+std::string Delimited(const std::string& prefix, const std::string& suffix,
+                      const std::string& delimiter) {
   if (prefix.empty() || suffix.empty()) return prefix + suffix;
   const bool spaced = jinja::EndsWithSpace(prefix) || jinja::StartsWithSpace(suffix);
-  return prefix + (spaced ? "" : " ") + suffix;
+  return prefix + (spaced ? "" : delimiter) + suffix;
 }
 
 std::string JoinMessages(const std::vector<PromptMessage>& messages) {
   std::string text;
   for (const PromptMessage& message : messages) text += message.content + message.delimiter;
   return text;
+}
+
+// multiturn_to_singleturn of lm_eval/api/utils.py: what the user and the examples say becomes one
+// message of the user; the system's message and a last one of the assistant stay apart.
+std::vector<PromptMessage> AsOneTurn(std::vector<PromptMessage> messages) {
+  std::vector<PromptMessage> out;
+  size_t begin = 0;
+  size_t end = messages.size();
+  if (messages.front().role == "system") out.push_back(messages[begin++]);
+  if (messages.back().role == "assistant") --end;
+  messages[end - 1].delimiter.clear();
+  PromptMessage user{"user", "", ""};
+  for (size_t i = begin; i < end; ++i) user.content += messages[i].content + messages[i].delimiter;
+  out.push_back(std::move(user));
+  if (end < messages.size()) out.push_back(std::move(messages[end]));
+  return out;
 }
 
 bool IsLabel(const Json& value) { return value.is_number_integer() || value.is_boolean(); }
@@ -40,9 +57,11 @@ struct PromptBuilder::Turn {
   std::string fewshot_delimiter;
 };
 
-PromptBuilder::PromptBuilder(const TaskConfig& config, const std::vector<std::string>& columns,
-                             Documents fewshot, uint64_t seed, const Json& first)
+PromptBuilder::PromptBuilder(const TaskConfig& config, const PromptOptions& options,
+                             const std::vector<std::string>& columns, Documents fewshot,
+                             uint64_t seed, const Json& first)
     : config_(config),
+      options_(options),
       fewshot_(std::move(fewshot)),
       text_(config.doc_to_text, {columns.begin(), columns.end()}, "doc_to_text", config.where),
       target_(config.doc_to_target, {columns.begin(), columns.end()}, "doc_to_target",
@@ -109,7 +128,7 @@ void PromptBuilder::AddTurn(const Turn& turn, std::vector<PromptMessage>* messag
   const bool delimits = prefix.empty() ? has_answer : touches_prefix;
   messages->push_back({"user", turn.question, delimits ? turn.target_delimiter : ""});
   if (has_answer) {
-    messages->push_back({"assistant", JoinWithSpace(prefix, AnswerText(*turn.answer, turn.choices)),
+    messages->push_back({"assistant", Delimited(prefix, AnswerText(*turn.answer, turn.choices), " "),
                          turn.fewshot_delimiter});
   } else if (!prefix.empty()) {
     messages->push_back({"assistant", prefix, ""});
@@ -156,15 +175,21 @@ const std::vector<PromptMessage>& PromptBuilder::Example(size_t at) {
   return examples_.emplace(at, std::move(messages)).first->second;
 }
 
-// The description and the few-shot examples.
+// The system instruction and the task's description.
+std::string PromptBuilder::SystemPrompt(const Json& doc) const {
+  if (config_.description.empty()) return options_.system_instruction;
+  const auto found = doc.find(config_.description);
+  const Json description = found != doc.end() ? *found : description_.Raw(doc);
+  if (!description.is_string()) Fail("the description is not text");
+  return Delimited(options_.system_instruction, description.get<std::string>(),
+                   config_.fewshot_delimiter);
+}
+
+// What stands before the document: the system's message and the few-shot examples.
 std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
   std::vector<PromptMessage> messages;
-  if (!config_.description.empty()) {
-    const auto found = doc.find(config_.description);
-    const Json description = found != doc.end() ? *found : description_.Raw(doc);
-    if (!description.is_string()) Fail("the description is not text");
-    if (description != "") messages.push_back({"system", description.get<std::string>(), ""});
-  }
+  const std::string system = SystemPrompt(doc);
+  if (!system.empty()) messages.push_back({"system", system, ""});
   const auto count = static_cast<size_t>(config_.num_fewshot);
   for (size_t at : sampler_.Sample(count, excludes_self_ ? &doc : nullptr)) {
     const std::vector<PromptMessage>& example = Example(at);
@@ -173,7 +198,29 @@ std::vector<PromptMessage> PromptBuilder::Messages(const Json& doc) {
   return messages;
 }
 
-// ConfigurableTask.fewshot_context, without a chat template: one context, or one for each choice.
+// Messages as a request's context: plain text, or what the chat template makes of them. With a
+// prefix of the answer the model goes on with the last message.
+std::string PromptBuilder::Spell(std::vector<PromptMessage> messages, bool has_prefix) const {
+  if (options_.chat == nullptr) return JoinMessages(messages);
+  if (!options_.fewshot_as_multiturn) messages = AsOneTurn(std::move(messages));
+  Json chat = Json::array();
+  for (const PromptMessage& message : messages) {
+    chat.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  return options_.chat->RenderForHarness(chat, !has_prefix);
+}
+
+// What stands between the context and a choice: nothing where the chat template ends the context,
+// unless the answer's prefix does.
+std::string PromptBuilder::ChoiceDelimiter() const {
+  if (options_.chat == nullptr) return config_.target_delimiter;
+  const Json& prefix = config_.gen_prefix;
+  const bool ends_in_word = prefix.is_string() && prefix != "" &&
+                            !jinja::EndsWithSpace(prefix.get_ref<const std::string&>());
+  return ends_in_word ? config_.target_delimiter : "";
+}
+
+// ConfigurableTask.fewshot_context: one context, or one for each choice.
 std::vector<std::string> PromptBuilder::Contexts(const Json& doc, const PreparedDocument& out) {
   const std::vector<PromptMessage> before = Messages(doc);
   const Json question = text_.Text(doc, !choice_.IsNull());
@@ -193,7 +240,7 @@ std::vector<std::string> PromptBuilder::Contexts(const Json& doc, const Prepared
     turn.question = text;
     std::vector<PromptMessage> messages = before;
     AddTurn(turn, &messages);
-    contexts.push_back(JoinMessages(messages));
+    contexts.push_back(Spell(std::move(messages), !turn.gen_prefix.empty()));
   }
   return contexts;
 }
@@ -226,7 +273,7 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
   } else if (config_.output_type == "loglikelihood_rolling") {
     add(RequestKind::kLoglikelihoodRolling, target_text(), "");
   } else {
-    const std::string& delimiter = config_.target_delimiter;
+    const std::string delimiter = ChoiceDelimiter();
     const auto choices = document.choices.get<std::vector<std::string>>();
     if (multiple_input_) {
       const std::string continuation = delimiter + jinja::PythonStr(document.target);

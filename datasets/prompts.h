@@ -10,13 +10,14 @@
 #include "datasets/renderer.h"
 #include "datasets/sampler.h"
 #include "datasets/task_config.h"
+#include "datasets/task_set.h"
 #include "evald/request.h"
 #include "prepared/prepared_task.h"
 
 namespace evald {
 
 /// One message of a prompt, and what follows it when it is written as plain text. A chat template
-/// would be given these instead (lm_eval/api/utils.py, Message).
+/// is given the roles and contents instead (lm_eval/api/utils.py, Message).
 struct PromptMessage {
   std::string role;  ///< system, user or assistant
   std::string content;
@@ -29,8 +30,9 @@ class PromptBuilder {
  public:
   /// `fewshot` are the documents that examples are taken from; empty when num_fewshot is 0.
   /// `first` is the first evaluated document, from which the shape of the task is read.
-  PromptBuilder(const TaskConfig& config, const std::vector<std::string>& columns,
-                Documents fewshot, uint64_t seed, const Json& first);
+  PromptBuilder(const TaskConfig& config, const PromptOptions& options,
+                const std::vector<std::string>& columns, Documents fewshot, uint64_t seed,
+                const Json& first);
 
   // The sampler refers to the builder's own documents.
   PromptBuilder(const PromptBuilder&) = delete;
@@ -51,7 +53,10 @@ class PromptBuilder {
   const std::vector<PromptMessage>& Example(size_t at);
   void AddExample(const Json& example, std::vector<PromptMessage>* messages) const;
   void AddTurn(const Turn& turn, std::vector<PromptMessage>* messages) const;
+  std::string SystemPrompt(const Json& doc) const;
   std::vector<std::string> Contexts(const Json& doc, const PreparedDocument& out);
+  std::string Spell(std::vector<PromptMessage> messages, bool has_prefix) const;
+  std::string ChoiceDelimiter() const;
   std::string AnswerText(const Json& answer, const std::vector<std::string>* choices) const;
   std::string Prefix(const DocField& field, const Json& doc) const;
   std::vector<Request> MakeRequests(const std::vector<std::string>& contexts,
@@ -59,6 +64,7 @@ class PromptBuilder {
   [[noreturn]] void Fail(const std::string& message) const;
 
   const TaskConfig& config_;
+  const PromptOptions& options_;
   Documents fewshot_;
   DocField text_;
   DocField target_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/chat_template.h"
 #include "evald/json.h"
 #include "evald/task.h"
 
@@ -44,10 +45,19 @@ struct ResolvedTasks {
   std::vector<GroupDefinition> groups;  ///< parents before children
 };
 
+/// How prompts are made beside what the task says, with the meaning of lm-evaluation-harness's
+/// --apply_chat_template, --system_instruction and --fewshot_as_multiturn.
+struct PromptOptions {
+  std::shared_ptr<const ChatTemplate> chat;  ///< null: prompts are plain text
+  std::string system_instruction;            ///< before the task's description; "" for none
+  bool fewshot_as_multiturn = true;          ///< with `chat`: each example is a turn of its own
+};
+
 struct PrepareOptions {
   std::filesystem::path data_dir;   ///< may be empty when the tasks name their files
   std::filesystem::path cache_dir;  ///< prepared tasks go to cache_dir/prepared/<key>
   uint64_t fewshot_seed = 1234;
+  PromptOptions prompts;
   const std::atomic<bool>* cancel = nullptr;
 };
 

@@ -32,7 +32,7 @@ BoundArgs::BoundArgs(Interpreter* in, const std::string& function, const Args& a
 
 std::string BoundArgs::Text(size_t i, const std::string& fallback) const {
   if (!Has(i)) return fallback;
-  if (At(i).IsUndefined()) in_->Fail(At(i).undefined()->message);
+  if (At(i).IsUndefined()) in_->Stop(At(i).undefined()->message);
   if (!At(i).IsString()) {
     in_->Fail(fmt::format("{}: '{}' is a {}, not a string", function_, names_[i], TypeName(At(i))));
   }
@@ -41,7 +41,7 @@ std::string BoundArgs::Text(size_t i, const std::string& fallback) const {
 
 int64_t BoundArgs::Int(size_t i, int64_t fallback) const {
   if (!Has(i)) return fallback;
-  if (At(i).IsUndefined()) in_->Fail(At(i).undefined()->message);
+  if (At(i).IsUndefined()) in_->Stop(At(i).undefined()->message);
   if (!At(i).IsInteger()) {
     in_->Fail(
         fmt::format("{}: '{}' is a {}, not an integer", function_, names_[i], TypeName(At(i))));

@@ -64,26 +64,26 @@ bool Interpreter::IsStrict(const Value& value) const {
 }
 
 std::string Interpreter::Text(const Value& value) {
-  if (IsStrict(value)) Fail(value.undefined()->message);
+  if (IsStrict(value)) Stop(value.undefined()->message);
   Spend(value.Weight());
   return Str(value);
 }
 
 bool Interpreter::Truth(const Value& value) {
-  if (IsStrict(value)) Fail(value.undefined()->message);
+  if (IsStrict(value)) Stop(value.undefined()->message);
   return Truthy(value);
 }
 
 bool Interpreter::Same(const Value& a, const Value& b) {
-  if (IsStrict(a)) Fail(a.undefined()->message);
-  if (IsStrict(b)) Fail(b.undefined()->message);
+  if (IsStrict(a)) Stop(a.undefined()->message);
+  if (IsStrict(b)) Stop(b.undefined()->message);
   Spend(std::min(a.Weight(), b.Weight()));
   return Equals(a, b);
 }
 
 bool Interpreter::Before(const Value& a, const Value& b) {
   for (const Value* value : {&a, &b}) {
-    if (value->IsUndefined()) Fail(value->undefined()->message);
+    if (value->IsUndefined()) Stop(value->undefined()->message);
   }
   Spend(std::min(a.Weight(), b.Weight()));
   return Less(a, b);
@@ -108,7 +108,7 @@ bool Interpreter::Contains(const Value& haystack, const Value& needle) {
 
 std::vector<Value> Interpreter::Items(const Value& value) {
   if (value.IsUndefined()) {
-    if (IsStrict(value)) Fail(value.undefined()->message);
+    if (IsStrict(value)) Stop(value.undefined()->message);
     return {};
   }
   std::vector<Value> items;
@@ -137,7 +137,7 @@ std::vector<Value> Interpreter::Items(const Value& value) {
 
 Value Interpreter::Binary(std::string_view op, const Value& a, const Value& b) {
   for (const Value* value : {&a, &b}) {
-    if (value->IsUndefined()) Fail(value->undefined()->message);
+    if (value->IsUndefined()) Stop(value->undefined()->message);
     if (IsMarkup(*value)) Fail(fmt::format("'{}' on a safe string is not supported", op));
   }
   if (op == "%" && a.IsString()) return FormatPercent(this, a, b);
@@ -177,7 +177,7 @@ Value Interpreter::Binary(std::string_view op, const Value& a, const Value& b) {
 }
 
 Value Interpreter::Attribute(const Value& subject, const std::string& name) {
-  if (subject.IsUndefined()) Fail(subject.undefined()->message);
+  if (subject.IsUndefined()) Stop(subject.undefined()->message);
   if (name.rfind("__", 0) == 0) Fail(fmt::format("the attribute '{}' is not supported", name));
   if (const Namespace* name_space = subject.name_space()) {
     for (const auto& [key, value] : name_space->attributes) {
@@ -222,8 +222,8 @@ Value Interpreter::Attribute(const Value& subject, const std::string& name) {
 }
 
 Value Interpreter::Item(const Value& subject, const Value& key) {
-  if (subject.IsUndefined()) Fail(subject.undefined()->message);
-  if (key.IsUndefined()) Fail(key.undefined()->message);
+  if (subject.IsUndefined()) Stop(subject.undefined()->message);
+  if (key.IsUndefined()) Stop(key.undefined()->message);
   if (const Dict* dict = subject.dict()) {
     Spend(1 + key.Weight());
     if (key.IsString() || key.IsNumber() || key.IsNone() || key.sequence() != nullptr) {
@@ -247,7 +247,7 @@ Value Interpreter::Item(const Value& subject, const Value& key) {
 }
 
 Value Interpreter::Call(const Value& callee, const Args& args) {
-  if (callee.IsUndefined()) Fail(callee.undefined()->message);
+  if (callee.IsUndefined()) Stop(callee.undefined()->message);
   if (callee.loop() != nullptr) Fail("a recursive loop is not supported");
   const Callable* callable = callee.callable();
   if (callable == nullptr) Fail(fmt::format("a {} cannot be called", TypeName(callee)));
@@ -263,7 +263,7 @@ Value Interpreter::Filter(const std::string& name, const Value& subject, const A
   }
   const bool takes_undefined = name == "default" || name == "d";
   if (IsStrict(subject) && !takes_undefined) {
-    Fail(subject.undefined()->message);
+    Stop(subject.undefined()->message);
   }
   Spend(subject.Weight());
   for (const Value& argument : args.positional) Spend(argument.Weight());
@@ -276,7 +276,7 @@ bool Interpreter::Test(const std::string& name, const Value& subject, const Args
     Fail(fmt::format("the test '{}' is not known{}", name, Suggestion(name, TestNames())));
   }
   if (IsStrict(subject) && (name == "iterable" || name == "sequence")) {
-    Fail(subject.undefined()->message);
+    Stop(subject.undefined()->message);
   }
   return test(this, subject, args);
 }
@@ -333,7 +333,7 @@ Value Interpreter::EvaluateNode(const Expr& expr) {
     case ExprKind::kNegate:
     case ExprKind::kPlus: {
       const Value value = Evaluate(*expr.parts[0]);
-      if (value.IsUndefined()) Fail(value.undefined()->message);
+      if (value.IsUndefined()) Stop(value.undefined()->message);
       if (!value.IsNumber()) Fail(fmt::format("a {} has no sign", TypeName(value)));
       if (expr.kind == ExprKind::kNegate) return Negate(value);
       return value.IsInteger() ? Value(value.AsInt()) : value;
@@ -358,7 +358,7 @@ Value Interpreter::EvaluateDict(const Expr& expr) {
   auto dict = std::make_shared<Dict>();
   for (size_t i = 0; i < expr.parts.size(); i += 2) {
     Value key = Evaluate(*expr.parts[i]);
-    if (key.IsUndefined()) Fail(key.undefined()->message);
+    if (key.IsUndefined()) Stop(key.undefined()->message);
     dict->Set(std::move(key), Evaluate(*expr.parts[i + 1]));
   }
   SpendBytes(dict->size() * 2 * sizeof(Value));
@@ -406,7 +406,7 @@ Value Interpreter::EvaluateCompare(const Expr& expr) {
 
 Value Interpreter::EvaluateSlice(const Expr& expr) {
   const Value subject = Evaluate(*expr.parts[0]);
-  if (subject.IsUndefined()) Fail(subject.undefined()->message);
+  if (subject.IsUndefined()) Stop(subject.undefined()->message);
   const auto bound = [&](size_t i) -> std::optional<int64_t> {
     if (expr.parts[i] == nullptr) return std::nullopt;
     const Value value = Evaluate(*expr.parts[i]);

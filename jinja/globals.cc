@@ -73,13 +73,13 @@ Value MakeNamespace(Interpreter& in, const Args& args) {
 
 Value RaiseException(Interpreter& in, const Args& args) {
   const BoundArgs bound(&in, "raise_exception", args, {"message"}, 1);
-  in.Fail("the template stops: " + in.Text(bound.At(0)));
+  in.Stop("the template stops: " + in.Text(bound.At(0)));
 }
 
 Value StrftimeNow(Interpreter& in, const Args& args) {
   const BoundArgs bound(&in, "strftime_now", args, {"format"}, 1);
   if (!in.options().now_seconds) {
-    in.Fail("strftime_now makes a prompt depend on the date, and no date was given");
+    in.Fail("strftime_now makes prompts depend on the date; name the day with chat_date in eval.yaml");
   }
   const auto seconds = static_cast<time_t>(*in.options().now_seconds);
   std::tm parts{};

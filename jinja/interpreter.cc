@@ -36,6 +36,10 @@ void Interpreter::Fail(const std::string& message) const {
   throw Error(ErrorKind::kInput, fmt::format("line {}: {}", line_, message));
 }
 
+void Interpreter::Stop(const std::string& message) const {
+  throw TemplateStopped(fmt::format("line {}: {}", line_, message));
+}
+
 void Interpreter::Spend(uint64_t steps) {
   steps_ += steps;
   if (steps_ > options_.limits.steps_max) {

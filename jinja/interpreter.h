@@ -67,6 +67,8 @@ class Interpreter {
   void Spend(uint64_t steps);
   void SpendBytes(uint64_t bytes);
   [[noreturn]] void Fail(const std::string& message) const;
+  /// The same as a TemplateStopped.
+  [[noreturn]] void Stop(const std::string& message) const;
   const TemplateOptions& options() const { return options_; }
 
  private:

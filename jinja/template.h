@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "evald/error.h"
 #include "evald/json.h"
 
 namespace evald::jinja {
@@ -39,6 +40,13 @@ struct TemplateOptions {
 };
 
 struct TemplateTree;
+
+/// What a template itself objects to, or trips over: raise_exception, or the use of what is
+/// undefined (jinja2's TemplateError). Of kind kInput.
+class TemplateStopped : public Error {
+ public:
+  explicit TemplateStopped(const std::string& message) : Error(ErrorKind::kInput, message) {}
+};
 
 /// A compiled Jinja template that renders what jinja2 3.1 renders, Python's str() and repr() of
 /// numbers, lists and dicts included. What it does not know (a filter, a method, include, extends,

@@ -10,7 +10,7 @@ namespace evald::jinja {
 namespace {
 
 int64_t Integer(Interpreter* in, const Value& value) {
-  if (value.IsUndefined()) in->Fail(value.undefined()->message);
+  if (value.IsUndefined()) in->Stop(value.undefined()->message);
   if (!value.IsInteger()) in->Fail(fmt::format("a {} is not an integer", TypeName(value)));
   return value.AsInt();
 }

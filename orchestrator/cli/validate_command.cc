@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "checkpoint/layout.h"
 #include "datasets/task_set.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/engine_check.h"
+#include "orchestrator/run/preparation.h"
 
 namespace evald::cli {
 namespace {
@@ -25,12 +27,22 @@ Json DescribeCheckpoint(const EvalConfig& config) {
           {"shards", layout.shards}};
 }
 
-Json DescribeTasks(const EvalConfig& config) {
+Json DescribePrompts(const PromptOptions& prompts) {
+  Json out = {{"system_instruction", prompts.system_instruction.empty() ? Json() : Json(prompts.system_instruction)},
+              {"chat_template", nullptr}};
+  if (prompts.chat == nullptr) return out;
+  out["chat_template"] = {{"from", prompts.chat->where()}, {"sha", Sha256Hex(prompts.chat->text())}};
+  out["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
+  return out;
+}
+
+Json DescribeTasks(const EvalConfig& config, const PromptOptions& prompts) {
   const TaskRegistry registry(config.task_dirs);
   PrepareOptions options;
   options.data_dir = config.data_dir;
   options.cache_dir = config.cache_dir;
   options.fewshot_seed = config.fewshot_seed;
+  options.prompts = prompts;
   Json tasks = Json::array();
   for (const LeafTask& leaf : registry.Resolve(config.tasks).leaves) {
     const TaskDefinition task = DescribeTask(leaf, options);
@@ -54,6 +66,12 @@ void Print(const EvalConfig& config, const Json& plan) {
   fmt::print("engine      {}\nworkers     {} × {} threads\nmetrics     {} processes\nstaging     {}, keeping {}\noutput      {}\n\n",
              config.engine.name, config.workers.count, config.workers.threads, config.metrics.processes,
              config.staging.root.string(), HumanBytes(config.staging.keep_bytes), config.output_dir.string());
+  const Json& chat = plan["prompts"]["chat_template"];
+  if (!chat.is_null()) {
+    fmt::print("prompts     {} (sha256 {}), examples {}\n\n", chat["from"].get<std::string>(),
+               chat["sha"].get<std::string>().substr(0, 12),
+               plan["prompts"]["fewshot_as_multiturn"].get<bool>() ? "as turns" : "in one turn");
+  }
   fmt::print("  {:<34} {:<16} {:>5} {:>7} {:>18}\n", "task", "requests", "shots", "repeats", "documents");
   int64_t documents = 0;
   for (const Json& task : plan["tasks"]) {
@@ -74,7 +92,11 @@ ExitStatus Validate(const Common& common, const Flags& flags) {
   EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
   CheckEngineSettings(config, common.binaries);
   if (!flags.gates.empty()) config.gates = ReadGatesFile(flags.gates);
-  Json plan = {{"config", ToJson(config)}, {"checkpoint", DescribeCheckpoint(config)}, {"tasks", DescribeTasks(config)}};
+  const PromptOptions prompts = PromptOptionsOf(config);
+  Json plan = {{"config", ToJson(config)},
+               {"checkpoint", DescribeCheckpoint(config)},
+               {"prompts", DescribePrompts(prompts)},
+               {"tasks", DescribeTasks(config, prompts)}};
   if (common.json) {
     PrintJson(plan);
   } else {

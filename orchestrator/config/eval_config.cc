@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <thread>
 
 #include "base/text.h"
@@ -79,6 +80,52 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
   }
 }
 
+// Seconds since 1970 of a day as YYYY-MM-DD, at its beginning in UTC.
+std::optional<int64_t> ReadDay(const std::string& text) {
+  std::tm parts{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%d", &parts);
+  constexpr size_t kLength = 10;
+  if (text.size() != kLength || end == nullptr || *end != '\0') return std::nullopt;
+  const int day = parts.tm_mday;
+  const int64_t seconds = ::timegm(&parts);
+  if (parts.tm_mday != day) return std::nullopt;  // such as the 31st of June
+  return seconds;
+}
+
+void ReadPrompts(YamlSection& top, EvalConfig* config) {
+  PromptsConfig& prompts = config->prompts;
+  const Json chat = top.Value("chat_template");
+  if (chat.is_boolean()) {
+    prompts.chat_template = chat.get<bool>();
+  } else if (chat.is_string() && chat != "") {
+    prompts.chat_template = true;
+    prompts.template_name = chat.get<std::string>();
+  } else if (!chat.is_null()) {
+    top.Refuse("chat_template", fmt::format("found {}, expected true, false or a template's name", chat.dump()));
+  }
+  if (prompts.chat_template && config->checkpoint.empty()) {
+    top.Refuse("chat_template", "needs a checkpoint, whose template it is; expected the key 'checkpoint'");
+  }
+  prompts.system_instruction = top.String("system_instruction").value_or("");
+  prompts.fewshot_as_multiturn = top.Boolean("fewshot_as_multiturn");
+  if (prompts.fewshot_as_multiturn.value_or(false) && !prompts.chat_template) {
+    top.Refuse("fewshot_as_multiturn", "is true, but there are turns only with 'chat_template'");
+  }
+  const auto date = top.String("chat_date");
+  if (!date) return;
+  prompts.chat_date = ReadDay(*date);
+  if (!prompts.chat_date) {
+    top.Refuse("chat_date", fmt::format("found '{}', expected a day such as 2026-01-31", *date));
+  }
+}
+
+Json ToJson(const PromptsConfig& prompts) {
+  return {{"chat_template", prompts.template_name.empty() ? Json(prompts.chat_template) : Json(prompts.template_name)},
+          {"chat_date", prompts.chat_date ? Json(*prompts.chat_date) : Json()},
+          {"system_instruction", prompts.system_instruction},
+          {"fewshot_as_multiturn", prompts.Multiturn()}};
+}
+
 void ReadPlaces(YamlSection& top, EvalConfig* config) {
   const fs::path& file = config->file;
   config->staging = ReadStaging(top, file);
@@ -140,6 +187,7 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& 
   ReadTasks(top, &config);
   ReadEngine(top, &config);
   ReadInputs(top, overrides, &config);
+  ReadPrompts(top, &config);
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
   ReadPlaces(top, &config);
@@ -182,6 +230,8 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   json["fewshot_seed"] = config.fewshot_seed;
   json["bootstrap_iters"] = config.bootstrap_iters;
   json["sandbox"] = ToJson(config.metrics.sandbox);
+  const PromptsConfig& prompts = config.prompts;
+  if (prompts.chat_template || !prompts.system_instruction.empty()) json["prompts"] = ToJson(prompts);
   if (deciding_only) return json;
   json["task_dirs"] = Json::array();
   for (const fs::path& dir : config.task_dirs) json["task_dirs"].push_back(dir.string());

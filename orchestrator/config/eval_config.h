@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,17 @@ struct EngineConfig {
   std::map<std::string, std::string> where;
 };
 
+/// How prompts are written; docs/eval-yaml.md, "Chat templates".
+struct PromptsConfig {
+  bool chat_template = false;
+  std::string template_name;  ///< of several; "" for the only one, or the default
+  std::optional<int64_t> chat_date;  ///< the day that templates see, seconds since 1970 (UTC)
+  std::string system_instruction;
+  std::optional<bool> fewshot_as_multiturn;  ///< absent: with a chat template
+
+  bool Multiturn() const { return fewshot_as_multiturn.value_or(chat_template); }
+};
+
 /// An eval.yaml, read strictly, overrides applied, paths absolute. docs/eval-yaml.md describes each
 /// key; docs/eval.schema.json is the same for editors.
 struct EvalConfig {
@@ -56,6 +68,7 @@ struct EvalConfig {
   std::vector<std::filesystem::path> task_dirs;
   std::filesystem::path cache_dir;  ///< prepared tasks
   std::filesystem::path state_dir;  ///< the database
+  PromptsConfig prompts;
   EngineConfig engine;
   WorkersConfig workers;
   MetricsConfig metrics;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/hash.h"
 #include "base/regex.h"
 #include "jinja/number.h"
 #include "jinja/python_value.h"
@@ -75,10 +76,13 @@ void AddTracker(const ResultsInput& input, Json* results) {
   (*results)["model_source"] = input.model_source;
   (*results)["model_name"] = input.model_name;
   (*results)["model_name_sanitized"] = kUnfit.ReplaceAll(input.model_name, "__");
-  for (const char* key : {"system_instruction", "system_instruction_sha", "fewshot_as_multiturn",
-                          "chat_template", "chat_template_sha"}) {
-    (*results)[key] = nullptr;
-  }
+  const auto prompt = [&](const char* key) { return input.prompts.value(key, Json()); };
+  const auto hash = [](const Json& text) { return text.is_string() ? Json(Sha256Hex(text.get<std::string>())) : Json(); };
+  (*results)["system_instruction"] = prompt("system_instruction");
+  (*results)["system_instruction_sha"] = hash(prompt("system_instruction"));
+  (*results)["fewshot_as_multiturn"] = prompt("fewshot_as_multiturn");
+  (*results)["chat_template"] = prompt("chat_template");
+  (*results)["chat_template_sha"] = hash(prompt("chat_template"));
   (*results)["total_evaluation_time_seconds"] = jinja::FloatRepr(input.seconds);
 }
 

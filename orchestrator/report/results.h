@@ -27,6 +27,9 @@ struct ResultsInput {
   std::string git_hash;          ///< of evald; "" for none
   double date = 0;               ///< seconds since 1970 when the run began
   double seconds = 0;            ///< how long it took
+  /// The harness's "system_instruction", "fewshot_as_multiturn" and "chat_template"; what is absent
+  /// is null, and the hashes of the two texts are added.
+  Json prompts = Json::object();
   Json evald = Json::object();   ///< evald's own facts: fingerprint, isolation, engine, ...
 };
 

@@ -82,6 +82,18 @@ Json HarnessConfig(const EvalConfig& config) {
           {"fewshot_seed", config.fewshot_seed}};
 }
 
+// What the harness keeps of how prompts were written.
+Json Prompts(const RunResultsInput& input) {
+  const PromptOptions& prompts = input.suite.prompts;
+  Json out = Json::object();
+  if (!prompts.system_instruction.empty()) out["system_instruction"] = prompts.system_instruction;
+  if (input.config.prompts.fewshot_as_multiturn || prompts.chat != nullptr) {
+    out["fewshot_as_multiturn"] = input.config.prompts.Multiturn();
+  }
+  if (prompts.chat != nullptr) out["chat_template"] = prompts.chat->text();
+  return out;
+}
+
 }  // namespace
 
 WorkDone WorkOf(const RunRecord& record) {
@@ -108,6 +120,7 @@ Json BuildRunResults(const RunResultsInput& input) {
   // A group is reported when all of its tasks are.
   if (results.tasks.size() == input.suite.tasks.size()) results.groups = input.suite.groups;
   results.config = HarnessConfig(input.config);
+  results.prompts = Prompts(input);
   results.model_source = input.config.engine.name;
   results.model_name = input.config.name;
   results.date = input.directory.record().value("created", 0.0);

@@ -50,6 +50,17 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
 
 }  // namespace
 
+PromptOptions PromptOptionsOf(const EvalConfig& config) {
+  PromptOptions options;
+  options.system_instruction = config.prompts.system_instruction;
+  options.fewshot_as_multiturn = config.prompts.Multiturn();
+  if (config.prompts.chat_template) {
+    options.chat = std::make_shared<ChatTemplate>(
+        ChatTemplate::Load(config.checkpoint, config.prompts.template_name, config.prompts.chat_date));
+  }
+  return options;
+}
+
 Suite PrepareSuite(const EvalConfig& config, const Tokenizer* tokenizer, int threads,
                    const std::function<void(size_t, size_t)>& progress,
                    const std::atomic<bool>& cancel) {
@@ -60,7 +71,9 @@ Suite PrepareSuite(const EvalConfig& config, const Tokenizer* tokenizer, int thr
   options.cache_dir = config.cache_dir;
   options.fewshot_seed = config.fewshot_seed;
   options.cancel = &cancel;
+  options.prompts = PromptOptionsOf(config);
   Suite suite;
+  suite.prompts = options.prompts;
   suite.groups = resolved.groups;
   progress(0, resolved.leaves.size());
   for (const LeafTask& leaf : resolved.leaves) {

@@ -30,8 +30,12 @@ struct SuiteTask {
 struct Suite {
   std::vector<SuiteTask> tasks;
   std::vector<GroupDefinition> groups;
+  PromptOptions prompts;      ///< how their prompts were written
   std::string tokenizer_hash;  ///< of the tokenizer.json that tokens were made with; "" for none
 };
+
+/// The prompts' options, the checkpoint's chat template read. Throws Error(kInput) where it has none.
+PromptOptions PromptOptionsOf(const EvalConfig& config);
 
 /// Finds the configured tasks and prepares them: documents read, prompts rendered, and, when
 /// `tokenizer` is given, tokens made. What is in the cache is used as it is. `progress(done, total)`

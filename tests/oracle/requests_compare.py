@@ -4,6 +4,8 @@
     requests_compare.py --data-dir DIR --dump PROGRAM [--golden OUT.json]     the built-in tasks
     requests_compare.py --made-up DIR --dump PROGRAM [--golden OUT.jsonl]     the tasks of a folder
 
+With --chat FOLDER (a style of tests/golden/chat) and --one-turn, and with --system TEXT, the prompts
+are those of --apply_chat_template, --fewshot_as_multiturn and --system_instruction.
 PROGRAM is build/<preset>/evald-requests-dump. For every document the harness's request (context,
 continuation, stop strings, sampling), target and choices are digested and compared with PROGRAM's;
 the configurations too. Exit status 1 when anything differs. --golden writes the digests (of the
@@ -135,7 +137,20 @@ def digest_text(request, target, choices):
                         request["continuation"], request["sampling"], repr(target), repr(choices)]) + "\x1e"
 
 
-def load_tasks(names, include, num_fewshot):
+def prompt_arguments(args):
+    """What the harness's evaluate() passes to build_all_requests, and the same for PROGRAM."""
+    theirs, ours = {"system_instruction": args.system, "fewshot_as_multiturn": False}, []
+    if args.system:
+        ours += ["--system", args.system]
+    if args.chat:
+        from chat_golden import TemplateOnly, load
+        theirs |= {"apply_chat_template": True, "fewshot_as_multiturn": not args.one_turn,
+                   "chat_template": TemplateOnly(load(args.chat)).apply_chat_template}
+        ours += ["--chat", str(args.chat)] + ["--one-turn"] * args.one_turn
+    return theirs, ours
+
+
+def load_tasks(names, include, num_fewshot, prompts):
     from lm_eval.tasks import TaskManager
 
     manager = TaskManager(include_defaults=False, include_path=include)
@@ -146,7 +161,7 @@ def load_tasks(names, include, num_fewshot):
         elif task.get_config("num_fewshot") is None:
             task.set_config(key="num_fewshot", value=0)
         task.set_fewshot_seed(seed=1234)
-        task.build_all_requests()
+        task.build_all_requests(**prompts)
     return tasks
 
 
@@ -183,7 +198,11 @@ def main():
     parser.add_argument("--made-up", type=Path)
     parser.add_argument("--dump", required=True)
     parser.add_argument("--golden", type=Path)
+    parser.add_argument("--chat", type=Path)
+    parser.add_argument("--system")
+    parser.add_argument("--one-turn", action="store_true")
     args = parser.parse_args()
+    prompts, own_prompts = prompt_arguments(args)
     import lm_eval
     import lm_eval.utils
 
@@ -194,7 +213,7 @@ def main():
     if args.made_up:
         names = sorted(p.stem for p in args.made_up.glob("*.yaml") if p.stem != "group")
         names = ["made_up_" + name for name in names]
-        tasks = load_tasks(names, [str(args.made_up)], {})
+        tasks = load_tasks(names, [str(args.made_up)], {}, prompts)
         arguments = ["--task-dir", str(args.made_up)]
     else:
         root = Path(lm_eval.__file__).parent / "tasks"
@@ -204,8 +223,9 @@ def main():
         from lm_eval.tasks import TaskManager
         manager = TaskManager(include_defaults=False, include_path=include)
         shots = {name: 5 for name in manager.all_subtasks if name.startswith("mmlu_")}
-        tasks = load_tasks(names, include, shots)
+        tasks = load_tasks(names, include, shots, prompts)
         arguments = ["--data-dir", str(args.data_dir)]
+    arguments += own_prompts
     ours = {}
     for line in subprocess.run([args.dump, *arguments, *names], check=True, capture_output=True, text=True).stdout.splitlines():
         entry = json.loads(line)

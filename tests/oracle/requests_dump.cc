@@ -1,4 +1,5 @@
-// evald-requests-dump [--data-dir DIR] [--task-dir DIR] [--full] TASK...
+// evald-requests-dump [--data-dir DIR] [--task-dir DIR] [--chat CHECKPOINT] [--system TEXT] [--one-turn]
+//                     [--full] TASK...
 // Prepares the tasks and prints one JSON line for each: its digests and configuration; with --full
 // every request. For tests/oracle/requests_compare.py.
 // evald-requests-dump --yaml   reads paths of task files from standard input and prints each as JSON,
@@ -65,6 +66,13 @@ int Run(int argc, char** argv, const std::filesystem::path& scratch) {
       options.data_dir = argv[++i];
     } else if (argument == "--task-dir" && i + 1 < argc) {
       task_dirs.emplace_back(argv[++i]);
+    } else if (argument == "--chat" && i + 1 < argc) {
+      options.prompts.chat =
+          std::make_shared<evald::ChatTemplate>(evald::ChatTemplate::Load(argv[++i], "", std::nullopt));
+    } else if (argument == "--system" && i + 1 < argc) {
+      options.prompts.system_instruction = argv[++i];
+    } else if (argument == "--one-turn") {
+      options.prompts.fewshot_as_multiturn = false;
     } else {
       requests.emplace_back().name = argument;
     }

@@ -1,5 +1,6 @@
 #include "orchestrator/config/eval_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,6 +72,45 @@ TEST(EvalConfig, BootstrapIterationsAreBounded) {
   EXPECT_EQ(Problem(kPlain, {"bootstrap_iters=0"}), "");
   EXPECT_THAT(Problem(std::string(kPlain) + "bootstrap_iters: 1000001\n"),
               AllOf(StartsWith("/somewhere/eval.yaml:5: key 'bootstrap_iters': found '1000001'"), HasSubstr("1000000")));
+}
+
+TEST(EvalConfig, PromptsAreWrittenAsItSays) {
+  const std::string text = std::string(kPlain) + "checkpoint: /tmp\n";
+  const auto read = [&](const std::vector<std::string>& set) {
+    return ParseEvalConfig(text, "/somewhere/eval.yaml", {set, ""}).prompts;
+  };
+  EXPECT_FALSE(read({}).chat_template);
+  EXPECT_FALSE(read({}).Multiturn());
+  EXPECT_TRUE(read({"chat_template=true"}).Multiturn());
+  EXPECT_EQ(read({"chat_template=tool_use"}).template_name, "tool_use");
+  const PromptsConfig all = read({"chat_template=true", "fewshot_as_multiturn=false", "chat_date=2026-01-31",
+                                  "system_instruction=Be brief."});
+  EXPECT_FALSE(all.Multiturn());
+  EXPECT_EQ(all.chat_date, 1769817600);
+  EXPECT_EQ(all.system_instruction, "Be brief.");
+}
+
+TEST(EvalConfig, PromptsThatCannotBeWrittenAreRefused) {
+  const std::string text = std::string(kPlain) + "checkpoint: /tmp\n";
+  EXPECT_THAT(Problem(text, {"chat_template=7"}), HasSubstr("key 'chat_template': found 7, expected true, false or"));
+  EXPECT_THAT(Problem(kPlain, {"chat_template=true"}), HasSubstr("needs a checkpoint"));
+  EXPECT_THAT(Problem(text, {"fewshot_as_multiturn=true"}), HasSubstr("there are turns only with 'chat_template'"));
+  for (const char* day : {"2026-1-31", "2026-06-31", "2026-01-31T00:00", "today"}) {
+    EXPECT_THAT(Problem(text, {fmt::format("chat_date={}", day)}), HasSubstr("expected a day such as 2026-01-31")) << day;
+  }
+}
+
+// What decides prompts decides scores: a run is not resumed with other ones.
+TEST(EvalConfig, PromptsDecideScores) {
+  const std::string text = std::string(kPlain) + "checkpoint: /tmp\n";
+  const auto deciding = [&](const std::vector<std::string>& set) {
+    return ToJson(ParseEvalConfig(text, "/somewhere/eval.yaml", {set, ""}), true);
+  };
+  EXPECT_FALSE(deciding({}).contains("prompts"));
+  EXPECT_NE(deciding({}), deciding({"chat_template=true"}));
+  EXPECT_NE(deciding({}), deciding({"system_instruction=x"}));
+  EXPECT_NE(deciding({"chat_template=true"}), deciding({"chat_template=true", "fewshot_as_multiturn=false"}));
+  EXPECT_NE(deciding({"chat_template=true"}), deciding({"chat_template=true", "chat_date=2026-01-31"}));
 }
 
 TEST(EvalConfig, TasksAndEngineKeysKnowTheirPlaces) {

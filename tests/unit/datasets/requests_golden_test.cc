@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "base/file.h"
 #include "base/jsonl.h"
@@ -35,13 +36,15 @@ Json AsJson(const PreparedDocument& document, const Request& request, const std:
           {"choices", document.choices}};
 }
 
-TEST(Requests, MadeUpTasksAreTheHarnesss) {
+// Prepares the made-up tasks and compares their requests with a golden file's.
+void CompareMadeUp(const PromptOptions& prompts, const std::string& golden) {
   const Scratch scratch;
   PrepareOptions options;
   options.cache_dir = scratch.path();
+  options.prompts = prompts;
   const TaskRegistry registry({kGolden / "made_up"});
   std::map<std::string, std::vector<Json>> expected;
-  ForEachJsonLine(kGolden / "made_up_requests.jsonl", [&](size_t, Json&& row) {
+  ForEachJsonLine(kGolden / golden, [&](size_t, Json&& row) {
     expected[row["task"].get<std::string>()].push_back(std::move(row));
   });
   EXPECT_GE(expected.size(), 10u);
@@ -58,6 +61,50 @@ TEST(Requests, MadeUpTasksAreTheHarnesss) {
     }
     EXPECT_EQ(at, rows.size()) << name;
   }
+}
+
+TEST(Requests, MadeUpTasksAreTheHarnesss) { CompareMadeUp({}, "made_up_requests.jsonl"); }
+
+PromptOptions Chat(const char* style, bool multiturn) {
+  PromptOptions prompts;
+  prompts.chat = std::make_shared<ChatTemplate>(
+      ChatTemplate::Load(kGolden / "../chat" / style, "", std::nullopt));
+  prompts.system_instruction = "Think.";
+  prompts.fewshot_as_multiturn = multiturn;
+  return prompts;
+}
+
+TEST(Requests, WithAChatTemplateAndExamplesAsTurnsTheyAreTheHarnesss) {
+  CompareMadeUp(Chat("qwen25", true), "made_up_chat.jsonl");
+}
+
+TEST(Requests, WithAChatTemplateAndOneTurnTheyAreTheHarnesss) {
+  CompareMadeUp(Chat("no_system", false), "made_up_chat_one_turn.jsonl");
+}
+
+TEST(Requests, WithASystemInstructionAloneTheyAreTheHarnesss) {
+  PromptOptions prompts;
+  prompts.system_instruction = "Think.";
+  CompareMadeUp(prompts, "made_up_system.jsonl");
+}
+
+// What decides prompts decides where prepared ones are found.
+TEST(Requests, PreparedPromptsAreKeptApart) {
+  const Scratch scratch;
+  PrepareOptions options;
+  options.cache_dir = scratch.path();
+  const TaskRegistry registry({kGolden / "made_up"});
+  const LeafTask leaf = registry.Resolve({TaskRequest{"made_up_choice_strings"}}).leaves.at(0);
+  std::set<fs::path> folders = {PrepareTask(leaf, options)};
+  options.prompts.system_instruction = "Think.";
+  folders.insert(PrepareTask(leaf, options));
+  for (const char* style : {"qwen25", "zephyr"}) {
+    for (const bool multiturn : {true, false}) {
+      options.prompts = Chat(style, multiturn);
+      folders.insert(PrepareTask(leaf, options));
+    }
+  }
+  EXPECT_EQ(folders.size(), 6u);
 }
 
 TEST(Requests, BuiltInTasksAreTheHarnesss) {

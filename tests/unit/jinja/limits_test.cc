@@ -76,7 +76,7 @@ TEST(JinjaErrors, NameTheLineAndWhatIsMissing) {
   EXPECT_NE(Fails("{{ ''.__class__ }}").find("'__class__' is not supported"), std::string::npos);
   EXPECT_NE(Fails("{% set ns = namespace() %}{% set ns.x = ns %}").find("cannot be kept"),
             std::string::npos);
-  EXPECT_NE(Fails("{{ strftime_now('%Y') }}", TemplateOptions::ChatTemplate()).find("no date"),
+  EXPECT_NE(Fails("{{ strftime_now('%Y') }}", TemplateOptions::ChatTemplate()).find("chat_date"),
             std::string::npos);
   EXPECT_NE(Fails("\xff").find("UTF-8"), std::string::npos);
 }

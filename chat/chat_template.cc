@@ -1,0 +1,129 @@
+#include "chat/chat_template.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <vector>
+
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "chat/template_files.h"
+#include "evald/error.h"
+#include "jinja/unicode.h"
+
+namespace evald {
+namespace {
+
+// Stands behind the last message while it is rendered, to find where its content ends.
+constexpr std::string_view kTag = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+// str.rstrip().
+std::string WithoutSpaceBehind(const std::string& text) {
+  std::u32string codes = jinja::Decode(text);
+  while (!codes.empty() && jinja::IsSpace(codes.back())) codes.pop_back();
+  return jinja::Encode(codes);
+}
+
+// str.strip().
+std::string WithoutSpace(const std::string& text) {
+  std::u32string codes = jinja::Decode(WithoutSpaceBehind(text));
+  size_t begin = 0;
+  while (begin < codes.size() && jinja::IsSpace(codes[begin])) ++begin;
+  return jinja::Encode(codes.substr(begin));
+}
+
+std::string Names(const std::map<std::string, TemplateText>& templates) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : templates) names.push_back(name);
+  return Join(names, ", ");
+}
+
+const TemplateText& Pick(const std::map<std::string, TemplateText>& templates, const std::string& name,
+                         const std::string& directory) {
+  if (templates.empty()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: found no chat template, expected chat_template.jinja or chat_template in "
+                            "tokenizer_config.json",
+                            directory),
+                "add one, or leave chat_template out of eval.yaml");
+  }
+  const auto found = templates.find(name.empty() ? "default" : name);
+  if (found != templates.end()) return found->second;
+  throw Error(ErrorKind::kInput,
+              name.empty() ? fmt::format("{}: found several chat templates ({}) and none is the default", directory,
+                                         Names(templates))
+                           : fmt::format("{}: no chat template is named '{}', found {}", directory, name,
+                                         Names(templates)),
+              "name one of them under chat_template in eval.yaml");
+}
+
+jinja::TemplateOptions OptionsFor(std::optional<int64_t> day) {
+  jinja::TemplateOptions options = jinja::TemplateOptions::ChatTemplate();
+  options.now_seconds = day;
+  return options;
+}
+
+}  // namespace
+
+ChatTemplate ChatTemplate::Load(const std::filesystem::path& directory, const std::string& name,
+                                std::optional<int64_t> day) {
+  const std::map<std::string, TemplateText> templates = ReadChatTemplates(directory);
+  const TemplateText& picked = Pick(templates, name, directory.string());
+  return {picked.text, ReadNamedTokens(directory), day, picked.where};
+}
+
+ChatTemplate::ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day, std::string where)
+    : text_(std::move(text)),
+      special_tokens_(std::move(special_tokens)),
+      day_(day),
+      where_(std::move(where)),
+      template_(std::make_shared<jinja::Template>(text_, OptionsFor(day), where_)) {}
+
+std::string ChatTemplate::Render(const Json& messages, bool add_generation_prompt) const {
+  if (messages.empty()) throw Error(ErrorKind::kInput, where_ + ": there are no messages");
+  Json variables = special_tokens_;
+  variables["messages"] = messages;
+  variables["tools"] = nullptr;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = add_generation_prompt;
+  if (add_generation_prompt) return template_->Render(variables);
+
+  if (text_.find("content") == std::string::npos) {
+    throw Error(ErrorKind::kInput, where_ + ": the template never reads 'content', so that the last message cannot "
+                                            "be gone on with");
+  }
+  Json& last = variables["messages"].back()["content"];
+  const std::string content = last.get<std::string>();
+  last = content + std::string(kTag);
+  std::string text = template_->Render(variables);
+  const size_t at = text.rfind(kTag.substr(0, kTag.size() - 1));
+  if (at == std::string::npos || text.find(WithoutSpace(content)) == std::string::npos) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the template drops or changes the last message '{}', so that it cannot be gone on "
+                            "with",
+                            where_, content.substr(0, 80)));
+  }
+  // A template that trims the message has taken the tag's own space, and what stood before it.
+  const bool keeps_space = text.compare(at, kTag.size(), kTag) == 0;
+  text.resize(at);
+  return keeps_space ? text : WithoutSpaceBehind(text);
+}
+
+std::string ChatTemplate::RenderForHarness(const Json& messages, bool add_generation_prompt) const {
+  try {
+    return Render(messages, add_generation_prompt);
+  } catch (const jinja::TemplateStopped&) {
+    Json rest = Json::array();
+    for (const Json& message : messages) {
+      if (message["role"] != "system") rest.push_back(message);
+    }
+    if (rest.size() == messages.size()) throw;
+    return Render(rest, add_generation_prompt);
+  }
+}
+
+Json ChatTemplate::Identity() const {
+  return {{"template", text_}, {"special_tokens", special_tokens_}, {"day", day_ ? Json(*day_) : Json()}};
+}
+
+}  // namespace evald

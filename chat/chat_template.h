@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "evald/json.h"
+#include "jinja/template.h"
+
+namespace evald {
+
+/// A checkpoint's chat template: turns messages into the text that its model was trained on, as
+/// transformers 5.23's apply_chat_template(tokenize=False) does, with tools=None, documents=None and
+/// the named special tokens as variables. Immutable; any thread may render.
+class ChatTemplate {
+ public:
+  /// Reads it from a checkpoint's folder: chat_template.jinja and additional_chat_templates/*.jinja
+  /// if there are any, else chat_template of tokenizer_config.json (one, or a list of named ones).
+  /// `name` picks one of several; "" takes the only one, or "default". `day` is what strftime_now
+  /// shows, seconds since 1970; without it a template that asks for the date is refused. Throws
+  /// Error(kInput) where there is none, none of that name (with those that are there), or where the
+  /// template does not parse.
+  static ChatTemplate Load(const std::filesystem::path& directory, const std::string& name,
+                           std::optional<int64_t> day);
+
+  /// `special_tokens` is {"bos_token": "<s>", ...}; `where` is used in errors.
+  ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day, std::string where);
+
+  /// The text of `messages`, a list of {"role", "content"}. With `add_generation_prompt` the
+  /// template opens the model's turn behind them; without, the last message is one that the model
+  /// goes on with, and the text ends where its content does (continue_final_message). Throws
+  /// Error(kInput); jinja::TemplateStopped where the template itself objects.
+  std::string Render(const Json& messages, bool add_generation_prompt) const;
+
+  /// Render, and where the template objects (jinja2's TemplateError), the same without the system
+  /// message: as lm-evaluation-harness asks its models (HFLM.apply_chat_template, lm_eval 0.4.13).
+  std::string RenderForHarness(const Json& messages, bool add_generation_prompt) const;
+
+  const std::string& text() const { return text_; }
+  const std::string& where() const { return where_; }
+  /// Everything that decides what is rendered: part of a prepared task's content key.
+  Json Identity() const;
+
+ private:
+  std::string text_;
+  Json special_tokens_;
+  std::optional<int64_t> day_;
+  std::string where_;
+  std::shared_ptr<const jinja::Template> template_;
+};
+
+}  // namespace evald

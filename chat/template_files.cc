@@ -1,0 +1,103 @@
+#include "chat/template_files.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kTemplateBytesMax = 4 << 20;
+
+// SPECIAL_TOKENS_ATTRIBUTES in transformers 5.
+constexpr const char* kNamedTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                        "pad_token", "cls_token", "mask_token"};
+
+Json ReadObject(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return Json::object();
+  Json json = ParseJson(ReadFile(file), file.string());
+  if (json.is_object()) return json;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: found {}, expected an object", file.string(), json.type_name()));
+}
+
+void Add(const std::string& name, TemplateText text, std::map<std::string, TemplateText>* templates) {
+  if (text.text.size() > kTemplateBytesMax) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: a chat template of {}, expected at most {}", text.where,
+                                               HumanBytes(text.text.size()), HumanBytes(kTemplateBytesMax)));
+  }
+  if (!IsUtf8(text.text)) {
+    throw Error(ErrorKind::kInput, text.where + ": the chat template is not valid UTF-8");
+  }
+  (*templates)[name] = std::move(text);
+}
+
+std::map<std::string, TemplateText> ReadFiles(const fs::path& directory) {
+  std::map<std::string, TemplateText> templates;
+  const fs::path one = directory / "chat_template.jinja";
+  std::error_code ignored;
+  if (fs::exists(one, ignored)) Add("default", {ReadFile(one), one.string()}, &templates);
+  for (const auto& entry : fs::directory_iterator(directory / "additional_chat_templates", ignored)) {
+    if (entry.path().extension() != ".jinja") continue;
+    Add(entry.path().stem().string(), {ReadFile(entry.path()), entry.path().string()}, &templates);
+  }
+  return templates;
+}
+
+// "chat_template": the text, or [{"name": ..., "template": ...}, ...], or {name: text}.
+std::map<std::string, TemplateText> FromConfig(const Json& value, const std::string& where) {
+  std::map<std::string, TemplateText> templates;
+  if (value.is_string()) {
+    Add("default", {value.get<std::string>(), where}, &templates);
+  } else if (value.is_array()) {
+    for (const Json& item : value) {
+      const auto name = Field<std::string>(item, "name", where);
+      Add(name, {Field<std::string>(item, "template", where), fmt::format("{} '{}'", where, name)}, &templates);
+    }
+  } else if (value.is_object()) {
+    for (const auto& [name, text] : value.items()) {
+      Add(name, {Field<std::string>(value, name, where), fmt::format("{} '{}'", where, name)}, &templates);
+    }
+  } else if (!value.is_null()) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: found {}, expected a text or a list of named ones", where,
+                                               value.type_name()));
+  }
+  return templates;
+}
+
+}  // namespace
+
+std::map<std::string, TemplateText> ReadChatTemplates(const fs::path& directory) {
+  std::map<std::string, TemplateText> templates = ReadFiles(directory);
+  if (!templates.empty()) return templates;
+  const fs::path file = directory / "tokenizer_config.json";
+  const Json config = ReadObject(file);
+  const auto found = config.find("chat_template");
+  return found == config.end() ? templates : FromConfig(*found, file.string() + ": chat_template");
+}
+
+Json ReadNamedTokens(const fs::path& directory) {
+  Json config = ReadObject(directory / "tokenizer_config.json");
+  if (!config.contains("added_tokens_decoder")) {
+    const Json on_top = ReadObject(directory / "special_tokens_map.json");
+    for (const auto& [key, value] : on_top.items()) config[key] = value;
+  }
+  Json tokens = Json::object();
+  for (const char* name : kNamedTokens) {
+    const auto found = config.find(name);
+    if (found == config.end()) continue;
+    const Json& text = found->is_object() && found->contains("content") ? (*found)["content"] : *found;
+    if (text.is_string()) tokens[name] = text;
+  }
+  return tokens;
+}
+
+}  // namespace evald

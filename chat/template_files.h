@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "evald/json.h"
+
+namespace evald {
+
+/// A template as it stands in a checkpoint, and the place where it does.
+struct TemplateText {
+  std::string text;
+  std::string where;
+};
+
+/// The chat templates of a checkpoint by name; the only one of tokenizer_config.json or of
+/// chat_template.jinja is "default". Files win over tokenizer_config.json, as in transformers 5.
+/// Empty where there are none. Throws Error(kInput) for files that are broken.
+std::map<std::string, TemplateText> ReadChatTemplates(const std::filesystem::path& directory);
+
+/// The special tokens that templates know by name ("bos_token", ...), from tokenizer_config.json
+/// and, where that has no added_tokens_decoder, special_tokens_map.json on top of it.
+Json ReadNamedTokens(const std::filesystem::path& directory);
+
+}  // namespace evald

@@ -1,0 +1,148 @@
+// A checkpoint's chat templates against transformers and lm-evaluation-harness (tests/oracle/chat_golden.py).
+#include "chat/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kGolden = EVALD_SOURCE_DIR "/tests/golden/chat";
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "evald-chat.XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "cannot create " << name;
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+  void Write(const std::string& name, const std::string& text) const {
+    fs::create_directories((path / name).parent_path());
+    std::ofstream(path / name) << text;
+  }
+
+  fs::path path;
+};
+
+std::string Refusal(const fs::path& folder, const std::string& name = "") {
+  try {
+    ChatTemplate::Load(folder, name, std::nullopt);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    return e.what();
+  }
+  return "";
+}
+
+const Json kHello = Json::array({{{"role", "user"}, {"content", "Hello"}}});
+
+// Calls `check` with each line and its template.
+template <typename Check>
+void ForEachLine(const char* file, Check check) {
+  size_t seen = 0;
+  ForEachJsonLine(kGolden / file, [&](size_t number, const Json& line) {
+    SCOPED_TRACE(number);
+    const ChatTemplate chat = ChatTemplate::Load(kGolden / line["style"].get<std::string>(), "", std::nullopt);
+    check(chat, line);
+    ++seen;
+  });
+  EXPECT_GE(seen, 250u);
+}
+
+TEST(ChatTemplate, RendersWhatTransformersRenders) {
+  ForEachLine("golden.jsonl", [](const ChatTemplate& chat, const Json& line) {
+    if (line.contains("error")) {
+      EXPECT_THROW(chat.Render(line["messages"], line["add_generation_prompt"]), Error) << line;
+    } else {
+      EXPECT_EQ(chat.Render(line["messages"], line["add_generation_prompt"]), line["output"].get<std::string>());
+    }
+  });
+}
+
+TEST(ChatTemplate, LeavesTheSystemMessageOutWhereTheHarnessDoes) {
+  ForEachLine("harness.jsonl", [](const ChatTemplate& chat, const Json& line) {
+    if (line.contains("error")) {
+      EXPECT_THROW(chat.RenderForHarness(line["messages"], line["add_generation_prompt"]), Error) << line;
+    } else {
+      EXPECT_EQ(chat.RenderForHarness(line["messages"], line["add_generation_prompt"]),
+                line["output"].get<std::string>());
+    }
+  });
+}
+
+TEST(ChatTemplate, OneOfSeveralIsPickedByName) {
+  EXPECT_EQ(ChatTemplate::Load(kGolden / "zephyr", "rag", std::nullopt).Render(kHello, true), "Hello");
+  EXPECT_EQ(ChatTemplate::Load(kGolden / "chatml", "tool_use", std::nullopt).Render(kHello, true), "tools");
+  EXPECT_THAT(Refusal(kGolden / "zephyr", "rga"), HasSubstr("no chat template is named 'rga', found default, rag"));
+  EXPECT_THAT(Refusal(kGolden / "llama2", "rag"), HasSubstr("found default"));
+}
+
+TEST(ChatTemplate, FilesThatHaveNoneOrBrokenOnesAreRefused) {
+  const Folder folder;
+  EXPECT_THAT(Refusal(folder.path), HasSubstr("found no chat template, expected chat_template.jinja or"));
+  EXPECT_THAT(Refusal(folder.path), HasSubstr("leave chat_template out of eval.yaml"));
+  folder.Write("additional_chat_templates/a.jinja", "x");
+  folder.Write("additional_chat_templates/b.jinja", "y");
+  EXPECT_THAT(Refusal(folder.path), HasSubstr("(a, b) and none is the default"));
+  folder.Write("chat_template.jinja", "{% if %}");
+  EXPECT_THAT(Refusal(folder.path), HasSubstr("chat_template.jinja: line 1: "));
+  folder.Write("chat_template.jinja", "\xFF");
+  EXPECT_THAT(Refusal(folder.path), HasSubstr("chat_template.jinja: the chat template is not valid UTF-8"));
+  folder.Write("chat_template.jinja", std::string(5 << 20, 'x'));
+  EXPECT_THAT(Refusal(folder.path), HasSubstr("5.0 MiB, expected at most 4.0 MiB"));
+  const Folder config;
+  config.Write("tokenizer_config.json", R"({"chat_template": 7})");
+  EXPECT_THAT(Refusal(config.path), HasSubstr("chat_template: found number, expected a text or a list"));
+  config.Write("tokenizer_config.json", R"({"chat_template": [{"name": "a"}]})");
+  EXPECT_THAT(Refusal(config.path), HasSubstr("'template'"));
+  config.Write("tokenizer_config.json", "[]");
+  EXPECT_THAT(Refusal(config.path), HasSubstr("tokenizer_config.json: found array, expected an object"));
+}
+
+TEST(ChatTemplate, TheDateIsTheOneThatWasGiven) {
+  const std::string text = R"({{ strftime_now("%d %b %Y") }}{{ messages[0].content }})";
+  constexpr int64_t kDay = 1769817600;  // 2026-01-31
+  EXPECT_EQ(ChatTemplate(text, Json::object(), kDay, "t").Render(kHello, true), "31 Jan 2026Hello");
+  try {
+    ChatTemplate(text, Json::object(), std::nullopt, "t").Render(kHello, true);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("strftime_now"));
+    EXPECT_THAT(e.what(), HasSubstr("chat_date"));
+  }
+}
+
+// What decides a prompt is in the key of what was prepared from it.
+TEST(ChatTemplate, ItsIdentityIsAllThatDecides) {
+  const Json tokens = {{"bos_token", "<s>"}};
+  const Json plain = ChatTemplate("a", tokens, std::nullopt, "t").Identity();
+  EXPECT_EQ(plain, ChatTemplate("a", tokens, std::nullopt, "elsewhere").Identity());
+  EXPECT_NE(plain, ChatTemplate("b", tokens, std::nullopt, "t").Identity());
+  EXPECT_NE(plain, ChatTemplate("a", Json::object(), std::nullopt, "t").Identity());
+  EXPECT_NE(plain, ChatTemplate("a", tokens, 0, "t").Identity());
+}
+
+// Only what the template objects to is tried again: another failure is not the system message's.
+TEST(ChatTemplate, OtherFailuresAreNotTriedWithoutTheSystemMessage) {
+  const Json chat = Json::array({{{"role", "system"}, {"content", "s"}}, {{"role", "user"}, {"content", "u"}}});
+  const ChatTemplate unknown("{% if messages[0].role == 'system' %}{{ 'x' | nosuch }}{% endif %}y", Json::object(),
+                             std::nullopt, "t");
+  EXPECT_THROW(unknown.RenderForHarness(chat, true), Error);
+  const ChatTemplate objects("{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}y",
+                             Json::object(), std::nullopt, "t");
+  EXPECT_EQ(objects.RenderForHarness(chat, true), "y");
+}
+
+}  // namespace
+}  // namespace evald
