@@ -159,7 +159,10 @@ class Agent::Impl {
       session_ = welcome->session;
     }
     const Conversation::Handlers handlers{[this](const protocol::AgentMessage& m) { OnOrchestratorMessage(m); },
-                                          [this](const std::string& why) { Redial(why); }};
+                                          [this](const std::string& why) {
+                                            if (courier_) courier_->SetConnected(false);
+                                            Redial(why);
+                                          }};
     if (!conversation_.Attach(wire, welcome->received, handlers, MonotonicMicros())) {
       session_.clear();
       return wire->Close(fmt::format("it has received {} messages, more than were sent", welcome->received));
@@ -168,6 +171,7 @@ class Agent::Impl {
     last_failure_.clear();
     last_seen_us_ = MonotonicMicros();
     log::Info("{}: connected{}", dialer_.name(), welcome->resumed ? " again" : "");
+    if (courier_) courier_->SetConnected(true);
     if (!welcome->resumed) BeginAnew();
     Ping();
   }

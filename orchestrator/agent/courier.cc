@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kThreads = 4;
 constexpr int kKeepDays = 7;
-constexpr std::chrono::milliseconds kFirstPause{200}, kLongestPause{5000};
+constexpr std::chrono::milliseconds kLongestPause{5000}, kNap{100};
+constexpr int kTriesMax = 6;  // while the orchestrator is there
 
 // Whether files have to move for it.
 bool NamesFiles(const protocol::Message& message) {
@@ -39,12 +40,13 @@ std::optional<protocol::Message> Failure(const protocol::Message& message, const
 }  // namespace
 
 Courier::Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder, const std::string& instance,
-                 StagerOptions staging, Hooks hooks)
+                 StagerOptions staging, Hooks hooks, std::chrono::milliseconds first_pause)
     : loop_(loop),
       address_(std::move(address)),
       spool_(std::move(folder), instance),
       checkpoints_(address_, instance, std::move(staging)),
       hooks_(std::move(hooks)),
+      first_pause_(first_pause),
       over_(std::make_shared<std::atomic<bool>>(false)) {
   work_.push_back([this] { spool_.Tidy(kKeepDays); });
   for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Work(); });
@@ -173,15 +175,18 @@ void Courier::Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>
 
 // ---- files; on a thread
 
-// Tries until it works, is refused, or is not wanted any more.
+// Tries until it works, is refused, has failed often enough while the orchestrator was there, or is not
+// wanted any more.
 Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& message, const std::atomic<bool>* over) {
-  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  int failed = 0;
+  for (auto pause = first_pause_;; pause = std::min(pause * 2, kLongestPause)) {
     if (*over) return {};
     try {
       return {key.second ? Localize(key.first, message, over) : Give(message, over), {}};
     } catch (const Error& e) {
       if (*over) return {};
-      if (e.kind() != ErrorKind::kInfrastructure || pause == kLongestPause) {
+      if (connected_) ++failed;
+      if (e.kind() != ErrorKind::kInfrastructure || failed == kTriesMax) {
         log::Error("{}: {}", key.first, e.what());
         return {{}, Failure(message, e.what())};
       }
@@ -189,7 +194,7 @@ Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& mes
     } catch (const std::exception& e) {
       return {{}, Failure(message, e.what())};
     }
-    for (auto left = pause; left.count() > 0 && !*over; left -= kFirstPause) std::this_thread::sleep_for(kFirstPause);
+    for (auto left = pause; left.count() > 0 && !*over; left -= kNap) std::this_thread::sleep_for(std::min(left, kNap));
   }
 }
 

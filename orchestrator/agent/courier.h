@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -30,14 +31,19 @@ class Courier {
     /// A message of the orchestrator will not reach its process.
     std::function<void(const std::string& id, const protocol::Message&)> undelivered;
   };
+  static constexpr std::chrono::milliseconds kFirstPause{200};
+
+  /// `first_pause` is what passes before a file is tried again; it doubles each time.
   Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder, const std::string& instance,
-          StagerOptions staging, Hooks hooks);
+          StagerOptions staging, Hooks hooks, std::chrono::milliseconds first_pause = kFirstPause);
   ~Courier();
 
   void ToProcess(const std::string& id, const protocol::Message& message);
   void FromProcess(const std::string& id, const protocol::Message& message);
   /// The process has ended: `told` is called after all that it said.
   void Ended(const std::string& id, std::function<void()> told);
+  /// Whether the orchestrator can be reached: while it cannot, no try to move a file counts as failed.
+  void SetConnected(bool connected) { connected_ = connected; }
   /// Another orchestrator: what is on its way is dropped.
   void BeginAnew();
 
@@ -70,9 +76,11 @@ class Courier {
   Spool spool_;
   CheckpointFetch checkpoints_;
   Hooks hooks_;
+  const std::chrono::milliseconds first_pause_;
   std::map<LaneKey, Lane> lanes_;
   uint64_t serials_ = 0;
   std::shared_ptr<std::atomic<bool>> over_;  ///< set when the conversation is
+  std::atomic<bool> connected_{false};
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::mutex staged_mutex_;
