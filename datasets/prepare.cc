@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "datasets/documents.h"
 #include "datasets/functions.h"
 #include "datasets/leaf_task.h"
@@ -81,8 +82,7 @@ class Preparation {
 
   fs::path Prepare() {
     const fs::path folder = options_.cache_dir / "prepared" / Key();
-    std::error_code ignored;
-    if (fs::is_regular_file(folder / "task.json", ignored)) return folder;
+    if (IsThere(folder)) return folder;
     LoadDocuments();
     Documents fewshot = LoadFewshot();
     PromptBuilder builder = AtDocument(0, [&] {
@@ -103,6 +103,21 @@ class Preparation {
   }
 
  private:
+  // What is damaged goes, and is prepared again; who has it open keeps what was there.
+  static bool IsThere(const fs::path& folder) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(folder / "task.json", ignored)) return false;
+    try {
+      const PreparedTask whole(folder);
+      return true;
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kInput) throw;
+      log::Warn("{}; it is prepared again", e.message());
+      fs::remove_all(folder, ignored);
+      return false;
+    }
+  }
+
   bool UsesSamples() const {
     return config_.fewshot.split.is_null() && !config_.fewshot.samples.is_null();
   }

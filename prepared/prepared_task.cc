@@ -6,8 +6,10 @@
 #include <system_error>
 
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "base/parallel.h"
 #include "evald/error.h"
+#include "prepared/hashes.h"
 #include "prepared/index.h"
 #include "prepared/tokens_file.h"
 
@@ -48,7 +50,13 @@ struct PreparedTask::State {
         requests(directory / "requests.jsonl"),
         index(prepared::ReadIndex(directory / "index.bin", documents.size(), requests.size())) {
     const std::string file = (directory / "task.json").string();
-    task = ParseJson(ReadFile(file), file);
+    const std::string text = ReadFile(file);
+    const prepared::Hashes hashes = prepared::ReadHashes(directory);
+    prepared::CheckBytes(hashes, file, text);
+    prepared::CheckBytes(hashes, directory / "index.bin", ReadFile(directory / "index.bin"));
+    prepared::CheckBytes(hashes, directory / "documents.jsonl", documents.view());
+    prepared::CheckBytes(hashes, directory / "requests.jsonl", requests.view());
+    task = ParseJson(text, file);
     name = Field<std::string>(task, "name", file);
     repeats = FieldOr<int>(task, "repeats", 1, file);
   }
@@ -180,7 +188,12 @@ PreparedDocument PreparedTask::Document(int64_t doc_id) const {
 
 void PreparedTask::MakeTokens(const std::string& tokenizer_key, const RequestEncoder& encode,
                               int threads) {
-  if (AttachTokens(tokenizer_key)) return;
+  try {
+    if (AttachTokens(tokenizer_key)) return;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInput) throw;
+    log::Warn("{}; it is made again", e.message());
+  }
   prepared::TokensWriter writer(TokensPath(state_->directory, tokenizer_key));
   const int64_t block = kDocumentsPerThread * std::max(threads, 1);
   for (int64_t first = 0; first < document_count(); first += block) {

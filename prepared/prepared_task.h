@@ -63,7 +63,7 @@ class PreparedTask {
   std::vector<Request> Requests(int64_t first, int64_t end) const;
   PreparedDocument Document(int64_t doc_id) const;
 
-  /// Makes `tokens-<tokenizer_key>.bin` if it is not there yet, by calling `encode` for every
+  /// Makes `tokens-<tokenizer_key>.bin` if it is not there yet, or is damaged, by calling `encode` for every
   /// request (from `threads` threads at once), and attaches it.
   void MakeTokens(const std::string& tokenizer_key, const RequestEncoder& encode, int threads);
   /// Attaches an existing tokens file; false when there is none.

@@ -6,8 +6,10 @@
 #include <system_error>
 
 #include "base/fail_point.h"
+#include "base/hash.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "prepared/hashes.h"
 #include "prepared/index.h"
 #include "prepared/prepared_task.h"
 
@@ -79,12 +81,15 @@ struct PreparedTaskWriter::State {
   PendingFile documents;
   PendingFile requests;
   std::vector<prepared::IndexEntry> index = {{}};
+  std::string task_hash;
   bool published = false;
 };
 
 PreparedTaskWriter::PreparedTaskWriter(fs::path directory, const Json& task)
     : state_(std::make_unique<State>(std::move(directory))) {
-  WriteFileAtomic(state_->temporary / "task.json", ToLine(task) + "\n");
+  const std::string text = ToLine(task) + "\n";
+  state_->task_hash = HashHex(text);
+  WriteFileAtomic(state_->temporary / "task.json", text);
 }
 
 PreparedTaskWriter::~PreparedTaskWriter() = default;
@@ -110,7 +115,12 @@ void PreparedTaskWriter::Add(const PreparedDocument& document,
 void PreparedTaskWriter::Finish() {
   state_->documents.Commit();
   state_->requests.Commit();
-  WriteFileAtomic(state_->temporary / "index.bin", prepared::EncodeIndex(state_->index));
+  const std::string index = prepared::EncodeIndex(state_->index);
+  WriteFileAtomic(state_->temporary / "index.bin", index);
+  prepared::WriteHashes(state_->temporary, {{"documents.jsonl", state_->documents.HashHex()},
+                                            {"index.bin", HashHex(index)},
+                                            {"requests.jsonl", state_->requests.HashHex()},
+                                            {"task.json", state_->task_hash}});
   fs::path target = state_->directory;
   if (!target.has_filename()) target = target.parent_path();
   FailPoint("prepared.written");

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/fail_point.h"
+#include "base/hash.h"
 #include "evald/error.h"
 #include "prepared/index.h"
 
@@ -15,8 +16,9 @@ namespace evald::prepared {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kMagic = "evald-t1";
-constexpr uint64_t kFooterBytes = 24;
+constexpr std::string_view kMagic = "evald-t2";
+constexpr uint64_t kHashBytes = 32;  // hexadecimal digits
+constexpr uint64_t kFooterBytes = 16 + kHashBytes + 8;
 constexpr uint64_t kRecordBytes = 24;
 constexpr uint64_t kTokenBytes = 4;
 
@@ -79,8 +81,9 @@ void TokensWriter::Commit() {
   }
   AppendU64(&tail, records_.size());
   AppendU64(&tail, tokens_);
-  tail += kMagic;
   pending_.Append(tail);
+  pending_.Append(pending_.HashHex());
+  pending_.Append(kMagic);
   pending_.Commit();
   committed_ = true;
   FailPoint("tokens.written");
@@ -96,7 +99,7 @@ void TokensWriter::Commit() {
 TokensFile::TokensFile(fs::path file, uint64_t requests) : path_(std::move(file)), mapped_(path_) {
   const uint64_t size = mapped_.size();
   if (size < kFooterBytes || mapped_.view().substr(size - kMagic.size()) != kMagic) {
-    Refuse(path_, "not a whole tokens file (its last bytes should be 'evald-t1')");
+    Refuse(path_, "not a whole tokens file (its last bytes should be 'evald-t2')");
   }
   const char* footer = mapped_.data() + size - kFooterBytes;
   const uint64_t found = LoadU64(footer);
@@ -109,6 +112,12 @@ TokensFile::TokensFile(fs::path file, uint64_t requests) : path_(std::move(file)
     Refuse(path_,
            fmt::format("found {} bytes, which does not fit {} requests of {} tokens together", size,
                        requests, tokens_));
+  }
+  const uint64_t hashed = size - kMagic.size() - kHashBytes;
+  const std::string hash = HashHex(mapped_.view().substr(0, hashed));
+  if (mapped_.view().substr(hashed, kHashBytes) != hash) {
+    Refuse(path_, fmt::format("has changed since it was written: found hash {}, expected {}", hash,
+                              mapped_.view().substr(hashed, kHashBytes)));
   }
   records_offset_ = PaddedBytes(tokens_);
   const auto inside = [&](uint64_t begin, uint64_t count) {

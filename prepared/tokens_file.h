@@ -11,7 +11,8 @@ namespace evald::prepared {
 
 /// Writes a tokens file (docs/formats.md): i32 tokens, padding to 8 bytes, then per request
 /// {u64 context begin, u64 continuation begin, u32 context count, u32 continuation count} (in
-/// tokens), then {u64 requests, u64 tokens, "evald-t1"}; all little-endian. A context equal to that
+/// tokens), then {u64 requests, u64 tokens, the XXH3-128 of all before it as 32 hexadecimal digits,
+/// "evald-t2"}; all little-endian. A context equal to that
 /// of the previous request of the same document is stored once. Two processes may write the same
 /// file at once: each writes under a name of its own, the last rename wins.
 class TokensWriter {

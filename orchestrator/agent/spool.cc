@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "evald/error.h"
 #include "orchestrator/http/target.h"
+#include "prepared/prepared_task.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -46,10 +47,27 @@ void Spool::Fetch(const std::string& url, const fs::path& target, uint64_t bytes
     if (!fd) ThrowErrno(part, "open", errno);
     client->GetRange(url, 0, bytes, fd.get());
   }
-  if (!hash.empty() && HashOfFile(part) != hash) {
+  if (HashOfFile(part) != hash) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
   }
   fs::rename(part, target);
+}
+
+// What was fetched before may have been damaged since: that goes, and is fetched again. Who has it open
+// keeps what was there.
+bool Spool::HoldsWhole(const fs::path& prepared, const std::string& tokenizer_key) {
+  std::error_code ignored;
+  if (!fs::is_directory(prepared, ignored)) return false;
+  try {
+    PreparedTask task(prepared);
+    if (!tokenizer_key.empty()) task.AttachTokens(tokenizer_key);
+    return true;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kInput) throw;
+    log::Warn("{}; it is fetched again", e.message());
+    fs::remove_all(prepared, ignored);
+    return false;
+  }
 }
 
 std::string Spool::Prepared(const std::string& folder, const std::string& tokenizer_key, FileClient* client) {
@@ -57,7 +75,7 @@ std::string Spool::Prepared(const std::string& folder, const std::string& tokeni
   const fs::path mine = folder_ / "prepared" / key;
   const std::string tokens = tokenizer_key.empty() ? "" : fmt::format("tokens-{}.bin", Checked(tokenizer_key));
   const std::lock_guard lock(prepared_mutex_);
-  const bool there = fs::is_directory(mine);
+  const bool there = HoldsWhole(mine, tokenizer_key);
   if (there && (tokens.empty() || fs::exists(mine / tokens))) return mine.string();
   const std::string url = fmt::format("{}/prepared/{}", url_, http::PercentEncode(key));
   const Json list = ParseJson(client->Get(url), url);

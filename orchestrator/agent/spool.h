@@ -37,6 +37,7 @@ class Spool {
 
  private:
   std::string Prepared(const std::string& folder, const std::string& tokenizer_key, FileClient* client);
+  static bool HoldsWhole(const std::filesystem::path& prepared, const std::string& tokenizer_key);
   std::filesystem::path Place(const std::string& run, const std::string& path);
   std::vector<std::string> Salvage(const std::filesystem::path& target) const;
   void Fetch(const std::string& url, const std::filesystem::path& target, uint64_t bytes, const std::string& hash,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "datasets/task_set.h"
 #include "tests/unit/datasets/scratch.h"
 
@@ -102,6 +103,29 @@ TEST(TaskErrors, Data) {
       Refusal(With("num_fewshot: 5\nfewshot_split: test\n")),
       HasSubstr("6 few-shot examples are to be chosen (one more where the document itself may be "
                 "among them), and 2 documents are there"));
+}
+
+TEST(TaskErrors, WhatWasPreparedAndIsDamagedIsPreparedAgain) {
+  const Scratch scratch;
+  scratch.Write("t/t.yaml", With(""));
+  scratch.Write("t/d.jsonl", kData);
+  PrepareOptions options;
+  options.cache_dir = scratch / "cache";
+  TaskRequest request;
+  request.name = "t";
+  const auto prepare = [&] { return PrepareTask(TaskRegistry({scratch / "t"}).Resolve({request}).leaves.at(0), options); };
+  const std::filesystem::path folder = prepare();
+  for (const char* name : {"documents.jsonl", "requests.jsonl", "index.bin", "hashes.json"}) {
+    const std::string whole = ReadFile(folder / name);
+    std::filesystem::resize_file(folder / name, whole.size() - 3);
+    EXPECT_EQ(prepare(), folder);
+    EXPECT_EQ(ReadFile(folder / name), whole) << name;
+    std::string altered = whole;
+    altered[whole.size() / 2] = static_cast<char>(altered[whole.size() / 2] ^ 1);
+    std::ofstream(folder / name, std::ios::binary) << altered;
+    EXPECT_EQ(prepare(), folder);
+    EXPECT_EQ(ReadFile(folder / name), whole) << name;
+  }
 }
 
 TEST(TaskErrors, MissingDataNamesEveryPlace) {

@@ -61,6 +61,48 @@ TEST_F(DamagedTask, EveryTruncationIsFound) {
   }
 }
 
+TEST_F(DamagedTask, EveryAlteredByteIsFound) {
+  for (const char* file : {"index.bin", "documents.jsonl", "requests.jsonl", "tokens-k.bin", "task.json"}) {
+    const std::string whole = ReadFile(directory_ / file);
+    for (size_t at = 0; at < whole.size(); ++at) {
+      std::string altered = whole;
+      altered[at] = static_cast<char>(altered[at] ^ 1);
+      Replace(file, altered);
+      // An index that points elsewhere may be found by what it points at.
+      EXPECT_THAT(Message(), testing::HasSubstr(file == std::string("index.bin") ? directory_.string() : file)) << at;
+    }
+    Replace(file, whole);
+  }
+  EXPECT_EQ(Message(), "");
+}
+
+TEST_F(DamagedTask, DamagedHashesAreFound) {
+  const std::string whole = ReadFile(directory_ / "hashes.json");
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string altered = whole;
+    altered[at] = static_cast<char>(altered[at] ^ 1);
+    Replace("hashes.json", altered);
+    if (at + 1 == whole.size()) break;  // the newline may be anything that is white
+    EXPECT_THAT(Message(), testing::HasSubstr("hashes.json")) << at;
+  }
+  for (const char* text : {"", "[]", "3", "{\"task.json\":3}"}) {
+    Replace("hashes.json", text);
+    EXPECT_THAT(Message(), testing::HasSubstr("hashes.json")) << text;
+  }
+}
+
+TEST_F(DamagedTask, OneOfAnEarlierVersionHasNoHashes) {
+  fs::remove(directory_ / "hashes.json");
+  EXPECT_EQ(Message(), "");
+}
+
+TEST_F(DamagedTask, DamagedTokensAreMadeAgain) {
+  const std::string whole = ReadFile(directory_ / "tokens-k.bin");
+  Replace("tokens-k.bin", whole.substr(0, whole.size() / 2));
+  PreparedTask(directory_).MakeTokens("k", Encode, 1);
+  EXPECT_EQ(ReadFile(directory_ / "tokens-k.bin"), whole);
+}
+
 TEST_F(DamagedTask, AMissingFileIsNamed) {
   for (const char* file : {"index.bin", "documents.jsonl", "requests.jsonl", "task.json"}) {
     fs::rename(directory_ / file, folder_.path / "away");

@@ -112,7 +112,7 @@ TEST(PreparedTask, TokensAreMadeOnceAndReadBack) {
     EXPECT_EQ(request.context_tokens, expected.context_tokens);
     EXPECT_EQ(request.continuation_tokens, expected.continuation_tokens);
   }
-  EXPECT_EQ(Entries(directory), 5u);
+  EXPECT_EQ(Entries(directory), 6u);
 }
 
 TEST(PreparedTask, ASharedContextIsStoredOnce) {
@@ -127,7 +127,7 @@ TEST(PreparedTask, ASharedContextIsStoredOnce) {
   EXPECT_LT(fs::file_size(folder.path / "key/requests.jsonl"), 2500u);
   PreparedTask task(folder.path / "key");
   task.MakeTokens("k", EncodeBytes, 1);
-  EXPECT_EQ(fs::file_size(folder.path / "key/tokens-k.bin"), 4u * (2 * 1000 + 4) + 4 * 24 + 24);
+  EXPECT_EQ(fs::file_size(folder.path / "key/tokens-k.bin"), 4u * (2 * 1000 + 4) + 4 * 24 + 56);
 }
 
 TEST(PreparedTask, ManyMayMakeTokensAtOnce) {
@@ -142,7 +142,7 @@ TEST(PreparedTask, ManyMayMakeTokensAtOnce) {
     });
   }
   threads.clear();
-  EXPECT_EQ(Entries(directory), 5u);
+  EXPECT_EQ(Entries(directory), 6u);
 }
 
 TEST(PreparedTask, AnEncoderThatThrowsLeavesNoTokensFile) {
@@ -151,7 +151,7 @@ TEST(PreparedTask, AnEncoderThatThrowsLeavesNoTokensFile) {
   PreparedTask task(directory);
   const RequestEncoder refuse = [](Request*) { throw Error(ErrorKind::kInput, "no such token"); };
   EXPECT_THROW(task.MakeTokens("k", refuse, 2), Error);
-  EXPECT_EQ(Entries(directory), 4u);
+  EXPECT_EQ(Entries(directory), 5u);
 }
 
 TEST(PreparedTask, OrderIsChecked) {
