@@ -189,11 +189,18 @@ void Fleet::StartWhatIsMissing(const std::string& name) {
   StartScorers(name);
 }
 
-// Its host has been away for too long: what it holds goes to others. When it comes back it is told to
-// let go, and what it did meanwhile is refused by the attempt.
+// Its host has been away for too long: what it holds goes to others. What it committed is here. What it
+// had half done stays on its disk, and counts if it comes back and is given work of that run again. When
+// it comes back it is told to let go, and what it did meanwhile is refused by the attempt.
 void Fleet::Abandon(const std::string& id) {
   const std::string why = fmt::format("{}: its host has been away for too long", id);
-  log::Warn("{}; what it held goes to others", why);
+  const auto slot = slots_.find(id);
+  if (slot == slots_.end()) {
+    log::Warn("{}; what it scored goes to others", why);
+  } else {
+    log::Warn("{}; what it committed stays, {} trial{} of its go{} to others", why, slot->second.held.size(),
+              slot->second.held.size() == 1 ? "" : "s", slot->second.held.size() == 1 ? "es" : "");
+  }
   for (const auto& [number, entry] : runs_) {
     if (!workers_.Owns(id)) {
       entry.run->ScorerLost(id, why);

@@ -254,6 +254,65 @@ class TwoHosts(Agents):
         self.wait_host("north")
         self.check(expected, self.finished(self.submit(engine=self.ENGINE)))
 
+    def test_what_a_host_that_is_gone_had_committed_stays(self):
+        self.make_suite(1200, 20)
+        expected = self.undisturbed()
+        self.serve()
+        self.start_agent("north", devices="cpu:0,cpu:1")
+        self.wait_host("north")
+        journal = self.folder / "journal"
+        engine = {**self.ENGINE, "delay_ms": 30, "journal": str(journal)}
+        run = self.submit(engine=engine, workers={"count": 2, "heartbeat_timeout_s": 2})
+        root, folder = self.folder / "hosts" / "north", pathlib.Path(run["directory"])
+
+        def committed():  # files that the host made, and the service has begun to score
+            names = [path.relative_to(path.parents[2]) for path in root.glob("spool/runs/*/generations/*/*.jsonl")]
+            attempt = lambda name: name.name.rsplit("-", 1)[0].removesuffix(".jsonl")
+            scored = lambda name: any((folder / "scores" / name.parts[1]).glob(attempt(name) + "[-.]*"))
+            return [name for name in names if (folder / name).exists() and scored(name)]
+
+        names = self.wait_for("what it committed, and more to do", lambda: len(names := committed()) > 1 and names)
+        self.agents["north"].kill()
+        self.agents["north"].wait()
+        kept = {(name.parts[1], json.loads(line)["doc_id"]) for name in names for line in (folder / name).read_text().splitlines()}
+        shutil.rmtree(root)  # its disk is gone too
+        self.check(expected, self.finished(run, 300))
+        answered = [tuple(line.split()[:2]) for line in journal.read_text().splitlines()]
+        twice = {(task, int(doc)) for task, doc in answered if task == "sums" and answered.count((task, doc)) > 1}
+        self.assertTrue(kept)
+        self.assertEqual({key for key in kept if key in twice}, set(), "what it had committed is not asked again")
+        self.daemon.send_signal(signal.SIGTERM)
+        _, err = self.daemon.communicate(timeout=60)
+        self.assertRegex(err, r"north\.w[01]: its host has been away for too long; what it committed stays, \d+ trials? of its go")
+
+    def test_prepared_files_that_were_damaged_are_fetched_again(self):
+        self.make_suite(200, 20)
+        expected = self.undisturbed()
+        self.serve()
+        self.start_agent("north", devices="cpu:0,cpu:1")
+        self.wait_host("north")
+        engine = {**self.ENGINE, "delay_ms": 20}
+        self.check(expected, self.finished(self.submit(engine=engine)))
+        spool = self.folder / "hosts" / "north" / "spool" / "prepared"
+        files = [path for path in sorted(spool.glob("*/*")) if path.name in ("requests.jsonl", "documents.jsonl")]
+        self.assertGreaterEqual(len(files), 2, "it has prepared tasks of its own")
+        whole = {path: path.read_bytes() for path in files}
+        for i, (path, data) in enumerate(whole.items()):
+            # One is cut short, the next has other answers in it.
+            path.write_bytes(data[:-7] if i % 2 else data.replace(b"number 1", b"number 2").replace(b"is 1", b"is 2"))
+            self.assertNotEqual(path.read_bytes(), data)
+        self.agents["north"].kill()  # its processes have the files open, and read what they opened
+        self.agents["north"].wait()
+        self.start_agent("north", devices="cpu:0,cpu:1")
+        self.wait_host("north")
+        run = self.finished(self.submit(engine=engine))
+        self.check(expected, run)
+        self.assertIn("north", self.hosts_of(run))
+        log = (self.folder / "north.log").read_text()
+        self.assertIn("it is fetched again", log)
+        restored = [path for path, data in whole.items() if path.read_bytes() == data]
+        self.assertTrue(restored, log[-2000:])
+
     def test_a_host_that_is_away_for_too_long_gives_up_its_work(self):
         self.make_suite(200, 20)
         expected = self.undisturbed()
