@@ -62,7 +62,6 @@ void Announce(const Context& context, const RequestPtr& request, const Responder
 void AddFleetRoutes(http::Router* router, const Context* context) {
   const std::tuple<const char*, const char*, Json ServiceView::*> parts[] = {
       {"/v1/workers", "workers", &ServiceView::workers},
-      {"/v1/hosts", "hosts", &ServiceView::hosts},
       {"/v1/staged", "staged", &ServiceView::staged}};
   for (const auto& [path, name, part] : parts) {
     router->Add({"GET", path, Role::kRead,
@@ -70,6 +69,10 @@ void AddFleetRoutes(http::Router* router, const Context* context) {
                    answer(Part(*context, *request, name, part));
                  }});
   }
+  router->Add({"GET", "/v1/hosts", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+                 QueryReader(*request).Finish();
+                 const auto view = context->service->View();
+                 answer(JsonAnswer(200, {{"hosts", view->hosts}, {"refused", view->refused}})); }});
   router->Add({"GET", "/v1/queue", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
                  answer(Queue(*context, *request)); }});
   router->Add({"POST", "/v1/checkpoints", Role::kSubmit,

@@ -1,35 +1,36 @@
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/cli/service_checks.h"
+#include "orchestrator/staging/room.h"
+#include "orchestrator/staging/root.h"
 #include "orchestrator/state/database.h"
 
 namespace evald::cli {
 namespace {
 
-struct Check {
-  std::string what;
-  bool fine = false;
-  std::string detail;
-};
-
-Check CheckSharedMemory() {
-  struct statvfs info {};
-  if (::statvfs("/dev/shm", &info) != 0) {
-    return {"shared memory", false, "/dev/shm is not mounted; set staging.root to a tmpfs"};
+Check CheckSharedMemory(const std::filesystem::path& root) {
+  const std::filesystem::path part = ExistingPartOf(root);
+  const std::string remedy = part.string().starts_with("/dev/shm") ? "; in Docker, start the container with --shm-size"
+                                                                   : "; --staging-root (staging.root) names another";
+  try {
+    std::optional<RoomLimit> least;
+    for (RoomLimit& limit : RoomIn(part)) {
+      if (!least || limit.free < least->free) least = std::move(limit);
+    }
+    const bool fine = !least || least->free >= (1ull << 30);
+    return {"staging", fine, fmt::format("{} has {} free{}", part.string(), HumanBytes(least ? least->free : 0), fine ? "" : remedy)};
+  } catch (const Error& e) {
+    return {"staging", false, e.what() + remedy};
   }
-  const uint64_t free_bytes = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
-  const bool fine = free_bytes >= (1ull << 30);
-  return {"shared memory", fine,
-          fmt::format("/dev/shm has {} free{}", HumanBytes(free_bytes),
-                      fine ? "" : "; in Docker, start the container with --shm-size")};
 }
 
 Check CheckState() {
@@ -58,13 +59,19 @@ Check CheckGpu() {
                                : "none; the CPU is used"};
 }
 
-ExitStatus Doctor(const Common& common) {
+struct Flags {
+  std::string staging_root;
+  ClientFlags client;
+};
+
+ExitStatus Doctor(const Common& common, const Flags& flags) {
   std::vector<Check> checks = {
       {"processors", true, fmt::format("{} cores", std::thread::hardware_concurrency())},
-      CheckSharedMemory(), CheckState(), CheckPrograms(common.binaries), CheckGpu()};
+      CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root)), CheckState(), CheckPrograms(common.binaries), CheckGpu()};
   for (const SandboxProbe& probe : ProbeSandbox({})) {
     checks.push_back({"sandbox: " + probe.what, probe.available, probe.detail});
   }
+  for (Check& check : CheckService(flags.client)) checks.push_back(std::move(check));
   bool all = true;
   size_t width = 0;
   for (const Check& check : checks) width = std::max(width, check.what.size());
@@ -82,8 +89,13 @@ ExitStatus Doctor(const Common& common) {
 
 void AddDoctor(CLI::App* app, const Common* common, Action* action) {
   CLI::App* command = app->add_subcommand("doctor", "Check what this machine offers and what is missing");
-  command->footer("\nExit status 3 when something is missing that evaluation needs.");
-  command->callback([=] { *action = [=] { return Doctor(*common); }; });
+  auto flags = std::make_shared<Flags>();
+  command->add_option("--staging-root", flags->staging_root, "Where checkpoints are to be staged; default: /dev/shm/evald-<uid>")
+      ->type_name("DIR");
+  AddClientFlags(command, &flags->client);
+  command->footer("\nWhere a service runs it is asked for its agents: which are there, which may not join, and why.\n"
+                  "Exit status 3 when something is missing that evaluation needs.");
+  command->callback([=] { *action = [=] { return Doctor(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "orchestrator/api/api_server.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/serve_config.h"
@@ -49,6 +50,7 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
     return ends.tunnel;
   };
   options.assets = WebAssets();
+  options.version = kEvaldVersion;
   options.http.address = config.address;
   options.http.port = static_cast<uint16_t>(config.port);
   options.http.certificate = config.certificate;

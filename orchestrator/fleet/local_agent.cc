@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
+#include <fstream>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -18,9 +20,13 @@ namespace fs = std::filesystem;
 namespace {
 
 // Between fork and exec: a session of its own, no descriptor of ours but the log.
-[[noreturn]] void BecomeAgent(const char* program, char* const* arguments, int log) {
+[[noreturn]] void BecomeAgent(const char* program, char* const* arguments, int log, int tell) {
   ::setsid();
-  if (::fork() != 0) ::_exit(0);  // the child of a child: nobody here waits for it
+  const pid_t agent = ::fork();
+  if (agent != 0) {  // the child of a child: nobody here waits for it
+    const ssize_t told = ::write(tell, &agent, sizeof agent);
+    ::_exit(told == static_cast<ssize_t>(sizeof agent) ? 0 : 1);
+  }
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -46,7 +52,7 @@ bool LocalAgent::Runs() const {
   return lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
-void LocalAgent::Spawn() const {
+pid_t LocalAgent::Spawn() const {
   const fs::path log_path = state_dir / "logs" / "agent.log";
   const UniqueFd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!log) ThrowErrno(log_path, "open the log", errno);
@@ -56,11 +62,28 @@ void LocalAgent::Spawn() const {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) ThrowErrno(program, "pipe", errno);
+  const UniqueFd hear(ends[0]);
+  UniqueFd tell(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) ThrowErrno(program, "fork", errno);
-  if (child == 0) BecomeAgent(words[0].c_str(), argv.data(), log.get());
+  if (child == 0) BecomeAgent(words[0].c_str(), argv.data(), log.get(), tell.get());
+  tell = UniqueFd();
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
+  pid_t agent = 0;
+  return ::read(hear.get(), &agent, sizeof agent) == static_cast<ssize_t>(sizeof agent) ? std::max(agent, 0) : 0;
+}
+
+// Whoever adopted it may not have waited for it yet.
+bool LocalAgent::Lives(pid_t pid) {
+  if (pid <= 0 || ::kill(pid, 0) != 0) return false;
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.compare(name_end, 4, ") Z ") != 0;
 }
 
 }  // namespace evald

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,8 +19,11 @@ struct LocalAgent {
   std::string Config() const;
   /// Whether one runs: it holds the lock.
   bool Runs() const;
-  /// Starts one that does not end with this process. Throws Error(kInfrastructure).
-  void Spawn() const;
+  /// Starts one that does not end with this process; gives its process id (0: not known). Throws
+  /// Error(kInfrastructure).
+  pid_t Spawn() const;
+  /// Whether a process that Spawn started has not ended yet. False for 0.
+  static bool Lives(pid_t pid);
 };
 
 /// The lock that a running agent holds in its root.

@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <fstream>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random_id.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "evald/error.h"
 #include "orchestrator/fleet/stream_wire.h"
@@ -26,14 +29,29 @@ namespace {
 constexpr std::chrono::milliseconds kTick{100};
 constexpr int64_t kHelloMicros = 10'000'000;
 constexpr int64_t kSpawnPauseMicros = 10'000'000;  // for an agent to say hello, before another is started
-constexpr int kSpawnsMax = 6;
+constexpr int kSpawnsMax = 5;
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr size_t kDevicesMax = 1024;
+constexpr size_t kRefusalsMax = 100;
+constexpr int64_t kEndedPauseMicros = 250'000;  // after one that ended without a hello; doubled each time
+constexpr uint64_t kLogTailBytes = 4096;
 constexpr int64_t kStopSlackMicros = 3'000'000;
 
 void SendLoose(Wire* wire, const protocol::AgentMessage& message) {
   wire->Send(protocol::EncodeFrame(0, 0, protocol::EncodeBody(message)));
+}
+
+// The last line of a log; "" when there is none.
+std::string LastLine(const fs::path& file) {
+  std::ifstream log(file, std::ios::binary | std::ios::ate);
+  const auto bytes = static_cast<uint64_t>(std::max<std::streamoff>(0, log.tellg()));
+  log.seekg(static_cast<std::streamoff>(bytes - std::min(bytes, kLogTailBytes)));
+  std::string last;
+  for (std::string line; std::getline(log, line);) {
+    if (!Trim(line).empty()) last = line;
+  }
+  return last;
 }
 
 bool IsOwnUser(int socket) {
@@ -92,7 +110,7 @@ AgentHub::~AgentHub() {
   }
 }
 
-void AgentHub::Start(std::function<void(const std::string& why)> failed) {
+void AgentHub::Start(std::function<void(const Error& why)> failed) {
   local_failed_ = std::move(failed);
   keep_local_ = true;
   Tick();
@@ -126,8 +144,7 @@ void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, bool network, const st
     return wire->Close("");
   }
   if (const std::string reason = ReasonAgainst(hello, network); !reason.empty()) {
-    log::Warn("agent '{}' is refused: {}", hello.name, reason);
-    return SendLoose(wire.get(), protocol::AgentRefused{reason});  // it closes
+    return Refuse(wire, hello.name, reason);
   }
   if (!network && (hello.config != local_.Config() || hello.evald != kEvaldVersion)) {
     log::Info("the agent of this host was started otherwise; it gives way to a new one");
@@ -135,6 +152,14 @@ void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, bool network, const st
     return wire->Send(protocol::EncodeFrame(1, 0, protocol::EncodeBody(protocol::AgentStop{})));
   }
   Join(wire, hello);
+}
+
+void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name, const std::string& reason) {
+  log::Warn("agent '{}' is refused: {}", name, reason);
+  if (refusals_.size() < kRefusalsMax || refusals_.count(name) > 0) {
+    refusals_[protocol::IsHostName(name) ? name : ""] = {reason, WallSeconds()};
+  }
+  SendLoose(wire.get(), protocol::AgentRefused{reason});  // it closes
 }
 
 std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello, bool network) const {
@@ -163,6 +188,7 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello, bool netw
 // The name is its own: goes on where the last connection ended, or begins anew.
 void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHello& hello) {
   const std::string name = hello.name;
+  refusals_.erase(name);
   Member& member = members_[name];
   if (!member.host) {
     member.host = std::make_unique<RemoteHost>(
@@ -231,19 +257,27 @@ void AgentHub::Tick() {
 void AgentHub::KeepLocal(int64_t now) {
   const auto member = members_.find(kLocalHost);
   if (member != members_.end() && member->second.host->conversation().attached()) return;
-  if (spawned_us_ != 0 && now - spawned_us_ < kSpawnPauseMicros && spawns_ > 0) return;
+  const int64_t pause = LocalAgent::Lives(spawned_) ? kSpawnPauseMicros : kEndedPauseMicros << spawns_;
+  if (spawned_us_ != 0 && now - spawned_us_ < pause && spawns_ > 0) return;
   if (local_.Runs()) return;  // it will call
-  if (++spawns_ > kSpawnsMax) {
-    keep_local_ = false;
-    return local_failed_(fmt::format("the agent of this host does not start; see {}",
-                                     (local_.state_dir / "logs" / "agent.log").string()));
-  }
+  if (++spawns_ > kSpawnsMax) return LocalFailed();
   spawned_us_ = now;
   try {
-    local_.Spawn();
+    spawned_ = local_.Spawn();
   } catch (const Error& e) {
     log::Error("{}", e.what());
+    spawned_ = 0;
   }
+}
+
+void AgentHub::LocalFailed() {
+  keep_local_ = false;
+  const fs::path file = local_.state_dir / "logs" / "agent.log";
+  const std::string last = LastLine(file);
+  local_failed_(Error(ErrorKind::kInfrastructure,
+                      fmt::format("the agent of this host, whose children workers are, ended {} times before it said hello{}{}",
+                                  kSpawnsMax, last.empty() ? "" : "; its last words: ", last),
+                      fmt::format("see {}", file.string())));
 }
 
 // ---- the end
@@ -263,10 +297,19 @@ void AgentHub::WaitForEnd(int64_t until_us, std::function<void()> done) {
   });
 }
 
+Json AgentHub::Refusals() const {
+  Json refusals = Json::array();
+  for (const auto& [name, refusal] : refusals_) {
+    refusals.push_back({{"name", name}, {"reason", refusal.first}, {"at", refusal.second}});
+  }
+  return refusals;
+}
+
 Json AgentHub::About(const std::string& host) const {
   const auto member = members_.find(host);
   if (member == members_.end()) return Json::object();
   return {{"pid", member->second.hello.pid},
+          {"version", member->second.hello.evald},
           {"shared_memory", {{"total", member->second.memory_total}, {"free", member->second.memory_free}}}};
 }
 

@@ -25,15 +25,19 @@ class AgentHub {
   AgentHub(Loop* loop, Fleet* fleet, LocalAgent local);
   ~AgentHub();
 
-  /// From now on an agent of this host is kept running. `failed` is told when that cannot be.
-  void Start(std::function<void(const std::string& why)> failed);
+  /// From now on an agent of this host is kept running. `failed` is told, with what its log says, when
+  /// it has ended again and again before it said hello.
+  void Start(std::function<void(const Error& why)> failed);
   /// A connection over which an agent is about to say hello. Over the network it may not call itself
   /// kLocalHost.
   void Take(std::shared_ptr<Wire> wire, bool network);
   /// What agents of other hosts may fetch and give.
   const AgentFiles& files() const { return files_; }
-  /// {"pid", "shared_memory"} of an agent.
+  /// {"pid", "version", "shared_memory"} of an agent.
   Json About(const std::string& host) const;
+  /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) of each name's last refusal,
+  /// until it joins.
+  Json Refusals() const;
 
  private:
   struct Member {
@@ -50,6 +54,8 @@ class AgentHub {
 
   void Tick();
   void KeepLocal(int64_t now);
+  void LocalFailed();
+  void Refuse(const std::shared_ptr<Wire>& wire, const std::string& name, const std::string& reason);
   void OnHello(const std::shared_ptr<Wire>& wire, bool network, const std::string& line);
   std::string ReasonAgainst(const protocol::AgentHello& hello, bool network) const;
   void Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHello& hello);
@@ -65,10 +71,12 @@ class AgentHub {
   AgentFiles files_;
   std::map<std::string, Member> members_;
   std::map<Wire*, Guest> guests_;
-  std::function<void(const std::string&)> local_failed_;
+  std::function<void(const Error&)> local_failed_;
+  std::map<std::string, std::pair<std::string, double>> refusals_;  ///< by name: why and when
   bool keep_local_ = false;
   int spawns_ = 0;  ///< since the local agent was there last
   int64_t spawned_us_ = 0;
+  pid_t spawned_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -48,6 +48,7 @@ struct ServiceView {
   std::vector<std::string> queue;           ///< ids of those that wait, in the order they will start
   Json workers = Json::array();             ///< Worker resources
   Json hosts = Json::array();               ///< Host resources, with their devices
+  Json refused = Json::array();             ///< AgentRefusal resources: agents that may not join
   Json staged = Json::array();              ///< StagedCheckpoint resources
   std::map<std::string, double> counters;   ///< monotonic, for /metrics: "generated_documents_total"
   bool ready = false;                       ///< takes runs: the database is open, it is not draining

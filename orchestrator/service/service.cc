@@ -68,7 +68,7 @@ Service::Service(ServiceOptions options)
   next_event_ = service_store::LastEvent(*reader_) + 1;
   const std::vector<RunRow> unfinished = service_store::Unfinished(*reader_);
   database_ = std::make_unique<DatabaseThread>(store_.get(), &loop_,
-                                               [this](std::exception_ptr error) { DatabaseFailed(error); });
+                                               [this](std::exception_ptr error) { Fail(error); });
   finisher_ = std::make_unique<TaskFinisher>(&loop_);
   fleet_ = std::make_unique<Fleet>(&loop_, FleetOptionsOf(options_));
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
@@ -85,10 +85,7 @@ Service::~Service() {
 
 void Service::Run() {
   loop_.OnSignals([this](int signal) { OnSignal(signal); });
-  hub_->Start([this](const std::string& why) {
-    log::Critical("{}; the service stops", why);
-    StopNow();
-  });
+  hub_->Start([this](const Error& why) { Fail(std::make_exception_ptr(why)); });
   Tick();
   loop_.Run();
   for (auto& [number, run] : queue_.runs()) {
@@ -101,16 +98,16 @@ void Service::Run() {
   }
   finisher_.reset();
   database_.reset();
-  if (database_error_) std::rethrow_exception(database_error_);
+  if (failure_) std::rethrow_exception(failure_);
 }
 
-void Service::DatabaseFailed(std::exception_ptr error) {
+void Service::Fail(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    log::Critical("the database cannot be written: {}; the service stops", e.what());
+    log::Critical("{}; the service stops", e.what());
   }
-  database_error_ = error;
+  if (!failure_) failure_ = error;
   StopNow();
 }
 

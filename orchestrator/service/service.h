@@ -57,7 +57,7 @@ class Service : public RunService {
 
   /// Works until stopped. SIGTERM and SIGINT drain (trials under way are finished, runs stay queued
   /// for the next life); a second one stops at once. Throws Error(kInfrastructure) when it had to stop
-  /// because the database could not be written.
+  /// because the database could not be written, or because the agent of this host cannot be started.
   void Run();
   Loop* loop() { return &loop_; }
 
@@ -110,7 +110,7 @@ class Service : public RunService {
   void OnSignal(int signal);
   void CheckDrained();
   void StopNow();
-  void DatabaseFailed(std::exception_ptr error);
+  void Fail(std::exception_ptr error);
 
   // showing (service_view.cc)
   Json Resource(const QueuedRun& run) const;
@@ -134,7 +134,7 @@ class Service : public RunService {
   bool draining_ = false;
   bool stopping_ = false;
   bool local_seen_ = false;  // the local agent was there
-  std::exception_ptr database_error_;
+  std::exception_ptr failure_;  // why it cannot go on
   std::map<std::string, double> counters_;  // of runs that are over
   int64_t next_event_ = 1;
   std::map<int64_t, int64_t> progress_sent_us_;

@@ -237,6 +237,10 @@ void Service::Publish() {
     host["devices"] = fleet_->Devices(name);
     view->hosts.push_back(std::move(host));
   }
+  for (Json refusal : hub_->Refusals()) {
+    refusal["at"] = Rfc3339(refusal["at"].get<double>());
+    view->refused.push_back(std::move(refusal));
+  }
   view->counters = Counters();
   view->ready = !draining_ && !stopping_;
   const std::lock_guard lock(view_mutex_);

@@ -380,6 +380,50 @@ class Refusals(Agents):
         self.agents["twin"] = subprocess.Popen(twin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.line_with(self.agents["twin"], "another agent called 'north' is connected")
 
+    def test_doctor_says_who_is_there_and_who_may_not_join(self):
+        self.serve(**self.make_access())
+        (self.folder / "admin.token").write_text(TOKENS["admin"] + "\n")
+        (self.folder / "wrong.token").write_text("not-a-token-of-anyone\n")
+        access = ["--server", self.url, "--token-file", self.folder / "admin.token", "--ca-file", self.folder / "ca.pem"]
+
+        def doctor(*arguments):
+            done = self.evald("doctor", "--json", "--staging-root", self.folder, *arguments)
+            return {check["what"]: check for check in json.loads(done.stdout)["checks"]}, done.returncode
+
+        self.agent()
+        self.start_agent("north", devices="cpu:0,cpu:1")
+        self.wait_host("north")
+        found, _ = doctor(*access)
+        self.assertTrue(found["service"]["available"], found)
+        self.assertTrue(found["agent local"]["available"], found)
+        self.assertTrue(found["agent north"]["available"], found)
+        self.assertRegex(found["agent north"]["detail"], r"^connected, evald \d+\.\d+\.\d+, 2 devices, .* free for staging$")
+        self.assertNotIn("agents' tokens", found)
+
+        wrong = [word.replace("worker.token", "wrong.token") for word in self.agent_command("south")]
+        self.agents["south"] = subprocess.Popen(wrong, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.line_with(self.agents["south"], "401")
+        twin = [word.replace("hosts/north", "hosts/twin") for word in self.agent_command("north")]
+        self.agents["twin"] = subprocess.Popen(twin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.line_with(self.agents["twin"], "is connected")
+        self.agents["north"].kill()
+        self.wait_host("north", "away")
+        self.wait_for("the refusal to be shown", lambda: self.call("GET", "/v1/hosts")["refused"])
+        found, status = doctor(*access)
+        self.assertEqual(status, 3)
+        self.assertRegex(found["agents' tokens"]["detail"], "connections? without a token that the service knows")
+        refused = [check for check in found.values() if "another agent called 'north' is connected" in check["detail"]]
+        self.assertEqual([check["available"] for check in refused], [False])
+
+        for arguments, said in ((["--token-file", self.folder / "wrong.token", "--ca-file", self.folder / "ca.pem"], "token is not known"),
+                                (["--token-file", self.folder / "worker.token", "--ca-file", self.folder / "ca.pem"], "role"),
+                                (["--token-file", self.folder / "admin.token"], "certificate")):
+            found, status = doctor("--server", self.url, *arguments)
+            self.assertEqual((found["service"]["available"], status), (False, 3))
+            self.assertIn(said, found["service"]["detail"])
+        found, _ = doctor("--server", "http://127.0.0.1:1")
+        self.assertFalse(found["service"]["available"], "one that is named must be there")
+
     def test_what_is_no_use(self):
         for flags, said in ((["--server", "ftp://x"], "expected https://"), (["--server", "http://10.0.0.1:1"], "unencrypted"),
                             (["--server", "https://x:1", "--name", "a.b"], "--name"),
