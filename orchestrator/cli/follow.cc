@@ -59,19 +59,24 @@ Json FollowRun(Client* client, const std::string& run, const Common& common, boo
   if (IsOver(now.at("state").get<std::string>()) && !lines) return now;
   const CatchInterrupt catching;
   ProgressDisplay display(common.quiet);
+  int64_t seen = 0;
   const auto visit = [&](const Json& event) {
+    seen = event.at("sequence").get<int64_t>();
     if (lines) PrintJson(event);
     const std::string type = event.at("type").get<std::string>();
     const Json& data = event.at("data");
     if (type == "run.progress") display.Show(SnapshotOf(data));
     return type != "run.state" || !IsOver(data.value("state", ""));
   };
-  client->Follow(path + "/events", visit, catching.caught());
-  if (*catching.caught()) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("no longer watching {}, which goes on", run),
-                fmt::format("'evald watch {}' follows it, 'evald cancel {}' ends it", run, run));
-  }
-  now = client->Get(path);
+  // One that was resumed has ended before: that end is not its last.
+  do {
+    client->Follow(fmt::format("{}/events?after={}", path, seen), visit, catching.caught());
+    if (*catching.caught()) {
+      throw Error(ErrorKind::kInfrastructure, fmt::format("no longer watching {}, which goes on", run),
+                  fmt::format("'evald watch {}' follows it, 'evald cancel {}' ends it", run, run));
+    }
+    now = client->Get(path);
+  } while (!IsOver(now.at("state").get<std::string>()));
   display.Finish(SnapshotOf(now.at("progress")));
   return now;
 }

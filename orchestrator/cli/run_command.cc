@@ -39,7 +39,7 @@ ExitStatus RunThere(const Common& common, const Flags& flags) {
   if (flags.resume_option->count() > 0 || !verdict.gates.empty() || !verdict.baseline.empty() ||
       !verdict.junit.empty() || !verdict.markdown.empty() || !verdict.html.empty()) {
     throw Error(ErrorKind::kUsage, "--server: a service resumes by itself and judges by the gates in eval.yaml",
-                "leave out --resume, --gates, --baseline, --junit, --markdown and --html");
+                "'evald submit --resume RUN' takes up one that ended; leave out --resume, --gates, --baseline, --junit, --markdown and --html");
   }
   Client client(ReadClientFlags(flags.client));
   const std::string id = SubmitFile(&client, {flags.file, flags.overrides}).at("id").get<std::string>();

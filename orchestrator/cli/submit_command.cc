@@ -3,22 +3,30 @@
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/follow.h"
+#include "orchestrator/cli/run_text.h"
 
 namespace evald::cli {
 namespace {
 
 struct Flags {
   FileSubmission submission;
+  std::string resume;
   bool wait = false;
   ClientFlags client;
 };
 
 ExitStatus Submit(const Common& common, const Flags& flags) {
+  if (flags.submission.file.empty() == flags.resume.empty()) {
+    throw Error(ErrorKind::kUsage, flags.resume.empty() ? "eval.yaml is missing: what to evaluate, and how"
+                                                        : "--resume: goes without an eval.yaml; the run has its own",
+                "evald submit eval.yaml, or evald submit --resume RUN");
+  }
   Client client(ReadClientFlags(flags.client));
-  const Json run = SubmitFile(&client, flags.submission);
+  const Json run = flags.resume.empty() ? SubmitFile(&client, flags.submission)
+                                        : client.Post(RunPath(flags.resume) + "/resume");
   const std::string id = run.at("id").get<std::string>();
   if (flags.wait) {
-    if (!common.quiet) fmt::print(stderr, "evald: submitted {}\n", id);
+    if (!common.quiet) fmt::print(stderr, "evald: {} {}\n", flags.resume.empty() ? "submitted" : "resumed", id);
     return PrintRun(FollowRun(&client, id, common, false), common);
   }
   if (common.json) {
@@ -35,18 +43,20 @@ void AddSubmit(CLI::App* app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app->add_subcommand("submit", "Give a run to a service (evald serve)");
   command->add_option("eval.yaml", flags->submission.file, "What to evaluate, and how; paths in it are the service's host's")
-      ->required()
       ->check(CLI::ExistingFile);
   AddOverrides(command, &flags->submission.overrides);
   command->add_option("--user", flags->submission.user, "Whose share of the devices it counts against");
   command->add_option("--priority", flags->submission.priority, "Higher goes first")->check(CLI::Range(-100, 100));
   command->add_option("--key", flags->submission.key, "Idempotency key: a second submission under it is the first one");
+  command->add_option("--resume", flags->resume, "Take up a run again that ended without its results (incomplete, failed, cancelled): what is committed counts, the rest is done")
+      ->type_name("RUN");
   command->add_flag("--wait", flags->wait, "Follow the run to its end; the exit status is the run's");
   AddClientFlags(command, &flags->client);
   command->footer(
       "\nExamples:\n  evald submit eval.yaml                       prints the run's id\n"
       "  evald submit eval.yaml --wait                as 'evald run', on the service's devices\n"
-      "  evald submit eval.yaml --key train-7-3000    harmless to repeat");
+      "  evald submit eval.yaml --key train-7-3000    harmless to repeat\n"
+      "  evald submit --resume step-3000-20260102     finishes one that ended incomplete");
   command->callback([=] { *action = [=] { return Submit(*common, *flags); }; });
 }
 

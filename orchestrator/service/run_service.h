@@ -54,6 +54,8 @@ struct ServiceView {
   bool ready = false;                       ///< takes runs: the database is open, it is not draining
 };
 
+/// kResume lets a paused run go on. One that has ended without its results (incomplete, failed,
+/// cancelled) it puts into the queue again: what is committed counts, the rest is done.
 enum class RunAction { kCancel, kPause, kResume };
 
 /// A filter over runs; empty members match all.

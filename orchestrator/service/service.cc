@@ -260,6 +260,7 @@ void Service::CheckDrained() {
 // ---- what people ask
 
 void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
+  if (action == RunAction::kResume && View()->active_runs.count(id) == 0) return ResumeEnded(id, std::move(done));
   loop_.Post([this, id, action, done = std::move(done)] {
     QueuedRun* run = queue_.Find(id);
     if (run == nullptr || run->outcome) {

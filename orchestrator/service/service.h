@@ -92,6 +92,8 @@ class Service : public RunService {
   EvalConfig Configure(const Submission& submission) const;
   EvalConfig ReadSubmission(const Submission& submission) const;
   void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
+  void ResumeEnded(const std::string& run, Done<Json> done);
+  QueuedRun* TakeUpEnded(const RunRow& row, EvalConfig config);
 
   // taking up what an earlier life left (service_recovery.cc)
   void RecordSubmission(RunDirectory* directory, const Submission& submission) const;

@@ -177,7 +177,7 @@ class RunView {
     const compare = el('a', { href: linkTo('checkpoints', [], { run: run.id }) }, 'Compare checkpoints');
     if (isOver(run)) {
       // A report is opened by the browser, which sends no token.
-      return [compare, run.state === 'done' && token() === ''
+      return [compare, run.state === 'done' ? null : button('Resume', () => this.#act('resume')), run.state === 'done' && token() === ''
         ? el('a', { href: runPath(run.id, 'report'), target: '_blank', rel: 'noopener' }, 'Report') : null];
     }
     return [

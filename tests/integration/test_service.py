@@ -243,6 +243,68 @@ class Service(ServiceCase):
         self.assertEqual(self.call("GET", "/v1/queue")["queue"], [])
         self.call("POST", f"/v1/runs/{run['id']}/cancel", status=409)
 
+    def incomplete(self, key=None, **changes):
+        """A run one of whose trials was given up, because its only attempt's worker was killed."""
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 40, **changes}, workers={"count": 2, "max_attempts": 1}, key=key)
+        self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 20)
+        held = lambda: next((w["pid"] for w in self.call("GET", "/v1/workers")["workers"] if w["trials"] and w["pid"]), None)
+        os.kill(self.wait_for("a worker that holds a trial", held), signal.SIGKILL)
+        run = self.finished(run)
+        self.assertEqual((run["state"], run["exit_status"]), ("incomplete", 3), run)
+        self.assertTrue(run["problems"])
+        return run
+
+    def test_a_run_that_ended_incomplete_is_resumed(self):
+        self.make_suite(1500, 60)
+        expected = self.undisturbed()
+        self.serve()
+        journal = self.folder / "journal"
+        run = self.incomplete(key="once", journal=str(journal))
+        before = journal.read_text().splitlines()
+        path = f"/v1/runs/{run['id']}"
+        self.assertEqual(self.submit(200, key="once")["state"], "incomplete", "a repeated submission resumes nothing")
+        resumed = self.call("POST", path + "/resume")
+        self.assertIn(resumed["state"], ("queued", "preparing"))
+        self.assertEqual([resumed[key] for key in ("id", "directory", "created")], [run[key] for key in ("id", "directory", "created")])
+        self.assertEqual((resumed["ended"], resumed["exit_status"], resumed["problems"]), (None, None, []))
+        done = self.finished(run)
+        self.check(expected, done)
+        work = json.loads((pathlib.Path(run["directory"]) / "results.json").read_text())["evald"]["work"]
+        self.assertGreater(work["earlier"]["requests"], 0)
+        self.assertEqual(len(set(journal.read_text().splitlines())), 1500 + 4 * 60)
+        again = len(journal.read_text().splitlines()) - (1500 + 4 * 60)
+        self.assertLessEqual(again, 3 * self.ENGINE["concurrency"], "what was answered is not asked again")
+        self.assertGreater(len(before), 0)
+        self.assertIn("nothing to resume", self.call("POST", path + "/resume", status=409)["detail"])
+
+    def test_a_cancelled_run_is_resumed_from_the_command_line_after_a_restart(self):
+        self.make_suite(300, 60)
+        expected = self.undisturbed()
+        self.serve()
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 20})
+        self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 0)
+        self.call("POST", f"/v1/runs/{run['id']}/cancel")
+        self.assertEqual(self.finished(run)["state"], "cancelled")
+        self.restart()
+        done = self.evald("submit", "--resume", run["id"], "--wait", "--server", self.url)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn(f"resumed {run['id']}", done.stderr)
+        self.check(expected, self.run_of(run))
+        for arguments, status, said in ((["--resume", run["id"]], 2, "nothing to resume"), (["--resume", "none"], 2, "no run has this id"),
+                                        ([], 2, "eval.yaml is missing"), (["--resume", run["id"], self.folder / "serve.yaml"], 2, "its own")):
+            done = self.evald("submit", *arguments, "--server", self.url)
+            self.assertEqual(done.returncode, status, done)
+            self.assertIn(said, done.stderr)
+
+    def test_a_service_whose_agent_does_not_start_ends_with_what_it_said(self):
+        (self.folder / "state").mkdir()
+        (self.folder / "state" / "agent.lock").mkdir()  # where the agent wants a file
+        self.serve()
+        out, err = self.daemon.communicate(timeout=120)
+        self.assertEqual(self.daemon.returncode, 3, out + err)
+        last = err.strip().splitlines()[-1]
+        self.assertRegex(last, "evald: error: the agent of this host.* ended 5 times before it said hello; its last words: .*agent.lock.*see .*agent.log")
+
     def test_what_is_refused(self):
         self.make_suite(5, 5)
         self.serve(roots=[str(self.tasks)])

@@ -103,7 +103,8 @@ void MemoryService::Act(const std::string& run, RunAction action, Done<Json> don
     const std::lock_guard lock(mutex_);
     for (Json& entry : runs_) {
       if (entry.at("id") != run) continue;
-      if (entry.at("state") == "done" || entry.at("state") == "cancelled") {
+      const bool again = entry.at("state") == "cancelled" && action == RunAction::kResume;
+      if (entry.at("state") == "done" || (entry.at("state") == "cancelled" && !again)) {
         return done(Error(ErrorKind::kUsage, "the run is over: " + entry.at("state").get<std::string>()));
       }
       entry["state"] = action == RunAction::kCancel ? "cancelled" : action == RunAction::kPause ? "paused" : "queued";
