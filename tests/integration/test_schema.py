@@ -25,10 +25,11 @@ CHECKS = """
 positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "503"]
 negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "422", "431", "503"]
 
-# Between a service and its agents, not for clients: tests/integration/test_agents.py.
+# It wants an upgrade; and a range must lie within the file.
 [[operations]]
 include-path-regex = "^/v1/agents/"
-enabled = false
+checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "416", "422", "426", "503"]
+checks.negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "415", "416", "422", "426", "431", "503"]
 
 [[operations]]
 include-path-regex = "/(results|timeline|verdict|report|samples/.*)$"

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "agent_work.h"
 #include "memory_service.h"
 #include "orchestrator/api/api_server.h"
 
@@ -13,7 +14,10 @@ int main() {
   for (int i = 0; i < 3; ++i) service.Submit({"tasks: [sums]", "", {}, "demo", 0, ""}, [](auto) {});
   service.Finish("run-1");
   evald::test::MemoryWatches watches;
+  evald::AgentFiles agent_files;
+  evald::test::GiveWork(folder.path(), &agent_files);
   evald::ApiOptions options;
+  options.agent_files = &agent_files;
   options.watches = &watches;
   options.http.requests_per_second = 1e6;
   options.http.requests_burst = 1e6;

@@ -38,7 +38,11 @@ TEST_F(OpenApiTest, NamesEachRouteAndNoOther) {
                          api::AddFleetRoutes, api::AddWatchRoutes, api::AddLogRoutes, api::AddHealthRoutes, api::AddMetricsRoutes, api::AddAgentRoutes, api::AddPageRoutes}) {
     add(&router, &context);
   }
-  for (const http::Route& route : router.routes()) served.insert(route.method + " " + route.path);
+  for (const http::Route& route : router.routes()) {
+    std::string path = route.path;  // the document has no word for a parameter of several segments
+    if (const size_t dots = path.find("...}"); dots != std::string::npos) path.erase(dots, 3);
+    served.insert(route.method + " " + path);
+  }
   EXPECT_EQ(documented, served);
 }
 
