@@ -1,41 +1,19 @@
 #include <fmt/format.h>
-#include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <set>
 
 #include "base/text.h"
 #include "jinja/python_value.h"
 #include "orchestrator/report/results.h"
+#include "orchestrator/report/text_table.h"
 
 namespace evald {
 namespace {
 
 constexpr size_t kColumns = 8;
-using Row = std::array<std::string, kColumns>;
 constexpr size_t kShots = 3, kValue = 6, kStderr = 7;
-
-// Columns that a terminal gives the text.
-size_t DisplayWidth(const std::string& text) {
-  size_t width = 0;
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  utf8proc_ssize_t left = static_cast<utf8proc_ssize_t>(text.size());
-  while (left > 0) {
-    utf8proc_int32_t c = 0;
-    const utf8proc_ssize_t used = std::max<utf8proc_ssize_t>(1, utf8proc_iterate(bytes, left, &c));
-    width += c < 0 ? 1 : static_cast<size_t>(std::max(0, utf8proc_charwidth(c)));
-    bytes += used;
-    left -= used;
-  }
-  return width;
-}
-
-std::string Padded(const std::string& text, size_t width, bool right) {
-  const std::string space(width - std::min(width, DisplayWidth(text)), ' ');
-  return right ? space + text : text + space;
-}
 
 // The order of make_table (lm_eval/utils.py): groups with their members sorted beneath them, then
 // what belongs to no group.
@@ -82,12 +60,12 @@ std::string Arrow(const Json& results, const std::string& task, const std::strin
   return higher.is_boolean() ? (higher.get<bool>() ? "↑" : "↓") : "";
 }
 
-std::vector<Row> RowsOf(const Json& results, const std::string& name, int depth) {
+std::vector<TextRow> RowsOf(const Json& results, const std::string& name, int depth) {
   const Json& entry = results["results"][name];
   const std::string indent(static_cast<size_t>(depth) * 2, ' ');
   const auto version = results["versions"].find(name);
   const auto shots = results["n-shot"].find(name);
-  Row first;
+  TextRow first(kColumns);
   first[0] = indent + entry.value("alias", name);
   first[1] =
       version == results["versions"].end() || version->is_null() ? "" : jinja::PythonStr(*version);
@@ -98,9 +76,9 @@ std::vector<Row> RowsOf(const Json& results, const std::string& name, int depth)
     if (comma != std::string::npos && !key.substr(0, comma).ends_with("_stderr"))
       metrics[key] = &value;
   }
-  std::vector<Row> rows;
+  std::vector<TextRow> rows;
   for (const auto& [key, value] : metrics) {
-    Row row;
+    TextRow row(kColumns);
     if (rows.empty()) row = first;
     const size_t comma = key.find(',');
     row[2] = key.substr(comma + 1);
@@ -118,31 +96,13 @@ std::vector<Row> RowsOf(const Json& results, const std::string& name, int depth)
 }  // namespace
 
 std::string ResultsTable(const Json& results) {
-  std::vector<Row> rows = {{"Task", "Version", "Filter", "Shots", "Metric", "", "Value", "Stderr"}};
+  std::vector<TextRow> rows = {{"Task", "Version", "Filter", "Shots", "Metric", "", "Value", "Stderr"}};
   for (const auto& [name, depth] : Ordered(results)) {
-    for (Row& row : RowsOf(results, name, depth)) rows.push_back(std::move(row));
+    for (TextRow& row : RowsOf(results, name, depth)) rows.push_back(std::move(row));
   }
-  std::array<size_t, kColumns> widths{};
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], DisplayWidth(row[i]));
-  }
-  std::string text;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    std::string line;
-    for (size_t i = 0; i < kColumns; ++i) {
-      const bool right = i == kShots || i == kValue;
-      line += Padded(rows[r][i], widths[i], right) + (i + 1 < kColumns ? "  " : "");
-    }
-    while (!line.empty() && line.back() == ' ') line.pop_back();
-    text += line + "\n";
-    if (r > 0) continue;
-    for (size_t i = 0; i < kColumns; ++i) {
-      for (size_t j = 0; j < widths[i]; ++j) text += "─";
-      text += i + 1 < kColumns ? "  " : "";
-    }
-    text += "\n";
-  }
-  return text;
+  TextTableStyle style;
+  for (size_t i = 0; i < kColumns; ++i) style.right.push_back(i == kShots || i == kValue);
+  return TextTable(rows, style);
 }
 
 }  // namespace evald

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "evald/error.h"
+#include "orchestrator/report/text_table.h"
 #include "orchestrator/schedule/policy.h"
-#include "orchestrator/simulate/text_table.h"
 
 namespace evald {
 namespace {
@@ -246,7 +246,7 @@ std::string JobDayText(const JobDayReport& report) {
                       fmt::format("{:.0f}", policy.latency_s.most), fmt::format("{:.1f}", 100 * policy.held_share),
                       fmt::format("{:.1f}", 100 * policy.generate_share)});
     }
-    text += fmt::format("\n  {}: {} jobs, {:.0f} s in the mean\n\n", of.lengths, GroupedDigits(of.jobs), of.mean_s) + TextTable(rows);
+    text += fmt::format("\n  {}: {} jobs, {:.0f} s in the mean\n\n", of.lengths, GroupedDigits(of.jobs), of.mean_s) + TextTable(rows, {.indent = 2});
   }
   return text;
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "orchestrator/report/text_table.h"
 #include "orchestrator/simulate/report.h"
-#include "orchestrator/simulate/text_table.h"
 
 namespace evald {
 namespace {
@@ -91,8 +91,8 @@ std::string Head(const SimReport& report) {
 }  // namespace
 
 std::string ReportText(const SimReport& report) {
-  std::string text = Head(report) + TextTable(Makespans(report)) + "\n" + TextTable(DeviceTimes(report));
-  if (report.scenario.draws > 1) text += "\n" + TextTable(Spreads(report));
+  std::string text = Head(report) + TextTable(Makespans(report), {.indent = 2}) + "\n" + TextTable(DeviceTimes(report), {.indent = 2});
+  if (report.scenario.draws > 1) text += "\n" + TextTable(Spreads(report), {.indent = 2});
   return text;
 }
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "orchestrator/report/text_table.h"
 #include "orchestrator/simulate/spans.h"
-#include "orchestrator/simulate/text_table.h"
 
 namespace evald {
 namespace {
@@ -123,7 +123,7 @@ std::string StreamText(const StreamReport& report) {
   }
   return fmt::format("  {} checkpoints, one every {}, on the same devices\n\n", report.policies.at(0).latency_s.size(),
                      HumanSeconds(report.every_s)) +
-         TextTable(rows);
+         TextTable(rows, {.indent = 2});
 }
 
 }  // namespace evald

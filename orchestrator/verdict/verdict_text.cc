@@ -1,38 +1,14 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/text.h"
+#include "orchestrator/report/text_table.h"
 #include "orchestrator/verdict/reports.h"
 
 namespace evald {
 namespace {
 
-using Row = std::vector<std::string>;
-
-// Columns wide enough for their code points; numbers to the right.
-std::string Table(const std::vector<Row>& rows, const std::vector<bool>& right) {
-  std::vector<size_t> widths(right.size());
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], CodePoints(row[i]));
-  }
-  std::string text;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    std::string line, rule;
-    for (size_t i = 0; i < widths.size(); ++i) {
-      const std::string space(widths[i] - CodePoints(rows[r][i]), ' ');
-      line += (i > 0 ? "  " : "") + (right[i] ? space + rows[r][i] : rows[r][i] + space);
-      rule += i > 0 ? "  " : "";
-      for (size_t j = 0; j < widths[i]; ++j) rule += "─";
-    }
-    while (line.ends_with(' ')) line.pop_back();
-    text += line + "\n" + (r == 0 ? rule + "\n" : "");
-  }
-  return text;
-}
-
 std::string Comparisons(const Verdict& verdict) {
-  std::vector<Row> rows = {{"Task", "Metric", "Candidate", "Baseline", "Difference",
+  std::vector<TextRow> rows = {{"Task", "Metric", "Candidate", "Baseline", "Difference",
                             "95 % interval", "p", "Pairs", "Lost", "Gained"}};
   std::string notes;
   for (const Comparison& comparison : verdict.comparisons) {
@@ -59,7 +35,7 @@ std::string Comparisons(const Verdict& verdict) {
                       comparison.key.Text(), comparison.only_candidate, comparison.only_baseline);
     }
   }
-  return Table(rows, {false, false, true, true, true, false, true, true, true, true}) + notes +
+  return TextTable(rows, {.right = {false, false, true, true, true, false, true, true, true, true}}) + notes +
          "\n";
 }
 
@@ -69,7 +45,7 @@ std::string VerdictText(const Verdict& verdict) {
   std::string text;
   if (!verdict.comparisons.empty()) text += Comparisons(verdict);
   if (verdict.gates.empty()) return text;
-  std::vector<Row> rows = {{"Gate", "Tier", "Value", "Baseline", "Outcome"}};
+  std::vector<TextRow> rows = {{"Gate", "Tier", "Value", "Baseline", "Outcome"}};
   std::string causes;
   for (const GateResult& result : verdict.gates) {
     rows.push_back({result.gate.name, ToString(result.gate.tier),
@@ -79,7 +55,7 @@ std::string VerdictText(const Verdict& verdict) {
       causes +=
           fmt::format("{}: {}: {}\n", ToString(result.outcome), result.gate.name, result.cause);
   }
-  text += Table(rows, {false, false, true, true, false});
+  text += TextTable(rows, {.right = {false, false, true, true, false}});
   return text + (causes.empty() ? "" : "\n" + causes) +
          fmt::format("\nverdict: {}; {}\n", StatusWord(verdict.status), Summary(verdict));
 }

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace evald {
+
+using TextRow = std::vector<std::string>;
+
+struct TextTableStyle {
+  std::vector<bool> right;  ///< columns that are flush right; empty: all but the first
+  int indent = 0;           ///< spaces before each line
+};
+
+/// Rows of equal length for a terminal, a rule under the first; columns two spaces apart and as wide as a terminal
+/// shows their widest cell. Lines have no spaces at their ends.
+std::string TextTable(const std::vector<TextRow>& rows, const TextTableStyle& style = {});
+
+/// 1,234,567
+std::string GroupedDigits(int64_t value);
+
+}  // namespace evald
