@@ -101,13 +101,13 @@ void BpeModel::FindCharacters() {
     spelled_ids_[byte] = vocabulary_.Id(ToByteAlphabet({&c, 1}));
   }
   if (has_affixes_ || spelling_ == Spelling::kBytes) return;
-  character_ids_.resize(kLowCodes);
-  std::string spelled;
-  for (char32_t code = 0; code < kLowCodes; ++code) {
-    spelled.clear();
-    AppendUtf8(&spelled, code);
-    character_ids_[code] = vocabulary_.Id(spelled);
-  }
+  character_ids_.assign(kLowCodes, -1);
+  vocabulary_.ForEach([this](const std::string& token, int32_t id) {
+    if (token.empty()) return;
+    size_t end = 0;
+    const char32_t code = NextCodePoint(token, &end);
+    if (end == token.size() && code < kLowCodes) character_ids_[code] = id;
+  });
 }
 
 // The token of the character at `begin`, -1 for none; sets where it ends and how it is spelled.

@@ -32,6 +32,11 @@ class Vocabulary {
   int32_t Id(std::string_view token) const;
   /// Null when there is no such id.
   const std::string* Token(int32_t id) const;
+  /// Calls `visit(spelling, id)` for every token, in no order.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& [token, id] : ids_) visit(token, id);
+  }
   /// Number of tokens, which may be less than the highest id + 1.
   int32_t size() const { return static_cast<int32_t>(ids_.size()); }
   /// -1 when empty.

@@ -108,6 +108,35 @@ TEST(Bpe, LongWordsAreNoTrouble) {
   EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
 }
 
+// Text is taken apart in front of SentencePiece's mark only where no merge crosses that border.
+TEST(Bpe, MergesMayCrossAMark) {
+  Json json = SmallTokenizer();
+  json["model"]["vocab"] = {{"a", 0}, {"\u2581", 1}, {"\u2581a", 2}, {"\u2581\u2581", 3}, {"a\u2581", 4}};
+  json["model"]["merges"] = Json::array({{"\u2581", "a"}, {"\u2581", "\u2581"}});
+  const std::string text = "a\u2581a\u2581\u2581\u2581a\u2581";
+  EXPECT_EQ(Small(json)->Encode(text, false), (Ids{0, 2, 3, 2, 1}));
+  json["model"]["merges"] = Json::array({{"a", "\u2581"}, {"\u2581", "a"}});
+  EXPECT_EQ(Small(json)->Encode(text, false), (Ids{4, 4, 1, 1, 4}));
+}
+
+// Words of every length on both sides of what the cache's two tables take, first met and met again.
+TEST(Bpe, TheCacheKeepsWordsOfEveryLengthApart) {
+  const auto tokenizer = Small(SmallTokenizer());
+  std::mt19937 random(4);
+  for (size_t size = 1; size < 200; ++size) {
+    std::string text;
+    for (size_t i = 0; i < size; ++i) text += static_cast<char>('a' + random() % 3);
+    std::string other = text;
+    other[size - 1] = text[size - 1] == 'a' ? 'b' : 'a';
+    for (const std::string& word : {text, other}) {
+      const Ids first = tokenizer->Encode(word, false);
+      EXPECT_EQ(first, Small(SmallTokenizer())->Encode(word, false)) << word;
+      EXPECT_EQ(tokenizer->Encode(word, false), first) << word;
+      EXPECT_EQ(tokenizer->Decode(first, false), word);
+    }
+  }
+}
+
 // More different words than the cache holds.
 TEST(Bpe, TheCacheMayOverflow) {
   const auto tokenizer = Small(SmallTokenizer());
