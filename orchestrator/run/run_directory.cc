@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
@@ -146,13 +147,17 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
                 "start a new one without --resume");
   }
   if (run.record_.at("deciding") != deciding) {
-    std::string differing;
+    const Json& before = run.record_["deciding"];
+    std::set<std::string> keys;
     for (const auto& [key, value] : deciding.items()) {
-      if (run.record_["deciding"].value(key, Json()) != value) differing += (differing.empty() ? "" : ", ") + key;
+      if (before.value(key, Json()) != value) keys.insert(key);
+    }
+    for (const auto& [key, value] : before.items()) {
+      if (!deciding.contains(key)) keys.insert(key);
     }
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}: the run was begun with another configuration; differing: {}",
-                            run.path_.string(), differing),
+                            run.path_.string(), fmt::join(keys, ", ")),
                 "resume with the same eval.yaml and --set values, or start a new run");
   }
   run.Lock();
