@@ -20,7 +20,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kMetricSilenceSeconds = 120;
+constexpr double kMetricSilenceMin = 10, kMetricSilenceMax = 120;  // seconds
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
@@ -48,7 +48,7 @@ Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number
       hooks_(std::move(hooks)),
       begin_us_(MonotonicMicros()),
       machine_({config_.workers.max_attempts, Micros(config_.workers.heartbeat_timeout_s)},
-               {config_.metrics.max_attempts, Micros(kMetricSilenceSeconds)}),
+               {config_.metrics.max_attempts, Micros(std::clamp(config_.workers.heartbeat_timeout_s, kMetricSilenceMin, kMetricSilenceMax))}),
       timeline_(begin_us_) {
   timeline_.AddRow("stage", "staging", false);
   timeline_.AddRow("prepare", "preparation", false);
