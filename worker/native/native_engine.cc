@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/cpu_name.h"
+#include "base/memory_limits.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "tokenizer/tokenizer.h"
@@ -30,8 +32,9 @@ namespace {
 
 using namespace native;
 
-constexpr uint64_t kCacheBytes = uint64_t{1} << 30;
-constexpr int64_t kRowsMin = 32;  // per batch, however slow the model
+constexpr uint64_t kCacheBytes = uint64_t{1} << 30;  // where nothing says what memory there is
+constexpr double kCacheShare = 0.25;                 // of what is available
+constexpr int64_t kRowsMin = 96;  // per batch, however slow the model: with fewer it is slower yet
 
 struct NativeSettings {
   int max_length = 0;     // 0: the checkpoint's
@@ -80,7 +83,7 @@ struct Loaded {
         tokenizer(Tokenizer::Load(directory)),
         max_length(MaxLength(directory, settings)),
         device(config, kernels, pool),
-        cache(&device, CacheBytes(settings)),
+        cache(&device, CacheBytes(settings, pool->threads())),
         model(config, weights, &device),
         scheduler({settings.concurrency}, &model, &cache) {
     context.tokenizer = tokenizer.get();
@@ -104,11 +107,19 @@ struct Loaded {
     return settings.max_length > 0 ? settings.max_length : static_cast<int>(config.max_positions);
   }
 
-  uint64_t CacheBytes(const NativeSettings& settings) const {
+  // As this worker's share of the processors is its share of the memory. Most is left to what is
+  // staged next, and to metrics.
+  static uint64_t DefaultCacheBytes(int threads) {
+    const auto available = static_cast<double>(AvailableMemory());
+    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    const auto share =
+        static_cast<uint64_t>(available * kCacheShare * std::min(threads, cores) / cores);
+    return share > 0 ? share : kCacheBytes;
+  }
+
+  uint64_t CacheBytes(const NativeSettings& settings, int threads) const {
     const uint64_t page = device.page_bytes();
-    if (settings.kv_cache == 0) {
-      return std::max(kCacheBytes, page * static_cast<uint64_t>(PagesFor(max_length)));
-    }
+    if (settings.kv_cache == 0) return std::max(DefaultCacheBytes(threads), page);
     if (settings.kv_cache < page) {
       throw Error(ErrorKind::kUsage,
                   fmt::format("engine 'native': kv_cache: found {}, expected at least {} (one page "
@@ -151,7 +162,8 @@ class NativeEngine : public Engine {
     info.deterministic = true;
     info.wants_tokens = true;
     info.concurrency = settings_.concurrency;
-    info.device = fmt::format("native, {}, {} threads, {}", cpu_.empty() ? "unknown CPU" : cpu_, pool_.threads(), kernels_.name);
+    info.device = fmt::format("native, {}, {} threads, {}", cpu_.empty() ? "unknown CPU" : cpu_,
+                              pool_.threads(), kernels_.name);
     return info;
   }
 
@@ -166,8 +178,8 @@ class NativeEngine : public Engine {
                {"kernels", kernels_.name},
                {"threads", pool_.threads()},
                {"max_length", loaded_->max_length},
-               {"kv_cache", static_cast<uint64_t>(loaded_->cache.capacity()) *
-                                loaded_->cache.page_bytes()}};
+               {"kv_cache",
+                static_cast<uint64_t>(loaded_->cache.capacity()) * loaded_->cache.page_bytes()}};
   }
 
   void Submit(uint64_t tag, Request request) override {

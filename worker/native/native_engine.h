@@ -16,8 +16,9 @@ namespace evald {
 ///
 ///     max_length: N       context length in tokens, at most the checkpoint's
 ///                         max_position_embeddings (the default)
-///     kv_cache: 1GiB      memory for keys and values, taken as it is needed; by default 1 GiB, and
-///                         more where one sequence of max_length needs more
+///     kv_cache: 4GiB      memory for keys and values, taken as it is needed; by default a quarter
+///                         of what the host and the process's cgroups have available, times the
+///                         worker's share of the processors
 ///     concurrency: 32     sequences computed at once
 ///     chunk: 256          rows (tokens) computed at once, at most
 ///     kernels: auto       avx512, avx2 or portable
