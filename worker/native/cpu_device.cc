@@ -14,9 +14,20 @@ constexpr int kAttentionRows = 56;          // query rows that share one pass ov
 constexpr int64_t kLogitsFloats = 8 << 20;  // of one block of logits
 constexpr int64_t kStretch = 1 << 14;       // logits that one thread looks at
 constexpr int64_t kColumnsPerTask = 48;     // of a matrix product, a multiple of every tile
+constexpr int64_t kColumnsMin = 12;         // likewise
+constexpr int64_t kFewRows = 12;            // rows of which a product waits for memory
+constexpr int64_t kTaskElements = 1 << 15;  // of weights, of such a product
 
 void Grow(Floats* buffer, int64_t floats) {
   if (static_cast<int64_t>(buffer->size()) < floats) buffer->resize(static_cast<size_t>(floats));
+}
+
+// Columns of a matrix that one thread computes at a time. Where the weights' memory is what counts,
+// small tasks keep all threads reading to the end.
+int64_t ColumnsPerTask(int64_t rows, int64_t inner) {
+  if (rows > kFewRows) return kColumnsPerTask;
+  return std::clamp(kTaskElements / inner / kColumnsMin * kColumnsMin, kColumnsMin,
+                    kColumnsPerTask);
 }
 
 }  // namespace
@@ -107,14 +118,15 @@ void CpuDevice::Multiply(const Linear& linear, Rows from, Rows to) {
 void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, float* y) {
   struct Task {
     const Linear::Part* part;
-    int64_t first;
+    int64_t first, end;
     float* y;
   };
   std::vector<Task> tasks;
   float* part_y = y;
   for (const Linear::Part& part : linear.parts) {
-    for (int64_t first = 0; first < part.matrix.rows; first += kColumnsPerTask) {
-      tasks.push_back({&part, first, part_y});
+    const int64_t step = ColumnsPerTask(count, part.matrix.columns);
+    for (int64_t first = 0; first < part.matrix.rows; first += step) {
+      tasks.push_back({&part, first, std::min(part.matrix.rows, first + step), part_y});
     }
     part_y += part.matrix.rows;
   }
@@ -130,7 +142,7 @@ void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, fl
                    args.weights = matrix.data;
                    args.type = matrix.type;
                    args.first = task.first;
-                   args.end = std::min(matrix.rows, task.first + kColumnsPerTask);
+                   args.end = task.end;
                    args.bias = task.part->bias.empty() ? nullptr : task.part->bias.data();
                    args.y = task.y;
                    args.y_stride = outputs;
