@@ -100,7 +100,8 @@ class Trainer {
   static void Replace(std::vector<int32_t>* symbols, int32_t left, int32_t right, int32_t id) {
     size_t kept = 0;
     for (size_t i = 0; i < symbols->size(); ++i) {
-      const bool found = i + 1 < symbols->size() && (*symbols)[i] == left && (*symbols)[i + 1] == right;
+      const bool found =
+          i + 1 < symbols->size() && (*symbols)[i] == left && (*symbols)[i + 1] == right;
       (*symbols)[kept++] = found ? id : (*symbols)[i];
       if (found) ++i;
     }
@@ -118,10 +119,14 @@ class Trainer {
 Json Gpt4Splitter(const std::string& digits) {
   const std::string pattern = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)" + digits +
                               R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-  const Json split = {
-      {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
-  const Json bytes = {
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", false}};
+  const Json split = {{"type", "Split"},
+                      {"pattern", {{"Regex", pattern}}},
+                      {"behavior", "Isolated"},
+                      {"invert", false}};
+  const Json bytes = {{"type", "ByteLevel"},
+                      {"add_prefix_space", false},
+                      {"trim_offsets", true},
+                      {"use_regex", false}};
   return {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}};
 }
 
@@ -132,12 +137,16 @@ Json PreTokenizerOf(TokenizerKind kind) {
     case TokenizerKind::kQwen2:
       return Gpt4Splitter(R"(\p{N})");
     case TokenizerKind::kGpt2:
-      return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+      return {{"type", "ByteLevel"},
+              {"add_prefix_space", false},
+              {"trim_offsets", true},
+              {"use_regex", true}};
     case TokenizerKind::kLlama2:
       break;
   }
   // For the training only; the tokenizer has none.
-  return {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "never"}, {"split", true}};
+  return {
+      {"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "never"}, {"split", true}};
 }
 
 Json NormalizerOf(TokenizerKind kind) {
@@ -149,7 +158,8 @@ Json NormalizerOf(TokenizerKind kind) {
 }
 
 // How often each word occurs, spelled as the vocabulary spells it.
-std::unordered_map<std::string, int64_t> CountWords(TokenizerKind kind, const std::vector<std::string>& lines) {
+std::unordered_map<std::string, int64_t> CountWords(TokenizerKind kind,
+                                                    const std::vector<std::string>& lines) {
   const auto normalizer = tok::MakeNormalizer(NormalizerOf(kind), "normalizer");
   const tok::PreTokenization split =
       tok::MakePreTokenizer(PreTokenizerOf(kind), normalizer != nullptr, "pre_tokenizer");
@@ -177,7 +187,8 @@ std::vector<std::string> Characters(const std::string& word) {
 }
 
 // The tokens that training begins with.
-std::vector<std::string> FirstTokens(TokenizerKind kind, const std::unordered_map<std::string, int64_t>& words) {
+std::vector<std::string> FirstTokens(TokenizerKind kind,
+                                     const std::unordered_map<std::string, int64_t>& words) {
   std::vector<std::string> tokens;
   if (kind != TokenizerKind::kLlama2) {
     for (int byte = 0; byte < 256; ++byte) {
@@ -203,8 +214,13 @@ Json TokenizerJson(TokenizerKind kind, const Trainer& trainer) {
   for (size_t id = 0; id < trainer.tokens().size(); ++id) vocabulary[trainer.tokens()[id]] = id;
   Json added = Json::array();
   const auto add = [&](size_t id, const char* content) {
-    added.push_back({{"id", id}, {"content", content}, {"single_word", false}, {"lstrip", false},
-                     {"rstrip", false}, {"normalized", false}, {"special", true}});
+    added.push_back({{"id", id},
+                     {"content", content},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
   };
   if (pieces) {
     add(1, "<s>");
@@ -250,11 +266,13 @@ const char* NameOf(TokenizerKind kind) {
   return "";
 }
 
-std::string TrainTokenizer(TokenizerKind kind, const std::vector<std::string>& lines, size_t merges) {
+std::string TrainTokenizer(TokenizerKind kind, const std::vector<std::string>& lines,
+                           size_t merges) {
   const std::unordered_map<std::string, int64_t> words = CountWords(kind, lines);
   Trainer trainer(FirstTokens(kind, words));
   std::unordered_map<std::string, int32_t> ids;
-  for (size_t id = 0; id < trainer.tokens().size(); ++id) ids[trainer.tokens()[id]] = static_cast<int32_t>(id);
+  for (size_t id = 0; id < trainer.tokens().size(); ++id)
+    ids[trainer.tokens()[id]] = static_cast<int32_t>(id);
   const std::map<std::string, int64_t> sorted(words.begin(), words.end());
   for (const auto& [text, count] : sorted) {
     Word word;

@@ -27,26 +27,68 @@ struct Script {
 
 const std::vector<Script>& Scripts() {
   static const std::vector<Script> scripts = {
-      {"latin", {"b", "c", "d", "f", "g", "l", "m", "n", "p", "r", "s", "t", "th", "st", "pr", "w", ""},
-       {"a", "e", "i", "o", "u", "ea", "ou", "ai"}, {"", "n", "r", "s", "t", "l", "ng", "ck"}, " ", "."},
-      {"accents", {"b", "ç", "d", "f", "g", "l", "m", "ñ", "p", "r", "s", "t", "sch", "ž", ""},
-       {"a", "é", "i", "ö", "ü", "è", "å", "ã"}, {"", "n", "r", "s", "ß", "t", "ł"}, " ", "."},
-      {"cyrillic", {"б", "в", "г", "д", "ж", "к", "л", "м", "н", "п", "р", "с", "т", "ч", "ш", ""},
-       {"а", "е", "и", "о", "у", "ы", "ю", "я"}, {"", "", "н", "й", "т", "в", "ть"}, " ", "."},
-      {"greek", {"β", "γ", "δ", "θ", "κ", "λ", "μ", "ν", "π", "ρ", "σ", "τ", "φ", ""},
-       {"α", "ε", "η", "ι", "ο", "ω", "ου", "αι"}, {"", "", "ν", "ς"}, " ", "."},
-      {"arabic", {"ب", "ت", "ج", "ح", "د", "ر", "س", "ش", "ع", "ف", "ق", "ك", "ل", "م", "ن", "ه"},
-       {"ا", "و", "ي", "", ""}, {"", "", "ة", "ن"}, " ", "."},
-      {"hebrew", {"ב", "ג", "ד", "ה", "ח", "ט", "כ", "ל", "מ", "נ", "ס", "פ", "ר", "ש", "ת"},
-       {"ו", "י", "", "א"}, {"", "", "ם", "ן"}, " ", "."},
-      {"devanagari", {"क", "ग", "च", "ज", "त", "द", "न", "प", "ब", "म", "य", "र", "ल", "व", "स", "ह"},
-       {"ा", "ि", "ी", "ु", "े", "ो", ""}, {"", "", "ं", "्र"}, " ", "।"},
-      {"hangul", {"가", "나", "다", "라", "마", "바", "사", "아", "자", "하", "고", "노", "도", "로", "이", "기"},
-       {"", "는", "을", "이"}, {"", "", "다", "요"}, " ", "."},
-      {"han", {"中", "国", "人", "大", "学", "生", "时", "间", "工", "作", "电", "话", "天", "气", "今", "明"},
-       {"的", "是", "", "", "在", "有"}, {"", "", "了", "们", "文"}, "", "。"},
-      {"thai", {"ก", "ข", "ค", "ง", "จ", "ช", "ด", "ต", "ท", "น", "บ", "ป", "ม", "ร", "ล", "ส"},
-       {"า", "ิ", "ี", "ู", "ะ", ""}, {"", "น", "ง", "ม", "ก"}, "", " "},
+      {"latin",
+       {"b", "c", "d", "f", "g", "l", "m", "n", "p", "r", "s", "t", "th", "st", "pr", "w", ""},
+       {"a", "e", "i", "o", "u", "ea", "ou", "ai"},
+       {"", "n", "r", "s", "t", "l", "ng", "ck"},
+       " ",
+       "."},
+      {"accents",
+       {"b", "ç", "d", "f", "g", "l", "m", "ñ", "p", "r", "s", "t", "sch", "ž", ""},
+       {"a", "é", "i", "ö", "ü", "è", "å", "ã"},
+       {"", "n", "r", "s", "ß", "t", "ł"},
+       " ",
+       "."},
+      {"cyrillic",
+       {"б", "в", "г", "д", "ж", "к", "л", "м", "н", "п", "р", "с", "т", "ч", "ш", ""},
+       {"а", "е", "и", "о", "у", "ы", "ю", "я"},
+       {"", "", "н", "й", "т", "в", "ть"},
+       " ",
+       "."},
+      {"greek",
+       {"β", "γ", "δ", "θ", "κ", "λ", "μ", "ν", "π", "ρ", "σ", "τ", "φ", ""},
+       {"α", "ε", "η", "ι", "ο", "ω", "ου", "αι"},
+       {"", "", "ν", "ς"},
+       " ",
+       "."},
+      {"arabic",
+       {"ب", "ت", "ج", "ح", "د", "ر", "س", "ش", "ع", "ف", "ق", "ك", "ل", "م", "ن", "ه"},
+       {"ا", "و", "ي", "", ""},
+       {"", "", "ة", "ن"},
+       " ",
+       "."},
+      {"hebrew",
+       {"ב", "ג", "ד", "ה", "ח", "ט", "כ", "ל", "מ", "נ", "ס", "פ", "ר", "ש", "ת"},
+       {"ו", "י", "", "א"},
+       {"", "", "ם", "ן"},
+       " ",
+       "."},
+      {"devanagari",
+       {"क", "ग", "च", "ज", "त", "द", "न", "प", "ब", "म", "य", "र", "ल", "व", "स", "ह"},
+       {"ा", "ि", "ी", "ु", "े", "ो", ""},
+       {"", "", "ं", "्र"},
+       " ",
+       "।"},
+      {"hangul",
+       {"가", "나", "다", "라", "마", "바", "사", "아", "자", "하", "고", "노", "도", "로", "이",
+        "기"},
+       {"", "는", "을", "이"},
+       {"", "", "다", "요"},
+       " ",
+       "."},
+      {"han",
+       {"中", "国", "人", "大", "学", "生", "时", "间", "工", "作", "电", "话", "天", "气", "今",
+        "明"},
+       {"的", "是", "", "", "在", "有"},
+       {"", "", "了", "们", "文"},
+       "",
+       "。"},
+      {"thai",
+       {"ก", "ข", "ค", "ง", "จ", "ช", "ด", "ต", "ท", "น", "บ", "ป", "ม", "ร", "ล", "ส"},
+       {"า", "ิ", "ี", "ู", "ะ", ""},
+       {"", "น", "ง", "ม", "ก"},
+       "",
+       " "},
   };
   return scripts;
 }
@@ -110,30 +152,50 @@ class Writer {
     return text;
   }
   std::string Code() {
-    std::string text = fmt::format("def {}_{}(self, {}: int = {}) -> list[str]:\n", Word(0), Word(0), Word(0),
-                                   random_() % 100);
+    std::string text = fmt::format("def {}_{}(self, {}: int = {}) -> list[str]:\n", Word(0),
+                                   Word(0), Word(0), random_() % 100);
     for (size_t n = 2 + random_() % 6; n > 0; --n) {
       const std::string indent(4 * (1 + random_() % 3), ' ');
       text += random_() % 3 == 0
-                  ? fmt::format("{}for {} in range({}):  # {} {}\n", indent, Word(0), random_() % 1000, Word(0), Word(0))
-                  : fmt::format("{}self.{} = {}.{}({}[i], \"{}\") + {}\n", indent, Word(0), Word(0), Word(0), Word(0),
-                                Word(0), random_() % 5000);
+                  ? fmt::format("{}for {} in range({}):  # {} {}\n", indent, Word(0),
+                                random_() % 1000, Word(0), Word(0))
+                  : fmt::format("{}self.{} = {}.{}({}[i], \"{}\") + {}\n", indent, Word(0), Word(0),
+                                Word(0), Word(0), Word(0), random_() % 5000);
     }
     return text + "\treturn [x for x in out if x is not None]\n\n";
   }
   std::string Numbers() {
     std::string text;
     for (size_t n = 3 + random_() % 10; n > 0; --n) {
-      text += fmt::format("{}\t{:.3f}   {}-{:02}-{:02}\n", random_() % 1'000'000, static_cast<double>(random_() % 100'000) / 97.0,
-                          1950 + random_() % 90, 1 + random_() % 12, 1 + random_() % 28);
+      text += fmt::format("{}\t{:.3f}   {}-{:02}-{:02}\n", random_() % 1'000'000,
+                          static_cast<double>(random_() % 100'000) / 97.0, 1950 + random_() % 90,
+                          1 + random_() % 12, 1 + random_() % 28);
     }
     return text;
   }
   std::string Signs() {
-    static const std::vector<const char*> signs = {"🙂", "👩‍👩‍👧", "❤️", "—", "…", "«", "»", "==", "!!!", "://", "<br/>",
-                                                   "    ", "\n\n\n", "\t\t", "$\\frac{a}{b}$", "it's", "We'll", "½", "①"};
+    static const std::vector<const char*> signs = {"🙂",
+                                                   "👩‍👩‍👧",
+                                                   "❤️",
+                                                   "—",
+                                                   "…",
+                                                   "«",
+                                                   "»",
+                                                   "==",
+                                                   "!!!",
+                                                   "://",
+                                                   "<br/>",
+                                                   "    ",
+                                                   "\n\n\n",
+                                                   "\t\t",
+                                                   "$\\frac{a}{b}$",
+                                                   "it's",
+                                                   "We'll",
+                                                   "½",
+                                                   "①"};
     std::string text;
-    for (size_t n = 3 + random_() % 12; n > 0; --n) text += std::string(signs[random_() % signs.size()]) + " " + Word(0);
+    for (size_t n = 3 + random_() % 12; n > 0; --n)
+      text += std::string(signs[random_() % signs.size()]) + " " + Word(0);
     return text;
   }
 
@@ -145,7 +207,8 @@ class Writer {
 std::vector<std::string> RealTexts(const fs::path& data_dir, size_t half) {
   std::vector<fs::path> files = {data_dir / "gsm8k/train.jsonl", data_dir / "mbpp/mbpp.jsonl"};
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(data_dir / "mmlu/test", ignored)) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(data_dir / "mmlu/test", ignored))
+    files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<std::string> texts;
   size_t seen = 0;
@@ -168,7 +231,8 @@ std::vector<std::string> MixedCorpus(uint64_t seed, uint64_t bytes, const fs::pa
   std::mt19937_64 random(seed);
   std::vector<std::string> lines;
   for (uint64_t written = 0; written < bytes; written += lines.back().size()) {
-    lines.push_back(real.empty() || random() % 2 == 0 ? writer.Line() : real[random() % real.size()]);
+    lines.push_back(real.empty() || random() % 2 == 0 ? writer.Line()
+                                                      : real[random() % real.size()]);
   }
   return lines;
 }

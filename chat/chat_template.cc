@@ -38,22 +38,24 @@ std::string Names(const std::map<std::string, TemplateText>& templates) {
   return Join(names, ", ");
 }
 
-const TemplateText& Pick(const std::map<std::string, TemplateText>& templates, const std::string& name,
-                         const std::string& directory) {
+const TemplateText& Pick(const std::map<std::string, TemplateText>& templates,
+                         const std::string& name, const std::string& directory) {
   if (templates.empty()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: found no chat template, expected chat_template.jinja or chat_template in "
-                            "tokenizer_config.json",
-                            directory),
-                "add one, or leave chat_template out of eval.yaml");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: found no chat template, expected chat_template.jinja or chat_template in "
+                    "tokenizer_config.json",
+                    directory),
+        "add one, or leave chat_template out of eval.yaml");
   }
   const auto found = templates.find(name.empty() ? "default" : name);
   if (found != templates.end()) return found->second;
   throw Error(ErrorKind::kInput,
-              name.empty() ? fmt::format("{}: found several chat templates ({}) and none is the default", directory,
-                                         Names(templates))
-                           : fmt::format("{}: no chat template is named '{}', found {}", directory, name,
-                                         Names(templates)),
+              name.empty()
+                  ? fmt::format("{}: found several chat templates ({}) and none is the default",
+                                directory, Names(templates))
+                  : fmt::format("{}: no chat template is named '{}', found {}", directory, name,
+                                Names(templates)),
               "name one of them under chat_template in eval.yaml");
 }
 
@@ -72,7 +74,8 @@ ChatTemplate ChatTemplate::Load(const std::filesystem::path& directory, const st
   return {picked.text, ReadNamedTokens(directory), day, picked.where};
 }
 
-ChatTemplate::ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day, std::string where)
+ChatTemplate::ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day,
+                           std::string where)
     : text_(std::move(text)),
       special_tokens_(std::move(special_tokens)),
       day_(day),
@@ -89,8 +92,10 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
   if (add_generation_prompt) return template_->Render(variables);
 
   if (text_.find("content") == std::string::npos) {
-    throw Error(ErrorKind::kInput, where_ + ": the template never reads 'content', so that the last message cannot "
-                                            "be gone on with");
+    throw Error(ErrorKind::kInput,
+                where_ +
+                    ": the template never reads 'content', so that the last message cannot "
+                    "be gone on with");
   }
   Json& last = variables["messages"].back()["content"];
   const std::string content = last.get<std::string>();
@@ -98,10 +103,12 @@ std::string ChatTemplate::Render(const Json& messages, bool add_generation_promp
   std::string text = template_->Render(variables);
   const size_t at = text.rfind(kTag.substr(0, kTag.size() - 1));
   if (at == std::string::npos || text.find(WithoutSpace(content)) == std::string::npos) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the template drops or changes the last message '{}', so that it cannot be gone on "
-                            "with",
-                            where_, content.substr(0, 80)));
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format(
+            "{}: the template drops or changes the last message '{}', so that it cannot be gone on "
+            "with",
+            where_, content.substr(0, 80)));
   }
   // A template that trims the message has taken the tag's own space, and what stood before it.
   const bool keeps_space = text.compare(at, kTag.size(), kTag) == 0;
@@ -123,7 +130,9 @@ std::string ChatTemplate::RenderForHarness(const Json& messages, bool add_genera
 }
 
 Json ChatTemplate::Identity() const {
-  return {{"template", text_}, {"special_tokens", special_tokens_}, {"day", day_ ? Json(*day_) : Json()}};
+  return {{"template", text_},
+          {"special_tokens", special_tokens_},
+          {"day", day_ ? Json(*day_) : Json()}};
 }
 
 }  // namespace evald

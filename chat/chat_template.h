@@ -12,8 +12,8 @@
 namespace evald {
 
 /// A checkpoint's chat template: turns messages into the text that its model was trained on, as
-/// transformers 5.23's apply_chat_template(tokenize=False) does, with tools=None, documents=None and
-/// the named special tokens as variables. Immutable; any thread may render.
+/// transformers 5.23's apply_chat_template(tokenize=False) does, with tools=None, documents=None
+/// and the named special tokens as variables. Immutable; any thread may render.
 class ChatTemplate {
  public:
   /// Reads it from a checkpoint's folder: chat_template.jinja and additional_chat_templates/*.jinja
@@ -26,7 +26,8 @@ class ChatTemplate {
                            std::optional<int64_t> day);
 
   /// `special_tokens` is {"bos_token": "<s>", ...}; `where` is used in errors.
-  ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day, std::string where);
+  ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day,
+               std::string where);
 
   /// The text of `messages`, a list of {"role", "content"}. With `add_generation_prompt` the
   /// template opens the model's turn behind them; without, the last message is one that the model

@@ -29,10 +29,12 @@ Json ReadObject(const fs::path& file) {
               fmt::format("{}: found {}, expected an object", file.string(), json.type_name()));
 }
 
-void Add(const std::string& name, TemplateText text, std::map<std::string, TemplateText>* templates) {
+void Add(const std::string& name, TemplateText text,
+         std::map<std::string, TemplateText>* templates) {
   if (text.text.size() > kTemplateBytesMax) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: a chat template of {}, expected at most {}", text.where,
-                                               HumanBytes(text.text.size()), HumanBytes(kTemplateBytesMax)));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: a chat template of {}, expected at most {}", text.where,
+                            HumanBytes(text.text.size()), HumanBytes(kTemplateBytesMax)));
   }
   if (!IsUtf8(text.text)) {
     throw Error(ErrorKind::kInput, text.where + ": the chat template is not valid UTF-8");
@@ -45,7 +47,8 @@ std::map<std::string, TemplateText> ReadFiles(const fs::path& directory) {
   const fs::path one = directory / "chat_template.jinja";
   std::error_code ignored;
   if (fs::exists(one, ignored)) Add("default", {ReadFile(one), one.string()}, &templates);
-  for (const auto& entry : fs::directory_iterator(directory / "additional_chat_templates", ignored)) {
+  for (const auto& entry :
+       fs::directory_iterator(directory / "additional_chat_templates", ignored)) {
     if (entry.path().extension() != ".jinja") continue;
     Add(entry.path().stem().string(), {ReadFile(entry.path()), entry.path().string()}, &templates);
   }
@@ -60,15 +63,18 @@ std::map<std::string, TemplateText> FromConfig(const Json& value, const std::str
   } else if (value.is_array()) {
     for (const Json& item : value) {
       const auto name = Field<std::string>(item, "name", where);
-      Add(name, {Field<std::string>(item, "template", where), fmt::format("{} '{}'", where, name)}, &templates);
+      Add(name, {Field<std::string>(item, "template", where), fmt::format("{} '{}'", where, name)},
+          &templates);
     }
   } else if (value.is_object()) {
     for (const auto& [name, text] : value.items()) {
-      Add(name, {Field<std::string>(value, name, where), fmt::format("{} '{}'", where, name)}, &templates);
+      Add(name, {Field<std::string>(value, name, where), fmt::format("{} '{}'", where, name)},
+          &templates);
     }
   } else if (!value.is_null()) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: found {}, expected a text or a list of named ones", where,
-                                               value.type_name()));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: found {}, expected a text or a list of named ones", where,
+                            value.type_name()));
   }
   return templates;
 }
@@ -94,7 +100,8 @@ Json ReadNamedTokens(const fs::path& directory) {
   for (const char* name : kNamedTokens) {
     const auto found = config.find(name);
     if (found == config.end()) continue;
-    const Json& text = found->is_object() && found->contains("content") ? (*found)["content"] : *found;
+    const Json& text =
+        found->is_object() && found->contains("content") ? (*found)["content"] : *found;
     if (text.is_string()) tokens[name] = text;
   }
   return tokens;

@@ -128,7 +128,8 @@ void PromptBuilder::AddTurn(const Turn& turn, std::vector<PromptMessage>* messag
   const bool delimits = prefix.empty() ? has_answer : touches_prefix;
   messages->push_back({"user", turn.question, delimits ? turn.target_delimiter : ""});
   if (has_answer) {
-    messages->push_back({"assistant", Delimited(prefix, AnswerText(*turn.answer, turn.choices), " "),
+    messages->push_back({"assistant",
+                         Delimited(prefix, AnswerText(*turn.answer, turn.choices), " "),
                          turn.fewshot_delimiter});
   } else if (!prefix.empty()) {
     messages->push_back({"assistant", prefix, ""});

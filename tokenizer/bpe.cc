@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"

@@ -210,13 +210,15 @@ std::unique_ptr<Tokenizer> Tokenizer::Load(const fs::path& directory) {
   if (!fs::exists(file, ignored)) {
     const char* pieces = "tokenizer.model";
     const bool has_pieces = fs::exists(directory / pieces, ignored);
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the checkpoint has no tokenizer.json, found {}", directory.string(),
-                            has_pieces ? "a SentencePiece tokenizer.model, which evald does not read"
-                                       : "no tokenizer.model either"),
-                fmt::format("make one with transformers: python3 -c \"from transformers import AutoTokenizer; "
-                            "AutoTokenizer.from_pretrained('{0}').save_pretrained('{0}')\"",
-                            directory.string()));
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: the checkpoint has no tokenizer.json, found {}", directory.string(),
+                    has_pieces ? "a SentencePiece tokenizer.model, which evald does not read"
+                               : "no tokenizer.model either"),
+        fmt::format(
+            "make one with transformers: python3 -c \"from transformers import AutoTokenizer; "
+            "AutoTokenizer.from_pretrained('{0}').save_pretrained('{0}')\"",
+            directory.string()));
   }
   return std::make_unique<HfTokenizer>(ReadFile(file), tok::ReadTokenizerConfig(directory),
                                        file.string());

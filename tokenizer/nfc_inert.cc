@@ -37,8 +37,8 @@ bool IsInert(char32_t code) {
   if (PropertyOf(code).decomp_seqindex == UINT16_MAX) return true;
   std::array<utf8proc_int32_t, 32> parts{};
   const auto size = static_cast<utf8proc_ssize_t>(parts.size());
-  const utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(), size,
-                                                         UTF8PROC_DECOMPOSE, nullptr);
+  const utf8proc_ssize_t count = utf8proc_decompose_char(
+      static_cast<utf8proc_int32_t>(code), parts.data(), size, UTF8PROC_DECOMPOSE, nullptr);
   if (count < 1 || count > size || !StandsAlone(static_cast<char32_t>(parts[0]))) return false;
   const utf8proc_ssize_t composed = utf8proc_normalize_utf32(
       parts.data(), count, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));

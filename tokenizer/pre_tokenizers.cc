@@ -84,9 +84,8 @@ class ByteLevel : public PreTokenizer {
     }
     if (words_) words_->Apply(pieces);
     if (spelling_ == Spelling::kBytes) return;
-    pieces->Rewrite([](std::string_view piece, bool, std::string* text) {
-      *text += ToByteAlphabet(piece);
-    });
+    pieces->Rewrite(
+        [](std::string_view piece, bool, std::string* text) { *text += ToByteAlphabet(piece); });
   }
 
  private:
@@ -135,7 +134,8 @@ class Metaspace : public PreTokenizer {
  private:
   void Mark(std::string_view piece, bool at_start, std::string* text) const {
     const bool prepend = scheme_ == "always" || (scheme_ == "first" && at_start);
-    if (prepend && !piece.starts_with(' ') && !piece.starts_with(replacement_)) *text += replacement_;
+    if (prepend && !piece.starts_with(' ') && !piece.starts_with(replacement_))
+      *text += replacement_;
     for (size_t at = 0; at < piece.size();) {
       const size_t space = std::min(piece.find(' ', at), piece.size());
       *text += piece.substr(at, space - at);
@@ -196,8 +196,8 @@ std::unique_ptr<PreTokenizer> MakeSplit(const Json& json, const std::string& whe
   const SplitBehavior behavior =
       SplitBehaviorFromString(Field<std::string>(json, "behavior", where), where);
   const bool invert = FieldOr<bool>(json, "invert", false, where);
-  const bool keeps_matches = behavior == SplitBehavior::kIsolated ||
-                             (behavior == SplitBehavior::kRemoved && invert);
+  const bool keeps_matches =
+      behavior == SplitBehavior::kIsolated || (behavior == SplitBehavior::kRemoved && invert);
   if (keeps_matches && expression.contains("Regex")) {
     const auto words = WordPattern::Recognize(expression["Regex"].get_ref<const std::string&>());
     if (words) return std::make_unique<WordSplitter>(*words);

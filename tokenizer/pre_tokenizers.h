@@ -28,8 +28,8 @@ struct PreTokenization {
 
 /// The `pre_tokenizer` of a tokenizer.json; null for JSON null. Serves ByteLevel, Split, Digits,
 /// Metaspace, Punctuation, Whitespace, WhitespaceSplit and Sequence; throws Error(kInput) that
-/// names any other. `normalized` says whether the tokenizer has a normalizer. A last ByteLevel leaves
-/// the bytes as they are and says so: the model knows how its vocabulary spells them.
+/// names any other. `normalized` says whether the tokenizer has a normalizer. A last ByteLevel
+/// leaves the bytes as they are and says so: the model knows how its vocabulary spells them.
 PreTokenization MakePreTokenizer(const Json& json, bool normalized, const std::string& where);
 
 }  // namespace evald::tok

@@ -17,7 +17,8 @@ class Symbols {
   /// Merges the pair of neighbours with the lowest rank, leftmost first, until no pair has one.
   /// Quadratic for a short word, which is faster there, O(n log n) for a long one. `by_heap` takes
   /// the long way always: where a merge may leave its left symbol's spelling as it was (with a
-  /// continuing_subword_prefix that is a token itself) only that is what the tokenizers library does.
+  /// continuing_subword_prefix that is a token itself) only that is what the tokenizers library
+  /// does.
   void MergeAll(const MergeTable& merges, bool by_heap) {
     constexpr size_t kShortMax = 40;
     if (ids_.size() <= kShortMax && !by_heap) {
@@ -44,8 +45,8 @@ class Symbols {
   void Consider(const MergeTable& merges, int32_t left);
   void MergeAt(int32_t at, int32_t id);
 
-  std::vector<int32_t> ids_;  // for a symbol that is gone -1
-  std::vector<Merge> pairs_;  // of a symbol and the one behind it, in a short word
+  std::vector<int32_t> ids_;       // for a symbol that is gone -1
+  std::vector<Merge> pairs_;       // of a symbol and the one behind it, in a short word
   std::vector<int32_t> previous_;  // in a long one: -1 for none
   std::vector<int32_t> next_;
   std::vector<Candidate> heap_;

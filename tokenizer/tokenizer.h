@@ -17,9 +17,9 @@ namespace evald {
 ///
 /// The files beside it act as they do in transformers 5: the special tokens that they name become
 /// added tokens, while add_bos_token and add_eos_token are not looked at, since the post-processor
-/// of tokenizer.json decides. Two things differ on purpose: `truncation` and `padding` are left aside (transformers switches them off for a plain
-/// call), and tokenizer.json decides even where a tokenizer class of transformers would build its
-/// normalizer and pre-tokenizer anew.
+/// of tokenizer.json decides. Two things differ on purpose: `truncation` and `padding` are left
+/// aside (transformers switches them off for a plain call), and tokenizer.json decides even where a
+/// tokenizer class of transformers would build its normalizer and pre-tokenizer anew.
 class Tokenizer {
  public:
   /// `directory` is a checkpoint's folder. Throws Error(kInput).
@@ -33,7 +33,8 @@ class Tokenizer {
   virtual std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const = 0;
 
   /// Text of tokens. Invalid UTF-8 becomes U+FFFD. `skip_special_tokens` leaves special ones out.
-  virtual std::string Decode(const std::vector<int32_t>& tokens, bool skip_special_tokens) const = 0;
+  virtual std::string Decode(const std::vector<int32_t>& tokens,
+                             bool skip_special_tokens) const = 0;
 
   virtual int32_t vocabulary_size() const = 0;  ///< highest id + 1, added tokens included
   /// Id of a token by its exact spelling, or -1.
@@ -51,8 +52,8 @@ class Tokenizer {
 /// Fills in the request's token lists as lm-evaluation-harness's `hf` backend does for a causal
 /// model: generate_until encodes the context; loglikelihood moves trailing spaces of the context to
 /// the continuation, encodes context + continuation whole and splits at the length of the encoded
-/// context, and an empty context becomes the prefix token (BOS, else EOS). See TemplateLM._encode_pair
-/// and HFLM.tok_encode in lm_eval 0.4.13.
+/// context, and an empty context becomes the prefix token (BOS, else EOS). See
+/// TemplateLM._encode_pair and HFLM.tok_encode in lm_eval 0.4.13.
 void EncodeRequest(const Tokenizer& tokenizer, Request* request);
 
 }  // namespace evald

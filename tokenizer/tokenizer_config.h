@@ -13,8 +13,8 @@ namespace evald::tok {
 
 /// What the files beside a tokenizer.json say, read as transformers 5 reads them: named special
 /// tokens from tokenizer_config.json (a string or {"content": ...}); when that has no
-/// added_tokens_decoder, special_tokens_map.json comes on top of it. add_bos_token and add_eos_token
-/// say nothing where there is a tokenizer.json: its post-processor decides.
+/// added_tokens_decoder, special_tokens_map.json comes on top of it. add_bos_token and
+/// add_eos_token say nothing where there is a tokenizer.json: its post-processor decides.
 struct TokenizerConfig {
   std::optional<std::string> bos;
   std::optional<std::string> eos;

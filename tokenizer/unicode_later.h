@@ -2,8 +2,9 @@
 
 namespace evald::tok {
 
-// Where tokenizers 0.23 and utf8proc 2.8 (Unicode 15) follow different versions of Unicode: letters,
-// digits and lower cases there are those of version 16 or 17, punctuation those of version 8.
+// Where tokenizers 0.23 and utf8proc 2.8 (Unicode 15) follow different versions of Unicode:
+// letters, digits and lower cases there are those of version 16 or 17, punctuation those of
+// version 8.
 
 /// A digit or number to Rust's char::is_numeric that utf8proc does not know.
 bool IsLaterNumeric(char32_t code);

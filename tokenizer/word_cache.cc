@@ -34,7 +34,8 @@ uint64_t Load(const char* bytes, size_t count) {
 template <size_t kWords>
 std::array<uint64_t, kWords> KeyOf(std::string_view word) {
   std::array<uint64_t, kWords> key{};
-  for (size_t i = 0; i * 8 < word.size(); ++i) key[i] = Load(word.data() + i * 8, word.size() - i * 8);
+  for (size_t i = 0; i * 8 < word.size(); ++i)
+    key[i] = Load(word.data() + i * 8, word.size() - i * 8);
   key[kWords - 1] |= uint64_t{word.size()} << 56;
   return key;
 }

@@ -12,8 +12,7 @@ namespace {
 // Of the second family, with what stands for the digits between.
 constexpr std::string_view kBeforeDigits =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)";
-constexpr std::string_view kBehindDigits =
-    R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kBehindDigits = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // Reads a text character by character, with the classes of each.
 class Cursor {

@@ -1,4 +1,5 @@
-// A checkpoint's chat templates against transformers and lm-evaluation-harness (tests/oracle/chat_golden.py).
+// A checkpoint's chat templates against transformers and lm-evaluation-harness
+// (tests/oracle/chat_golden.py).
 #include "chat/chat_template.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +54,8 @@ void ForEachLine(const char* file, Check check) {
   size_t seen = 0;
   ForEachJsonLine(kGolden / file, [&](size_t number, const Json& line) {
     SCOPED_TRACE(number);
-    const ChatTemplate chat = ChatTemplate::Load(kGolden / line["style"].get<std::string>(), "", std::nullopt);
+    const ChatTemplate chat =
+        ChatTemplate::Load(kGolden / line["style"].get<std::string>(), "", std::nullopt);
     check(chat, line);
     ++seen;
   });
@@ -65,7 +67,8 @@ TEST(ChatTemplate, RendersWhatTransformersRenders) {
     if (line.contains("error")) {
       EXPECT_THROW(chat.Render(line["messages"], line["add_generation_prompt"]), Error) << line;
     } else {
-      EXPECT_EQ(chat.Render(line["messages"], line["add_generation_prompt"]), line["output"].get<std::string>());
+      EXPECT_EQ(chat.Render(line["messages"], line["add_generation_prompt"]),
+                line["output"].get<std::string>());
     }
   });
 }
@@ -73,7 +76,8 @@ TEST(ChatTemplate, RendersWhatTransformersRenders) {
 TEST(ChatTemplate, LeavesTheSystemMessageOutWhereTheHarnessDoes) {
   ForEachLine("harness.jsonl", [](const ChatTemplate& chat, const Json& line) {
     if (line.contains("error")) {
-      EXPECT_THROW(chat.RenderForHarness(line["messages"], line["add_generation_prompt"]), Error) << line;
+      EXPECT_THROW(chat.RenderForHarness(line["messages"], line["add_generation_prompt"]), Error)
+          << line;
     } else {
       EXPECT_EQ(chat.RenderForHarness(line["messages"], line["add_generation_prompt"]),
                 line["output"].get<std::string>());
@@ -82,15 +86,19 @@ TEST(ChatTemplate, LeavesTheSystemMessageOutWhereTheHarnessDoes) {
 }
 
 TEST(ChatTemplate, OneOfSeveralIsPickedByName) {
-  EXPECT_EQ(ChatTemplate::Load(kGolden / "zephyr", "rag", std::nullopt).Render(kHello, true), "Hello");
-  EXPECT_EQ(ChatTemplate::Load(kGolden / "chatml", "tool_use", std::nullopt).Render(kHello, true), "tools");
-  EXPECT_THAT(Refusal(kGolden / "zephyr", "rga"), HasSubstr("no chat template is named 'rga', found default, rag"));
+  EXPECT_EQ(ChatTemplate::Load(kGolden / "zephyr", "rag", std::nullopt).Render(kHello, true),
+            "Hello");
+  EXPECT_EQ(ChatTemplate::Load(kGolden / "chatml", "tool_use", std::nullopt).Render(kHello, true),
+            "tools");
+  EXPECT_THAT(Refusal(kGolden / "zephyr", "rga"),
+              HasSubstr("no chat template is named 'rga', found default, rag"));
   EXPECT_THAT(Refusal(kGolden / "llama2", "rag"), HasSubstr("found default"));
 }
 
 TEST(ChatTemplate, FilesThatHaveNoneOrBrokenOnesAreRefused) {
   const Folder folder;
-  EXPECT_THAT(Refusal(folder.path), HasSubstr("found no chat template, expected chat_template.jinja or"));
+  EXPECT_THAT(Refusal(folder.path),
+              HasSubstr("found no chat template, expected chat_template.jinja or"));
   EXPECT_THAT(Refusal(folder.path), HasSubstr("leave chat_template out of eval.yaml"));
   folder.Write("additional_chat_templates/a.jinja", "x");
   folder.Write("additional_chat_templates/b.jinja", "y");
@@ -98,16 +106,19 @@ TEST(ChatTemplate, FilesThatHaveNoneOrBrokenOnesAreRefused) {
   folder.Write("chat_template.jinja", "{% if %}");
   EXPECT_THAT(Refusal(folder.path), HasSubstr("chat_template.jinja: line 1: "));
   folder.Write("chat_template.jinja", "\xFF");
-  EXPECT_THAT(Refusal(folder.path), HasSubstr("chat_template.jinja: the chat template is not valid UTF-8"));
+  EXPECT_THAT(Refusal(folder.path),
+              HasSubstr("chat_template.jinja: the chat template is not valid UTF-8"));
   folder.Write("chat_template.jinja", std::string(5 << 20, 'x'));
   EXPECT_THAT(Refusal(folder.path), HasSubstr("5.0 MiB, expected at most 4.0 MiB"));
   const Folder config;
   config.Write("tokenizer_config.json", R"({"chat_template": 7})");
-  EXPECT_THAT(Refusal(config.path), HasSubstr("chat_template: found number, expected a text or a list"));
+  EXPECT_THAT(Refusal(config.path),
+              HasSubstr("chat_template: found number, expected a text or a list"));
   config.Write("tokenizer_config.json", R"({"chat_template": [{"name": "a"}]})");
   EXPECT_THAT(Refusal(config.path), HasSubstr("'template'"));
   config.Write("tokenizer_config.json", "[]");
-  EXPECT_THAT(Refusal(config.path), HasSubstr("tokenizer_config.json: found array, expected an object"));
+  EXPECT_THAT(Refusal(config.path),
+              HasSubstr("tokenizer_config.json: found array, expected an object"));
 }
 
 TEST(ChatTemplate, TheDateIsTheOneThatWasGiven) {
@@ -135,12 +146,14 @@ TEST(ChatTemplate, ItsIdentityIsAllThatDecides) {
 
 // Only what the template objects to is tried again: another failure is not the system message's.
 TEST(ChatTemplate, OtherFailuresAreNotTriedWithoutTheSystemMessage) {
-  const Json chat = Json::array({{{"role", "system"}, {"content", "s"}}, {{"role", "user"}, {"content", "u"}}});
-  const ChatTemplate unknown("{% if messages[0].role == 'system' %}{{ 'x' | nosuch }}{% endif %}y", Json::object(),
-                             std::nullopt, "t");
-  EXPECT_THROW(unknown.RenderForHarness(chat, true), Error);
-  const ChatTemplate objects("{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}y",
+  const Json chat =
+      Json::array({{{"role", "system"}, {"content", "s"}}, {{"role", "user"}, {"content", "u"}}});
+  const ChatTemplate unknown("{% if messages[0].role == 'system' %}{{ 'x' | nosuch }}{% endif %}y",
                              Json::object(), std::nullopt, "t");
+  EXPECT_THROW(unknown.RenderForHarness(chat, true), Error);
+  const ChatTemplate objects(
+      "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}y",
+      Json::object(), std::nullopt, "t");
   EXPECT_EQ(objects.RenderForHarness(chat, true), "y");
 }
 

@@ -102,7 +102,8 @@ TEST(Bpe, LongWordsAreNoTrouble) {
   const auto tokenizer = Small(SmallTokenizer());
   std::string text;
   for (int i = 0; i < 700'000; ++i) text += "abc";
-  // The processor's time: a busy machine may take any time on the clock. A quadratic one would take hours.
+  // The processor's time: a busy machine may take any time on the clock. A quadratic one would take
+  // hours.
   const std::clock_t start = std::clock();
   EXPECT_EQ(tokenizer->Encode(text, false), Ids(700'000, 4));
   EXPECT_LT(std::clock() - start, 60 * CLOCKS_PER_SEC);
@@ -111,7 +112,8 @@ TEST(Bpe, LongWordsAreNoTrouble) {
 // Text is taken apart in front of SentencePiece's mark only where no merge crosses that border.
 TEST(Bpe, MergesMayCrossAMark) {
   Json json = SmallTokenizer();
-  json["model"]["vocab"] = {{"a", 0}, {"\u2581", 1}, {"\u2581a", 2}, {"\u2581\u2581", 3}, {"a\u2581", 4}};
+  json["model"]["vocab"] = {
+      {"a", 0}, {"\u2581", 1}, {"\u2581a", 2}, {"\u2581\u2581", 3}, {"a\u2581", 4}};
   json["model"]["merges"] = Json::array({{"\u2581", "a"}, {"\u2581", "\u2581"}});
   const std::string text = "a\u2581a\u2581\u2581\u2581a\u2581";
   EXPECT_EQ(Small(json)->Encode(text, false), (Ids{0, 2, 3, 2, 1}));

@@ -78,7 +78,8 @@ TEST(Components, WhatIsSurelyNfcIsNfc) {
     AppendUtf8(&text, code);
     if (!IsSurelyNfc(text)) continue;
     ++alone;
-    ASSERT_EQ(Normalize(Normalize(text, NormalForm::kNfd), NormalForm::kNfc), text) << static_cast<uint32_t>(code);
+    ASSERT_EQ(Normalize(Normalize(text, NormalForm::kNfd), NormalForm::kNfc), text)
+        << static_cast<uint32_t>(code);
   }
   EXPECT_GT(alone, 1'000'000);
   for (int i = 0; i < 100'000; ++i) {

@@ -88,8 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Golden,
                          testing::Values("gpt2", "llama3", "qwen2", "llama2_legacy",
                                          "llama2_metaspace", "metaspace_digits", "neox", "suffixed",
                                          "fused", "mistral_tekken", "qwen3", "olmo2", "internlm2",
-                                         "gemma", "deepseek", "deepseek_coder", "falcon", "starcoder",
-                                         "bloom", "punctuated"),
+                                         "gemma", "deepseek", "deepseek_coder", "falcon",
+                                         "starcoder", "bloom", "punctuated"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -159,13 +159,15 @@ TEST(Refusal, PatternsThatBacktrackWithoutEnd) {
   const std::string split = refused(
       "pre_tokenizer",
       {{"type", "Split"}, {"pattern", pattern}, {"behavior", "Isolated"}, {"invert", false}});
-  EXPECT_THAT(split, HasSubstr("small.json: pre_tokenizer: pattern: regular expression '(a|a?)+$'"));
+  EXPECT_THAT(split,
+              HasSubstr("small.json: pre_tokenizer: pattern: regular expression '(a|a?)+$'"));
   EXPECT_THAT(split, HasSubstr("given up after 50000000 steps"));
   EXPECT_THAT(split, HasSubstr("without a repetition inside a repetition"));
   const std::string replace =
-      refused("normalizer", {{"type", "Sequence"},
-                             {"normalizers",
-                              Json::array({{{"type", "Replace"}, {"pattern", pattern}, {"content", "x"}}})}});
+      refused("normalizer",
+              {{"type", "Sequence"},
+               {"normalizers",
+                Json::array({{{"type", "Replace"}, {"pattern", pattern}, {"content", "x"}}})}});
   EXPECT_THAT(replace, HasSubstr("small.json: normalizer[0]: pattern: "));
 }
 
@@ -175,7 +177,8 @@ TEST(Refusal, MergesThatGoRoundInACircle) {
   json["model"]["continuing_subword_prefix"] = "#";
   json["model"]["vocab"] = {{"a", 0}, {"#", 1}, {"#a", 2}, {"##", 3}};
   json["model"]["merges"] = Json::array({{"a", "#"}, {"#", "#"}, {"a", "##"}});
-  EXPECT_THAT(Refusal(json.dump()), HasSubstr("merges[2]: 'a' + '##': the token 'a#' is not in the vocab"));
+  EXPECT_THAT(Refusal(json.dump()),
+              HasSubstr("merges[2]: 'a' + '##': the token 'a#' is not in the vocab"));
   json["model"]["merges"] = Json::array({{"a", "#"}, {"#", "#"}});
   EXPECT_EQ(Small(json)->Encode("a" + std::string(5000, '#'), false).size(), 5001u);
   json["model"]["vocab"]["##"] = 4;
@@ -206,7 +209,8 @@ TEST(Refusal, AFolderWithOnlyASentencePieceModelSaysHowToConvertIt) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInput);
-    EXPECT_THAT(e.what(), HasSubstr("found a SentencePiece tokenizer.model, which evald does not read"));
+    EXPECT_THAT(e.what(),
+                HasSubstr("found a SentencePiece tokenizer.model, which evald does not read"));
     EXPECT_THAT(e.what(), HasSubstr("python3 -c \"from transformers import AutoTokenizer; "
                                     "AutoTokenizer.from_pretrained('" +
                                     folder.path.string() + "').save_pretrained('"));

@@ -46,10 +46,13 @@ std::vector<std::string> Pieces(const WordPattern& words, const std::string& tex
 // Characters that decide something, more often than others.
 std::string RandomText(std::mt19937* random) {
   static const std::vector<std::string> parts = {
-      " ", " ", "  ", "\n", "\r", "\t", "\u00A0", "\u3000", "\u2028", "\u0085", "\x1C", "'", "'", "s",
-      "S", "\u017F", "t", "re", "RE", "vE", "ll", "Ll", "m", "D", "d", "l", "r", "a", "Z", "\u00E9",
-      "\u4E2D", "\uFB06", "\u0149", "\u212A", "0", "7", "12345", "\u00BD", "\u0663", "\u2167", "!", "-",
-      "_", "\u0301", "\u200B", "\u200D", "\U0001F642", "\U00031350", "\U00016D70", "\u2019"};
+      " ",          " ",      "  ",   "\n",     "\r",     "\t",     "\u00A0",     "\u3000",
+      "\u2028",     "\u0085", "\x1C", "'",      "'",      "s",      "S",          "\u017F",
+      "t",          "re",     "RE",   "vE",     "ll",     "Ll",     "m",          "D",
+      "d",          "l",      "r",    "a",      "Z",      "\u00E9", "\u4E2D",     "\uFB06",
+      "\u0149",     "\u212A", "0",    "7",      "12345",  "\u00BD", "\u0663",     "\u2167",
+      "!",          "-",      "_",    "\u0301", "\u200B", "\u200D", "\U0001F642", "\U00031350",
+      "\U00016D70", "\u2019"};
   std::string text;
   for (size_t n = (*random)() % 14; n > 0; --n) {
     if ((*random)() % 8 != 0) {
@@ -78,7 +81,8 @@ TEST(WordPattern, AgreesWithOniguruma) {
     for (int i = 0; i < texts; ++i) {
       const std::string text = RandomText(&random);
       if (text.empty()) continue;
-      ASSERT_EQ(Pieces(*words, text), Pieces(pattern.Find(text), text)) << expression << "\n" << text;
+      ASSERT_EQ(Pieces(*words, text), Pieces(pattern.Find(text), text)) << expression << "\n"
+                                                                        << text;
     }
   }
 }
@@ -124,7 +128,8 @@ TEST(Properties, TheOnesServedAreWidenedAndOthersRefused) {
     Pattern::FromRegex(R"(\p{Cn})");
     FAIL();
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr(R"(the property \p{Cn} is not understood; evald serves)"));
+    EXPECT_THAT(e.what(),
+                testing::HasSubstr(R"(the property \p{Cn} is not understood; evald serves)"));
     EXPECT_THAT(e.what(), testing::HasSubstr("Han, "));
   }
 }
