@@ -24,10 +24,10 @@ struct Options {
   std::filesystem::path binaries;    ///< folder of evald, evald-worker, evald-metric
   std::filesystem::path data_dir;    ///< real benchmark data; may not exist
   std::filesystem::path checkpoint;  ///< of the engine workloads; empty: made in the run
-  std::filesystem::path
-      python;  ///< with numpy, tokenizers and lm_eval, for baselines; may be empty
-  std::filesystem::path scratch;  ///< an empty folder for the workload's files
-  bool quick = false;             ///< a small size, to see that the workload works
+  std::filesystem::path python;      ///< for baselines: has numpy, tokenizers, lm_eval; or empty
+  std::string llama_server;          ///< address of one that has the same checkpoint; may be empty
+  std::filesystem::path scratch;     ///< an empty folder for the workload's files
+  bool quick = false;                ///< a small size, to see that the workload works
 };
 
 struct Workload {

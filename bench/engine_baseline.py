@@ -3,10 +3,15 @@
 
     engine_baseline.py choice|generate CHECKPOINT --data-dir DIR --documents N --dtypes float32[,bfloat16]
                        --batch-sizes 1,8,32 [--max-gen-toks N] [--trial-documents N]
+                       [--server URL --parallel 8,32]
 
 Needs lm_eval 0.4.13, torch and transformers. Every dtype and batch size first answers the first
 --trial-documents of each task; the fastest pair then answers all. Prints one JSON object: seconds for
 the requests alone, without loading the model and without building prompts, and every answer.
+
+--server is a running llama-server that has loaded the same checkpoint (bench/make_gguf.py); it gets
+the same prompts as tokens, and as many of them at once as each of --parallel says; the least of the
+times is its own.
 """
 
 import argparse
@@ -14,6 +19,8 @@ import json
 import os
 import sys
 import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -74,6 +81,35 @@ def best_pair(args, chosen):
     return min(trials, key=lambda trial: trial["seconds"]), trials
 
 
+def completion(url, tokens, kwargs):
+    """Greedy, with the server's prefix cache; returns how many tokens came."""
+    body = {"prompt": tokens, "n_predict": kwargs["max_gen_toks"], "temperature": 0, "cache_prompt": True,
+            "stop": kwargs["until"]}
+    request = urllib.request.Request(url + "/completion", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=3600) as response:
+        return json.load(response)["tokens_predicted"]
+
+
+def server_seconds(args, chosen):
+    """Of llama-server, by how many requests it was given at once."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(args.checkpoint / "tokenizer.json"))
+    prompts = [(tokenizer.encode(instance.args[0]).ids, instance.args[1]) for _, instance in chosen]
+    seconds, tokens = {}, {}
+    for parallel in map(int, args.parallel.split(",")):
+        begin = time.monotonic()
+        with ThreadPoolExecutor(parallel) as pool:
+            counts = list(pool.map(lambda prompt: completion(args.server, *prompt), prompts))
+        seconds[parallel] = time.monotonic() - begin
+        tokens[parallel] = sum(counts)
+        print(f"llama-server, {parallel} at once: {seconds[parallel]:.1f} s", file=sys.stderr)
+    with urllib.request.urlopen(args.server + "/props", timeout=60) as response:
+        build = json.load(response).get("build_info", "")
+    return {"seconds": min(seconds.values()), "by_parallel": seconds, "tokens": tokens, "build": build}
+
+
 def rows_of(workload, chosen, answers):
     for (name, instance), result in zip(chosen, answers):
         row = {"task": name, "doc_id": instance.doc_id, "idx": instance.idx}
@@ -93,12 +129,15 @@ def main():
     parser.add_argument("--dtypes", default="float32")
     parser.add_argument("--batch-sizes", default="1,4,16")
     parser.add_argument("--max-gen-toks", type=int, default=256)
+    parser.add_argument("--server")
+    parser.add_argument("--parallel", default="8,32")
     args = parser.parse_args()
     import lm_eval
     import torch
     import transformers
 
     chosen = instances_of(args.workload, args.data_dir, args.documents, args.max_gen_toks)
+    server = server_seconds(args, chosen) if args.server else None
     best, trials = best_pair(args, chosen)
     model = load(args.checkpoint, best["dtype"])
     model.batch_size_per_gpu = best["batch_size"]
@@ -107,6 +146,7 @@ def main():
                "batch_size": best["batch_size"], "trials": trials, "threads": torch.get_num_threads(),
                "versions": {"lm_eval": lm_eval.__version__, "torch": torch.__version__,
                             "transformers": transformers.__version__},
+               "llama_server": server,
                "answers": list(rows_of(args.workload, chosen, answers))}, sys.stdout)
 
 

@@ -99,6 +99,9 @@ Json Baseline(const Options& options, const Work& work, const fs::path& checkpoi
   if (work.max_gen_toks > 0) {
     command.insert(command.end(), {"--max-gen-toks", fmt::format("{}", work.max_gen_toks)});
   }
+  if (work.max_gen_toks > 0 && !options.llama_server.empty()) {
+    command.insert(command.end(), {"--server", options.llama_server});
+  }
   const std::string output = RunCommand(command).output;
   return ParseJson(output.substr(output.find("{\"seconds\"")), script.string());
 }
@@ -152,8 +155,13 @@ Result Measure(const Options& options, const Work& work, double target) {
                     fmt::format("log-likelihoods differ by {} from the baseline's", largest));
       }
     }
+    if (baseline.at("llama_server").is_object() &&
+        baseline["llama_server"].at("seconds").get<double>() < result.baseline_value) {
+      result.baseline = "llama.cpp's server, its requests alone";
+      result.baseline_value = baseline["llama_server"]["seconds"].get<double>();
+    }
     baseline.erase("answers");
-    result.details["lm_eval"] = baseline;
+    result.details["baselines"] = baseline;
     seconds.push_back(Run(options, work, checkpoint, 2).seconds());
   }
   result.value = Median(seconds);

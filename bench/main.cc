@@ -88,6 +88,9 @@ int Main(int argc, char** argv) {
                  "The engine workloads' checkpoint (bench/make_checkpoint.py); without it one is made");
   app.add_option("--python", options.python, "A Python that has numpy, tokenizers and lm_eval, for baselines")
       ->envname("EVALD_BENCH_PYTHON");
+  app.add_option("--llama-server", options.llama_server,
+                 "Address of a llama-server that has the checkpoint as GGUF (bench/make_gguf.py), for engine-generate")
+      ->envname("EVALD_BENCH_LLAMA_SERVER");
   CLI11_PARSE(app, argc, argv);
   if (list) {
     for (const Workload& workload : Workloads()) fmt::print("{:<15} {}\n", workload.name, workload.summary);
