@@ -108,15 +108,12 @@ template <int R, int N>
 }
 
 // R rows of x times N rows of weights as they lie in the file: one vector of partial sums each,
-// over the whole inner dimension. The next N rows of weights, which lie right behind, are fetched
-// meanwhile, since few rows of x have nothing to wait for but memory.
+// over the whole inner dimension. What lies `ahead` bytes further is fetched meanwhile, since few
+// rows of x have nothing to wait for but memory.
 template <WeightType T, int R, int N>
-void Tile(const float* x, const unsigned char* w, int64_t inner, const float* bias, float* y,
-          int64_t y_stride) {
+void Tile(const float* x, const unsigned char* w, int64_t inner, int64_t ahead, const float* bias,
+          float* y, int64_t y_stride) {
   constexpr int kBytes = Element<T>::kBytes;
-  constexpr int kStepBytes = N * kLanes * kBytes;
-  constexpr int kLine = 64;
-  const unsigned char* ahead = w + N * inner * kBytes;
   V sums[R][N];
   EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -125,14 +122,13 @@ void Tile(const float* x, const unsigned char* w, int64_t inner, const float* bi
   }
   int64_t i = 0;
   for (; i + kLanes <= inner; i += kLanes) {
-    EVALD_UNROLL
-    for (int line = 0; line < (kStepBytes + kLine - 1) / kLine; ++line) {
-      __builtin_prefetch(ahead + line * kLine, 0, 2);
-    }
-    ahead += kStepBytes;
     V weights[N];
     EVALD_UNROLL
-    for (int n = 0; n < N; ++n) weights[n] = Element<T>::Load(w + (n * inner + i) * kBytes);
+    for (int n = 0; n < N; ++n) {
+      const unsigned char* at = w + (n * inner + i) * kBytes;
+      __builtin_prefetch(at + ahead, 0, 2);
+      weights[n] = Element<T>::Load(at);
+    }
     EVALD_UNROLL
     for (int r = 0; r < R; ++r) {
       const V value = Ops::Load(x + r * inner + i);
@@ -177,14 +173,23 @@ void WithRows(int64_t rows, Args... args) {
 
 template <WeightType T, int N>
 struct InPlace {
+  // Of short rows the next N, which lie right behind; of long ones what follows in each, so that
+  // little is fetched that another thread takes.
+  static int64_t Ahead(const MultiplyArgs& a, int64_t n) {
+    constexpr int64_t kShort = 4096, kFar = 1024;
+    const int64_t row_bytes = a.inner * Element<T>::kBytes;
+    if (row_bytes > kShort) return kFar;
+    return n + N < a.end ? N * row_bytes : 0;
+  }
+
   template <int R>
   struct Rows {
     static void Call(const MultiplyArgs* a, int64_t row, int64_t n) {
       Tile<T, R, N>(
           a->x + row * a->inner,
           static_cast<const unsigned char*>(a->weights) + n * a->inner * Element<T>::kBytes,
-          a->inner, a->bias == nullptr ? nullptr : a->bias + n, a->y + row * a->y_stride + n,
-          a->y_stride);
+          a->inner, Ahead(*a, n), a->bias == nullptr ? nullptr : a->bias + n,
+          a->y + row * a->y_stride + n, a->y_stride);
     }
   };
 };
