@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/memory_limits.h"
 #include "orchestrator/staging/reserve.h"
 #include "staging_fixture.h"
 
@@ -70,6 +71,15 @@ TEST_F(CgroupTest, NoneAndNonsenseGiveNoLimit) {
       "short\n31 23 0:28 / /cg rw - cgroup2 cgroup2 rw\n31 23 0:28 / /m - cgroup\n-\n");
   Put(Mounted("/cg/memory.max"), "lots\n");
   EXPECT_TRUE(Limits().empty());
+}
+
+TEST(MemoryLimits, TheLeastOfHostAndGroups) {
+  const uint64_t available = AvailableMemory();
+  EXPECT_GT(available, 0u);
+  EXPECT_LE(available, HostMemory().total);
+  for (const MemoryLimit& limit : CgroupMemory("/proc/self", "")) {
+    EXPECT_LE(available, limit.total);
+  }
 }
 
 TEST(Room, TheRealHostHasLimits) {
