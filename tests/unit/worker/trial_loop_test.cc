@@ -207,7 +207,9 @@ TEST_F(TrialLoopTest, TheEngineStaysFullAcrossTrials) {
   EXPECT_EQ(Sent<protocol::TrialDone>().size(), 3u);
   ASSERT_FALSE(engine.steps.empty());
   for (const auto& [pending, submitted] : engine.steps) {
-    if (submitted < 40) EXPECT_EQ(pending, 8u) << "after " << submitted << " requests";
+    if (submitted < 40) {
+      EXPECT_EQ(pending, 8u) << "after " << submitted << " requests";
+    }
     EXPECT_LE(pending, 8u);
   }
 }
