@@ -75,8 +75,11 @@ class Messages(FaultCase):
         _, said = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, said + self.logs())
         self.compare(self.runs()[0], expected, "a stopped worker")
+        # What it held went to another: as the next attempt, or as a copy when it was late and not yet given up.
         with sqlite3.connect(self.disk / "state" / "state.db") as database:
-            self.assertGreaterEqual(database.execute("SELECT max(attempt) FROM leases").fetchone()[0], 2)
+            attempts = database.execute("SELECT max(attempt) FROM leases").fetchone()[0]
+        logs = "".join(log.read_text(errors="replace") for log in self.disk.glob("**/logs/*.log"))
+        self.assertTrue(attempts >= 2 or "repeats for" in logs, f"{attempts} attempts\n{said}{self.logs()}")
 
 
 if __name__ == "__main__":
