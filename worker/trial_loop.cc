@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kStepBudget{50};
 constexpr std::chrono::milliseconds kWait{500};
 constexpr size_t kOpenTrialsMax = 16;
+constexpr int64_t kNoteMicros = 500'000;  // between two heartbeats
 // How much to hold that the engine has not been given: what it takes in this time, so that the agent's
 // answer to Want and the opening of the next trial's files are hidden behind it. By time, not by number:
 // as many long requests as the engine has places for would wait for minutes, and urgent ones behind them.
@@ -359,22 +360,30 @@ void TrialLoop::TakeBackAll() {
   }
 }
 
-// Of the requests in the engine, the one of this trial that has been there for longest.
-void TrialLoop::NoteOldest(const OpenTrial& trial, protocol::Progress* progress) const {
-  const int64_t now = MonotonicMicros();
+// Of each trial's requests in the engine, the one that has been there for longest. That takes a look at all of them:
+// as often as it is told, not after every step. One that ends in between is told no more.
+void TrialLoop::NoteOldest(int64_t now) {
+  if (!oldest_.empty() && now - oldest_noted_us_ < kNoteMicros) return;
+  oldest_noted_us_ = now;
+  oldest_.clear();
   for (const auto& [tag, entry] : in_flight_) {
-    const double seconds = static_cast<double>(now - entry.begin_us) / 1e6;
-    if (entry.trial.get() != &trial || seconds <= progress->oldest_seconds) continue;
-    progress->oldest_seconds = seconds;
-    progress->oldest_task = trial.task_of(entry.feed.slice);
+    const TrialState& trial = *entry.trial->state();
+    Oldest& oldest = oldest_[{trial.trial, trial.attempt}];
+    if (oldest.tag != 0 && oldest.begin_us <= entry.begin_us) continue;
+    oldest = {tag, entry.begin_us, entry.trial->task_of(entry.feed.slice)};
   }
 }
 
 void TrialLoop::UpdateSnapshot() {
+  const int64_t now = MonotonicMicros();
+  NoteOldest(now);
   std::vector<protocol::Progress> progress;
   for (const auto& trial : open_) {
     progress.push_back(trial->progress());
-    NoteOldest(*trial, &progress.back());
+    const auto oldest = oldest_.find({trial->state()->trial, trial->state()->attempt});
+    if (oldest == oldest_.end() || in_flight_.count(oldest->second.tag) == 0) continue;
+    progress.back().oldest_task = oldest->second.task;
+    progress.back().oldest_seconds = static_cast<double>(now - oldest->second.begin_us) / 1e6;
   }
   if (progress.empty()) progress.push_back(protocol::Progress{});
   const std::lock_guard lock(mutex_);

@@ -3,11 +3,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -76,7 +78,7 @@ class TrialLoop {
   void Drop(const std::shared_ptr<OpenTrial>& trial);
   void TakeBackAll();
   void UpdateSnapshot();
-  void NoteOldest(const OpenTrial& trial, protocol::Progress* progress) const;
+  void NoteOldest(int64_t now);
 
   Engine* engine_;
   Sender send_;
@@ -98,6 +100,14 @@ class TrialLoop {
   bool stopping_ = false;
   int wanted_ = 0;
   double requests_per_second_ = 0;
+
+  struct Oldest {
+    uint64_t tag = 0;
+    int64_t begin_us = 0;
+    std::string task;
+  };
+  std::map<std::pair<int64_t, int>, Oldest> oldest_;  ///< by trial and attempt: of its requests in the engine
+  int64_t oldest_noted_us_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable posted_;
