@@ -143,8 +143,10 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(const std::string& worker) c
 void RunMachine::Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done,
                             double oldest_s, int64_t now) {
   if (!trials_table_.Holds(trial, attempt)) return;
-  trials_.at(trial).requests_done = requests_done;
-  if (oldest_s > 0) trials_.at(trial).since_us = now - static_cast<int64_t>(oldest_s * 1e6);
+  TrialState& state = trials_.at(trial);
+  // Without an age nothing in the engine is old, if requests have ended; else nobody has looked.
+  if (oldest_s > 0 || requests_done > state.requests_done) state.since_us = now - static_cast<int64_t>(oldest_s * 1e6);
+  state.requests_done = requests_done;
   if (work_.documents() > 0) return;  // nobody needs to know yet
   stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker), work_);
   ReportBegun(worker, now);
