@@ -89,13 +89,7 @@ void Service::AdoptRuns() {
 
 // A run of an earlier life, from its row.
 void Service::TakeUp(const RunRow& row) {
-  QueuedRun run;
-  run.number = row.number;
-  run.id = row.run;
-  run.path = row.output;
-  run.user = row.user;
-  run.priority = row.priority;
-  run.created = row.created;
+  QueuedRun run = QueuedRunOf(row);
   run.paused = row.state == "paused";
   run.state = run.paused ? "paused" : "queued";
   run.config.name = row.name;

@@ -41,13 +41,7 @@ void Service::ResumeEnded(const std::string& id, Done<Json> done) {
 }
 
 QueuedRun* Service::TakeUpEnded(const RunRow& row, EvalConfig config) {
-  QueuedRun run;
-  run.number = row.number;
-  run.id = row.run;
-  run.path = row.output;
-  run.user = row.user;
-  run.priority = row.priority;
-  run.created = row.created;
+  QueuedRun run = QueuedRunOf(row);
   run.config = std::move(config);
   run.directory = RunDirectory::Resume(run.config, row.output);
   log::Info("run {}: was {}, and is resumed", row.run, row.state);

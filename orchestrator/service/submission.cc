@@ -31,6 +31,17 @@ Submission SubmissionOf(const RunRow& row) {
   return submission;
 }
 
+QueuedRun QueuedRunOf(const RunRow& row) {
+  QueuedRun run;
+  run.number = row.number;
+  run.id = row.run;
+  run.path = row.output;
+  run.user = row.user;
+  run.priority = row.priority;
+  run.created = row.created;
+  return run;
+}
+
 std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outcome) {
   try {
     return RunVerdict({}, gates).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);

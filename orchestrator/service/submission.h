@@ -4,6 +4,7 @@
 
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/run/run_outcome.h"
+#include "orchestrator/service/run_queue.h"
 #include "orchestrator/service/run_service.h"
 #include "orchestrator/state/service_store.h"
 #include "orchestrator/verdict/run_verdict.h"
@@ -15,6 +16,8 @@ Json ToJson(const Submission& submission);
 /// Throws Error(kInput) "<where>: ...".
 Submission SubmissionFromJson(const Json& json, const std::string& where);
 Submission SubmissionOf(const RunRow& row);
+/// The run of a row, queued, without what decides how it goes on: its configuration and folder.
+QueuedRun QueuedRunOf(const RunRow& row);
 
 /// Judges a run's gates and writes verdict.json and report.html. Nothing when that is not possible: the
 /// results stand all the same.
