@@ -88,14 +88,19 @@ class Run(EvaldCase):
         script = self.evald("completion", "bash").stdout
         self.assertIn("complete -o filenames -F _evald evald", script)
 
-    def test_interrupt_drains_and_resume_finishes(self):
-        self.make_suite(sums=400)
-        config = self.write_config(engine={"name": "emulated", "delay_ms": 20, "concurrency": 2})
+    def interrupted(self, config):
+        """Starts a run and interrupts it after its first commit; gives what it said."""
         process = self.start("run", config, "--quiet")
         self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 3, out + err)
+        return out, err
+
+    def test_interrupt_drains_and_resume_finishes(self):
+        self.make_suite(sums=400)
+        config = self.write_config(engine={"name": "emulated", "delay_ms": 20, "concurrency": 2})
+        out, err = self.interrupted(config)
         self.assertIn("--resume", out + err)
         self.assertFalse((self.only_run() / "results.json").exists())
         resumed = self.run_done(config, "--resume")
@@ -105,11 +110,7 @@ class Run(EvaldCase):
     def test_a_resumed_run_says_what_was_done_before(self):
         self.make_suite(sums=300, choice=20)
         config = self.write_config(engine={"name": "emulated", "delay_ms": 20, "concurrency": 2})
-        process = self.start("run", config, "--quiet")
-        self.wait_for("the first commit", lambda: list(self.folder.glob("runs/*/generations/*/*.jsonl")))
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 3, out + err)
+        out, err = self.interrupted(config)
         self.assertNotIn("resumed", out)
         done = self.evald("run", config, "--quiet", "--resume")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
