@@ -9,13 +9,6 @@
 namespace evald::native {
 namespace {
 
-constexpr double kFar = 1e-2;  // a hundred times what the golden check allows
-
-double ErrorOf(const std::string& golden, const CheckpointCopy& copy) {
-  BareModel model(copy.path());
-  return LogitsError(golden, &model);
-}
-
 // The error after `key` of config.json is set to `value` (null removes it).
 double ErrorWith(const std::string& golden, const std::string& key, const Json& value) {
   CheckpointCopy copy(golden);
@@ -27,6 +20,10 @@ double ErrorWithout(const std::string& golden, const std::string& tensors) {
   CheckpointCopy copy(golden);
   copy.Clear(tensors);
   return ErrorOf(golden, copy);
+}
+
+void FillWithOnes(Tensors::Tensor* tensor) {  // of bf16
+  for (size_t i = 0; i < tensor->data.size(); i += 2) tensor->data.replace(i, 2, "\x80\x3f");
 }
 
 Json RopeOf(const std::string& golden, const std::string& key) {
@@ -74,9 +71,7 @@ TEST(FamilySensitivityTest, Qwen2WindowsAndBiases) {
 TEST(FamilySensitivityTest, Qwen3NormsAndLayerTypes) {
   for (const char* norm : {"q_norm", "k_norm"}) {
     CheckpointCopy copy("qwen3");
-    copy.ChangeTensors(norm, [](Tensors::Tensor* tensor) {
-      for (size_t i = 0; i < tensor->data.size(); i += 2) tensor->data.replace(i, 2, "\x80\x3f");
-    });
+    copy.ChangeTensors(norm, FillWithOnes);
     EXPECT_GT(ErrorOf("qwen3", copy), kFar) << norm << " all ones";
   }
   EXPECT_GT(ErrorWith("qwen3", "layer_types", nullptr), kFar);
@@ -140,9 +135,7 @@ TEST(FamilySensitivityTest, Olmo2Norms) {
   for (const char* norm :
        {"q_norm", "k_norm", "post_attention_layernorm", "post_feedforward_layernorm"}) {
     CheckpointCopy copy("olmo2");
-    copy.ChangeTensors(norm, [](Tensors::Tensor* tensor) {
-      for (size_t i = 0; i < tensor->data.size(); i += 2) tensor->data.replace(i, 2, "\x80\x3f");
-    });
+    copy.ChangeTensors(norm, FillWithOnes);
     EXPECT_GT(ErrorOf("olmo2", copy), kFar) << norm << " all ones";
   }
 }

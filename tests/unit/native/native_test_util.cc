@@ -166,6 +166,11 @@ double LogitsError(const std::string& golden, BareModel* model, int64_t chunk) {
   return at == expected.size() ? error : INFINITY;
 }
 
+double ErrorOf(const std::string& golden, const CheckpointCopy& copy) {
+  BareModel model(copy.path());
+  return LogitsError(golden, &model);
+}
+
 std::unique_ptr<Engine> LoadedEngine(const fs::path& directory, const Json& settings, int threads,
                                      uint64_t seed) {
   EngineOptions options;

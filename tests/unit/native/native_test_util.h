@@ -76,6 +76,11 @@ struct BareModel {
 /// The largest difference between the model's logits and the golden ones.
 double LogitsError(const std::string& golden, BareModel* model, int64_t chunk = 256);
 
+/// The same of a changed copy of the checkpoint.
+double ErrorOf(const std::string& golden, const CheckpointCopy& copy);
+/// An error that no check lets through: a hundred times what the golden check allows.
+inline constexpr double kFar = 1e-2;
+
 std::unique_ptr<Engine> LoadedEngine(const std::filesystem::path& directory,
                                      const Json& settings = Json::object(), int threads = 1,
                                      uint64_t seed = 1234);

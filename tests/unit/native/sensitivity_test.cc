@@ -7,13 +7,6 @@
 namespace evald::native {
 namespace {
 
-constexpr double kFar = 1e-2;  // a hundred times what the golden check allows
-
-double ErrorOf(const std::string& golden, const CheckpointCopy& copy) {
-  BareModel model(copy.path());
-  return LogitsError(golden, &model);
-}
-
 TEST(SensitivityTest, Llama3RopeScaling) {
   CheckpointCopy copy("llama3");
   copy.SetConfig("rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500.0}});
