@@ -13,21 +13,41 @@ namespace {
 constexpr int kAttentionRows = 56;          // query rows that share one pass over the keys
 constexpr int64_t kLogitsFloats = 8 << 20;  // of one block of logits
 constexpr int64_t kStretch = 1 << 14;       // logits that one thread looks at
-constexpr int64_t kColumnsPerTask = 48;     // of a matrix product, a multiple of every tile
+constexpr int64_t kColumnsPerTask = 48;     // of a product with few rows, a multiple of every tile
 constexpr int64_t kColumnsMin = 12;         // likewise
-constexpr int64_t kFewRows = 12;            // rows of which a product waits for memory
 constexpr int64_t kTaskElements = 1 << 15;  // of weights, of such a product
+constexpr int64_t kPanelsPerTask = 12;      // of a product with more rows
 
 void Grow(Floats* buffer, int64_t floats) {
   if (static_cast<int64_t>(buffer->size()) < floats) buffer->resize(static_cast<size_t>(floats));
 }
 
-// Columns of a matrix that one thread computes at a time. Where the weights' memory is what counts,
-// small tasks keep all threads reading to the end.
-int64_t ColumnsPerTask(int64_t rows, int64_t inner) {
-  if (rows > kFewRows) return kColumnsPerTask;
-  return std::clamp(kTaskElements / inner / kColumnsMin * kColumnsMin, kColumnsMin,
-                    kColumnsPerTask);
+struct Columns {
+  int64_t first, end;
+};
+
+// Where the weights' memory is what counts, small tasks keep all threads reading to the end.
+std::vector<Columns> TasksOfFewRows(int64_t columns, int64_t inner) {
+  const int64_t step = std::clamp(kTaskElements / inner / kColumnsMin * kColumnsMin, kColumnsMin,
+                                  kColumnsPerTask);
+  std::vector<Columns> tasks;
+  for (int64_t first = 0; first < columns; first += step) {
+    tasks.push_back({first, std::min(columns, first + step)});
+  }
+  return tasks;
+}
+
+// Whole panels, and for each thread as many tasks of nearly the same size.
+std::vector<Columns> TasksOfManyRows(int64_t columns, int64_t panel_columns, int64_t threads) {
+  const int64_t panels = (columns + panel_columns - 1) / panel_columns;
+  const int64_t rounds = (panels + threads * kPanelsPerTask - 1) / (threads * kPanelsPerTask);
+  const int64_t count = std::min(panels, rounds * threads);
+  std::vector<Columns> tasks;
+  for (int64_t i = 0; i < count; ++i) {
+    tasks.push_back({panels * i / count * panel_columns,
+                     std::min(columns, panels * (i + 1) / count * panel_columns)});
+  }
+  return tasks;
 }
 
 }  // namespace
@@ -69,7 +89,8 @@ void CpuDevice::Begin(const std::vector<Segment>& segments) {
   rope_.Grow(positions);
   const int64_t attention_rows = std::max<int64_t>(config_.group(), kAttentionRows);
   for (auto& scratch : scratch_) {
-    Grow(&scratch, std::max(kMultiplyScratchFloats, attention_rows * ScoreStride(positions)));
+    Grow(&scratch, std::max(kernels_.multiply_scratch_floats(static_cast<int64_t>(rows_.size())),
+                            attention_rows * ScoreStride(positions)));
   }
 }
 
@@ -114,38 +135,51 @@ void CpuDevice::Multiply(const Linear& linear, Rows from, Rows to) {
   Multiply(linear, rows(from), static_cast<int64_t>(rows_.size()), y);
 }
 
+// x [count][inputs] as the kernels want it for a product with so many rows.
+const float* CpuDevice::Packed(const float* x, int64_t count, int64_t inputs) {
+  if (count <= kernels_.few_rows) return x;
+  Grow(&packed_rows_, kernels_.packed_floats(count, inputs));
+  pool_->ForEach(kernels_.row_blocks(count), 4 * count * inputs, [&](int64_t block, int) {
+    kernels_.pack_rows(x, count, inputs, block, packed_rows_.data());
+  });
+  return packed_rows_.data();
+}
+
 // y[row][outputs] = x[row][inputs] times all parts, each a column block of y.
 void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, float* y) {
   struct Task {
     const Linear::Part* part;
-    int64_t first, end;
+    Columns columns;
     float* y;
   };
+  const int64_t outputs = linear.outputs(), inputs = linear.inputs();
   std::vector<Task> tasks;
   float* part_y = y;
   for (const Linear::Part& part : linear.parts) {
-    const int64_t step = ColumnsPerTask(count, part.matrix.columns);
-    for (int64_t first = 0; first < part.matrix.rows; first += step) {
-      tasks.push_back({&part, first, std::min(part.matrix.rows, first + step), part_y});
+    const int64_t columns = part.matrix.rows;
+    for (const Columns& task :
+         count <= kernels_.few_rows
+             ? TasksOfFewRows(columns, inputs)
+             : TasksOfManyRows(columns, kernels_.panel_columns, pool_->threads())) {
+      tasks.push_back({&part, task, part_y});
     }
-    part_y += part.matrix.rows;
+    part_y += columns;
   }
-  const int64_t outputs = linear.outputs();
-  pool_->ForEach(static_cast<int64_t>(tasks.size()), count * outputs * linear.inputs(),
+  MultiplyArgs all;
+  all.x = Packed(x, count, inputs);
+  all.rows = count;
+  all.inner = inputs;
+  all.y_stride = outputs;
+  pool_->ForEach(static_cast<int64_t>(tasks.size()), count * outputs * inputs,
                  [&](int64_t index, int thread) {
                    const Task& task = tasks[static_cast<size_t>(index)];
-                   const Matrix& matrix = task.part->matrix;
-                   MultiplyArgs args;
-                   args.x = x;
-                   args.rows = count;
-                   args.inner = matrix.columns;
-                   args.weights = matrix.data;
-                   args.type = matrix.type;
-                   args.first = task.first;
-                   args.end = task.end;
+                   MultiplyArgs args = all;
+                   args.weights = task.part->matrix.data;
+                   args.type = task.part->matrix.type;
+                   args.first = task.columns.first;
+                   args.end = task.columns.end;
                    args.bias = task.part->bias.empty() ? nullptr : task.part->bias.data();
                    args.y = task.y;
-                   args.y_stride = outputs;
                    args.scratch = scratch_[static_cast<size_t>(thread)].data();
                    kernels_.multiply(args);
                  });

@@ -73,6 +73,7 @@ class CpuDevice : public Device {
   HeadOffsets Offsets(int64_t head) const;
   void NormalizeRow(const NormWeights& norm, const float* x, int64_t width, float* out) const;
   void ActivateRows(const float* in, int64_t count, int64_t width, float* out);
+  const float* Packed(const float* x, int64_t count, int64_t inputs);
   void Multiply(const Linear& linear, const float* x, int64_t count, float* y);
   void AttendTask(const AttentionTask& task, int64_t layer, int64_t window, int thread);
   std::vector<std::vector<Choice>> ChooseExperts(const LayerWeights& layer);
@@ -90,6 +91,7 @@ class CpuDevice : public Device {
   std::vector<Row> rows_;
   std::array<Floats, 7> buffers_;  ///< by Rows
   Floats logits_;
+  Floats packed_rows_;  ///< of the product that is being computed
   Floats gathered_, expert_inner_, expert_activated_, expert_out_;
   std::vector<Floats> scratch_;  ///< per thread
 };

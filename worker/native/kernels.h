@@ -23,7 +23,8 @@ inline constexpr int kKeyBlock = 16;
 
 /// y[r][n] = sum over i of x[r][i] * w[n][i] (+ bias[n]) for n in [first, end).
 struct MultiplyArgs {
-  const float* x = nullptr;  ///< [rows][inner]
+  /// [rows][inner]; of more than Kernels::few_rows rows, what Kernels::pack_rows made of it.
+  const float* x = nullptr;
   int64_t rows = 0;
   int64_t inner = 0;
   const void* weights = nullptr;  ///< [out][inner], any alignment
@@ -33,10 +34,8 @@ struct MultiplyArgs {
   const float* bias = nullptr;  ///< [out], or null
   float* y = nullptr;           ///< [rows][y_stride]
   int64_t y_stride = 0;
-  float* scratch = nullptr;  ///< kMultiplyScratchFloats floats of the calling thread
+  float* scratch = nullptr;  ///< Kernels::multiply_scratch_floats floats of the calling thread
 };
-/// What a block of a product keeps beside its operands; fits the second-level cache.
-inline constexpr int64_t kMultiplyScratchFloats = 48 * (640 + 96 * 16);
 
 /// Causal attention of consecutive positions of one sequence, for the query heads that share one
 /// key-value head. Query row (p, h) attends to keys 0 ... first_position + p.
@@ -66,6 +65,14 @@ inline int64_t ScoreStride(int64_t keys) {
 /// One instruction set's functions. All are reentrant.
 struct Kernels {
   const char* name;
+  int64_t few_rows;       ///< rows of x that are multiplied as they lie
+  int64_t panel_columns;  ///< of a product with more rows, computed together
+  int64_t (*row_blocks)(int64_t rows);
+  int64_t (*packed_floats)(int64_t rows, int64_t inner);
+  /// Lays out one of the row_blocks(rows) blocks of x [rows][inner], in memory of
+  /// packed_floats(rows, inner) that all blocks share.
+  void (*pack_rows)(const float* x, int64_t rows, int64_t inner, int64_t row_block, float* packed);
+  int64_t (*multiply_scratch_floats)(int64_t rows);
   void (*multiply)(const MultiplyArgs& args);
   void (*attend)(const AttendArgs& args);
   /// out = x / sqrt(mean(x^2) + eps) * weight

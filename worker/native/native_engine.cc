@@ -40,7 +40,7 @@ struct NativeSettings {
   int max_length = 0;     // 0: the checkpoint's
   uint64_t kv_cache = 0;  // bytes; 0: the default
   int concurrency = 32;
-  int chunk = 256;
+  int chunk = 512;
   std::string kernels = "auto";
 };
 

@@ -20,7 +20,7 @@ namespace evald {
 ///                         of what the host and the process's cgroups have available, times the
 ///                         worker's share of the processors
 ///     concurrency: 32     sequences computed at once
-///     chunk: 256          rows (tokens) computed at once, at most
+///     chunk: 512          rows (tokens) computed at once, at most
 ///     kernels: auto       avx512, avx2 or portable
 ///
 /// Submit throws Error(kInput) for a request that can never be answered; the others stay.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "worker/native/aligned.h"
 #include "worker/native/cpu.h"
 
 namespace evald::native {
@@ -40,9 +41,17 @@ class KernelsTest : public testing::TestWithParam<std::string> {
                               const void* weights, WeightType type, int64_t out,
                               const float* bias = nullptr) {
     std::vector<float> y(static_cast<size_t>(rows * out), -1);
-    std::vector<float> scratch(static_cast<size_t>(kMultiplyScratchFloats));
+    Floats scratch(static_cast<size_t>(kernels_.multiply_scratch_floats(rows)));
+    Floats packed;
     MultiplyArgs args;
     args.x = x.data();
+    if (rows > kernels_.few_rows) {
+      packed.assign(static_cast<size_t>(kernels_.packed_floats(rows, inner)), NAN);
+      for (int64_t block = 0; block < kernels_.row_blocks(rows); ++block) {
+        kernels_.pack_rows(x.data(), rows, inner, block, packed.data());
+      }
+      args.x = packed.data();
+    }
     args.rows = rows;
     args.inner = inner;
     args.weights = weights;

@@ -29,7 +29,8 @@ struct Ops {
   using V = Float4;
   static constexpr const char* kName = "portable";
   static constexpr int kLanes = 4;
-  static constexpr int kRows = 2, kCols = 4;
+  static constexpr int kRows = 2, kCols = 4, kFewRows = 4;
+  static constexpr int kTileRows = 4, kTileVecs = 2;
   static constexpr int kScoreRows = 2, kScoreVecs = 4;
   static constexpr int kValueRows = 2, kValueVecs = 4;
 
@@ -70,12 +71,26 @@ struct Ops {
     for (int i = 1; i < kLanes; ++i) top = v[i] > top ? v[i] : top;
     return top;
   }
-  static void Reduce4(V a, V b, V c, V d, float* out) {
-    out[0] = (a[0] + a[2]) + (a[1] + a[3]);
-    out[1] = (b[0] + b[2]) + (b[1] + b[3]);
-    out[2] = (c[0] + c[2]) + (c[1] + c[3]);
-    out[3] = (d[0] + d[2]) + (d[1] + d[3]);
+  static void AddUp4(V a, V b, V c, V d, bool first, float* totals) {
+    const V vectors[] = {a, b, c, d};
+    for (int i = 0; i < 4; ++i) {
+      const V v = vectors[i];
+      const float group = ((v[0] + v[1]) + v[2]) + v[3];
+      totals[i] = first ? group : totals[i] + group;
+    }
   }
+  static void Transpose(V (&v)[kLanes]) {
+    for (int i = 0; i < kLanes; ++i) {
+      for (int j = 0; j < i; ++j) {
+        const float swapped = v[i][j];
+        v[i][j] = v[j][i];
+        v[j][i] = swapped;
+      }
+    }
+  }
+  // Of two bf16 in each lane the one that comes first in memory, and the other.
+  static V WidenEven(V pairs) { return WidenPairs(pairs, 0); }
+  static V WidenOdd(V pairs) { return WidenPairs(pairs, 1); }
   static V WidenBf16(const void* p) {
     uint16_t raw[kLanes];
     std::memcpy(raw, p, sizeof raw);
@@ -91,6 +106,12 @@ struct Ops {
   }
 
  private:
+  static V WidenPairs(V pairs, int which) {
+    uint16_t raw[2 * kLanes], chosen[kLanes];
+    std::memcpy(raw, &pairs, sizeof raw);
+    for (int i = 0; i < kLanes; ++i) chosen[i] = raw[2 * i + which];
+    return WidenBf16(chosen);
+  }
   static V Select(Int4 mask, V yes, V no) {
     Int4 a, b;
     std::memcpy(&a, &yes, sizeof a);
@@ -104,7 +125,7 @@ struct Ops {
 
 }  // namespace
 
-#include "worker/native/kernels_impl.h"
+#include "worker/native/kernels/impl.h"
 
 namespace evald::native {
 const Kernels& PortableKernels() { return kKernels; }

@@ -11,7 +11,8 @@ struct Ops {
   using V = __m256;
   static constexpr const char* kName = "avx2";
   static constexpr int kLanes = 8;
-  static constexpr int kRows = 4, kCols = 3;
+  static constexpr int kRows = 4, kCols = 3, kFewRows = 8;
+  static constexpr int kTileRows = 6, kTileVecs = 2;
   static constexpr int kScoreRows = 4, kScoreVecs = 2;
   static constexpr int kValueRows = 4, kValueVecs = 2;
 
@@ -39,9 +40,41 @@ struct Ops {
     half = _mm_max_ps(half, _mm_movehl_ps(half, half));
     return _mm_cvtss_f32(_mm_max_ss(half, _mm_shuffle_ps(half, half, 1)));
   }
-  static void Reduce4(V a, V b, V c, V d, float* out) {
-    const V all = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
-    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
+  static void AddUp4(V a, V b, V c, V d, bool first, float* totals) {
+    const V ab_low = _mm256_unpacklo_ps(a, b), ab_high = _mm256_unpackhi_ps(a, b);
+    const V cd_low = _mm256_unpacklo_ps(c, d), cd_high = _mm256_unpackhi_ps(c, d);
+    const V groups = Add(Add(Add(LowPairs(ab_low, cd_low), HighPairs(ab_low, cd_low)),
+                             LowPairs(ab_high, cd_high)),
+                         HighPairs(ab_high, cd_high));
+    __m128 total = _mm256_castps256_ps128(groups);
+    if (!first) total = _mm_add_ps(_mm_loadu_ps(totals), total);
+    _mm_storeu_ps(totals, _mm_add_ps(total, _mm256_extractf128_ps(groups, 1)));
+  }
+  [[gnu::always_inline]] static void Transpose(V (&v)[kLanes]) {
+    V t[kLanes];
+    for (int i = 0; i < kLanes; i += 2) {
+      t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+      t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+    }
+    // v[4 i + j] then holds column 4 l + j of the rows 4 i ... 4 i + 3 in its l-th half.
+    for (int i = 0; i < kLanes; i += 4) {
+      v[i] = LowPairs(t[i], t[i + 2]);
+      v[i + 1] = HighPairs(t[i], t[i + 2]);
+      v[i + 2] = LowPairs(t[i + 1], t[i + 3]);
+      v[i + 3] = HighPairs(t[i + 1], t[i + 3]);
+    }
+    for (int j = 0; j < 4; ++j) {
+      t[j] = _mm256_permute2f128_ps(v[j], v[4 + j], 0x20);
+      t[4 + j] = _mm256_permute2f128_ps(v[j], v[4 + j], 0x31);
+    }
+    for (int i = 0; i < kLanes; ++i) v[i] = t[i];
+  }
+  static V WidenEven(V pairs) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(pairs), 16));
+  }
+  static V WidenOdd(V pairs) {
+    const __m256i high = _mm256_set1_epi32(static_cast<int>(0xFFFF0000u));
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(pairs), high));
   }
   static V WidenBf16(const void* p) {
     const __m128i raw = _mm_loadu_si128(static_cast<const __m128i*>(p));
@@ -50,11 +83,19 @@ struct Ops {
   static V WidenF16(const void* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)));
   }
+
+ private:
+  static V LowPairs(V a, V b) {
+    return _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+  }
+  static V HighPairs(V a, V b) {
+    return _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+  }
 };
 
 }  // namespace
 
-#include "worker/native/kernels_impl.h"
+#include "worker/native/kernels/impl.h"
 
 namespace evald::native {
 const Kernels* Avx2Kernels() { return &kKernels; }

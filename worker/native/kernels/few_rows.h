@@ -1,0 +1,137 @@
+#pragma once
+// Products with few rows of x: the weights are read once, as they lie in the file, and there is
+// nothing to wait for but memory.
+//
+// Order of summation, of this file and of many_rows.h: the inner dimension is cut into blocks of
+// kInnerBlock. In a block, lane l adds up the positions l, l + kLanes, l + 2 kLanes ... one after
+// the other; then lanes are added in groups of four, ((l0 + l1) + l2) + l3, and group after group
+// to what the blocks before gave.
+
+#include <cstdint>
+
+#include "worker/native/kernels/vectors.h"
+
+namespace evald::native {
+namespace {
+
+constexpr int kLaneGroup = 4;
+constexpr int kChain = 64;  // positions of one lane in a block
+constexpr int64_t kInnerBlock = kChain * kLanes;
+static_assert(kLanes % kLaneGroup == 0);
+
+// Adds the lanes of R rows of N vectors to y, or puts them there first.
+template <int R, int N>
+[[gnu::always_inline]] inline void AddUp(const V (&sums)[R][N], bool first, const float* bias,
+                                         float* y, int64_t y_stride) {
+  EVALD_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
+    for (int n = 0; n < N; n += 4) {
+      float* to = y + r * y_stride + n;
+      float totals[4] = {};
+      for (int i = 0; i < 4 && n + i < N; ++i) totals[i] = first ? 0 : to[i];
+      Ops::AddUp4(sums[r][n], sums[r][n + 1 < N ? n + 1 : n], sums[r][n + 2 < N ? n + 2 : n],
+                  sums[r][n + 3 < N ? n + 3 : n], first, totals);
+      for (int i = 0; i < 4 && n + i < N; ++i) {
+        to[i] = bias == nullptr ? totals[i] : totals[i] + bias[n + i];
+      }
+    }
+  }
+}
+
+// R rows of x times N rows of weights. What lies `ahead` bytes further is fetched meanwhile.
+template <WeightType T, int R, int N>
+void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t ahead,
+                 const float* bias, float* y, int64_t y_stride) {
+  constexpr int kBytes = Element<T>::kBytes;
+  int64_t i = 0;
+  do {
+    const int64_t end = i + kInnerBlock < inner ? i + kInnerBlock : inner;
+    const bool first = i == 0;
+    V sums[R][N];
+    EVALD_UNROLL
+    for (int r = 0; r < R; ++r) {
+      EVALD_UNROLL
+      for (int n = 0; n < N; ++n) sums[r][n] = Ops::Zero();
+    }
+    for (; i + kLanes <= end; i += kLanes) {
+      V weights[N];
+      EVALD_UNROLL
+      for (int n = 0; n < N; ++n) {
+        const unsigned char* at = w + (n * inner + i) * kBytes;
+        __builtin_prefetch(at + ahead, 0, 2);
+        weights[n] = Element<T>::Load(at);
+      }
+      EVALD_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const V value = Ops::Load(x + r * inner + i);
+        EVALD_UNROLL
+        for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(value, weights[n], sums[r][n]);
+      }
+    }
+    if (i < end) {
+      EVALD_UNROLL
+      for (int n = 0; n < N; ++n) {
+        const V weights = LoadPartial<T>(w + (n * inner + i) * kBytes, end - i);
+        EVALD_UNROLL
+        for (int r = 0; r < R; ++r) {
+          sums[r][n] = Ops::Fma(LoadFloats(x + r * inner + i, end - i), weights, sums[r][n]);
+        }
+      }
+      i = end;
+    }
+    AddUp<R, N>(sums, first, end == inner ? bias : nullptr, y, y_stride);
+  } while (i < inner);
+}
+
+// Calls F<R>::Call(args...) with R = rows, which is at most Most.
+template <int Most, template <int> class F, typename... Args>
+void WithRows(int64_t rows, Args... args) {
+  if constexpr (Most > 0) {
+    if (rows == Most) return F<Most>::Call(args...);
+    WithRows<Most - 1, F>(rows, args...);
+  }
+}
+
+template <WeightType T, int N>
+struct InPlace {
+  // Of short rows the next N, which lie right behind; of long ones what follows in each, so that
+  // little is fetched that another thread takes.
+  static int64_t Ahead(const MultiplyArgs& a, int64_t n) {
+    constexpr int64_t kShort = 4096, kFar = 1024;
+    const int64_t row_bytes = a.inner * Element<T>::kBytes;
+    if (row_bytes > kShort) return kFar;
+    return n + N < a.end ? N * row_bytes : 0;
+  }
+
+  template <int R>
+  struct Rows {
+    static void Call(const MultiplyArgs* a, int64_t row, int64_t n) {
+      InPlaceTile<T, R, N>(
+          a->x + row * a->inner,
+          static_cast<const unsigned char*>(a->weights) + n * a->inner * Element<T>::kBytes,
+          a->inner, Ahead(*a, n), a->bias == nullptr ? nullptr : a->bias + n,
+          a->y + row * a->y_stride + n, a->y_stride);
+    }
+  };
+};
+
+template <WeightType T>
+void MultiplyFewRows(const MultiplyArgs& a) {
+  int64_t n = a.first;
+  for (; n + Ops::kCols <= a.end; n += Ops::kCols) {
+    for (int64_t row = 0; row < a.rows; row += Ops::kRows) {
+      const int64_t rows = a.rows - row < Ops::kRows ? a.rows - row : Ops::kRows;
+      WithRows<Ops::kRows, InPlace<T, Ops::kCols>::template Rows>(rows, &a, row, n);
+    }
+  }
+  for (; n < a.end; ++n) {
+    for (int64_t row = 0; row < a.rows; row += Ops::kRows) {
+      const int64_t rows = a.rows - row < Ops::kRows ? a.rows - row : Ops::kRows;
+      WithRows<Ops::kRows, InPlace<T, 1>::template Rows>(rows, &a, row, n);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace evald::native
