@@ -41,7 +41,7 @@ double Answer(Engine* engine, const std::vector<Request>& requests);
 std::vector<int32_t> RandomTokens(int count, int vocab_size, uint64_t seed);
 
 /// GFLOP/s of oneDNN's fastest product of these sizes in fp32 (and bf16 into fp32) on all cores,
-/// the best of a few runs each; 0 when evald was built without oneDNN.
+/// over a second each; 0 when evald was built without oneDNN.
 struct OneDnn {
   double fp32 = 0, bf16 = 0;
 };

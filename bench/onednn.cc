@@ -18,6 +18,8 @@ namespace {
 
 using Type = dnnl::memory::data_type;
 
+constexpr int64_t kMicros = 1'000'000;  // of one measurement: a rate that lasts, as a prompt's must
+
 // GFLOP/s of [m][k] times [k][n], with the weights in the layout that oneDNN likes best.
 double Measure(int64_t m, int64_t n, int64_t k, Type type) {
   using dnnl::memory;
@@ -33,17 +35,22 @@ double Measure(int64_t m, int64_t n, int64_t k, Type type) {
     std::memset(memories.back().get_data_handle(), 0, d.get_size());
   }
   const dnnl::matmul product(description);
-  double best = 0;
-  for (int run = 0; run < 12; ++run) {
-    const int64_t begin = MonotonicMicros();
+  const auto run = [&] {
     product.execute(stream, {{DNNL_ARG_SRC, memories[0]},
                              {DNNL_ARG_WEIGHTS, memories[1]},
                              {DNNL_ARG_DST, memories[2]}});
     stream.wait();
-    const auto micros = static_cast<double>(std::max<int64_t>(1, MonotonicMicros() - begin));
-    best = std::max(best, 2e-3 * static_cast<double>(m * n * k) / micros);
+  };
+  run();
+  const int64_t begin = MonotonicMicros();
+  int64_t runs = 0, micros = 0;
+  while (micros < kMicros) {
+    run();
+    ++runs;
+    micros = MonotonicMicros() - begin;
   }
-  return best;
+  return 2e-3 * static_cast<double>(m * n * k) * static_cast<double>(runs) /
+         static_cast<double>(micros);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "worker/native/thread_pool.h"
 
+#include <algorithm>
+
 namespace evald::native {
 namespace {
 
@@ -9,6 +11,12 @@ constexpr int kSpins = 2000;
 
 // Some microseconds of one core.
 constexpr int64_t kWorkMin = 1 << 18;
+
+uint64_t Range(int64_t first, int64_t end) {
+  return static_cast<uint64_t>(end) << 32 | static_cast<uint64_t>(first);
+}
+uint32_t First(uint64_t range) { return static_cast<uint32_t>(range); }
+uint32_t End(uint64_t range) { return static_cast<uint32_t>(range >> 32); }
 
 template <typename T>
 void WaitWhile(const std::atomic<T>& value, T old) {
@@ -23,7 +31,7 @@ void WaitWhile(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : parts_(static_cast<size_t>(std::max(1, threads))) {
   for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { Work(i); });
 }
 
@@ -41,11 +49,12 @@ void ThreadPool::ForEach(int64_t tasks, int64_t work,
     return;
   }
   body_ = &body;
-  const auto count = static_cast<uint32_t>(tasks);
-  unfinished_.store(count, std::memory_order_relaxed);
-  const uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
-  tickets_.store(uint64_t{loop} << 32 | count, std::memory_order_release);
-  loop_.store(loop, std::memory_order_release);
+  unfinished_.store(static_cast<uint32_t>(tasks), std::memory_order_relaxed);
+  for (int64_t i = 0; i < threads(); ++i) {
+    parts_[static_cast<size_t>(i)].tasks.store(
+        Range(tasks * i / threads(), tasks * (i + 1) / threads()), std::memory_order_release);
+  }
+  loop_.fetch_add(1, std::memory_order_release);
   loop_.notify_all();
   TakeTasks(0);
   for (uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;
@@ -55,17 +64,25 @@ void ThreadPool::ForEach(int64_t tasks, int64_t work,
 }
 
 void ThreadPool::TakeTasks(int thread) {
-  uint64_t tickets = tickets_.load(std::memory_order_acquire);
-  while (static_cast<uint32_t>(tickets) != 0) {
-    if (!tickets_.compare_exchange_weak(tickets, tickets - 1, std::memory_order_acq_rel,
-                                        std::memory_order_acquire)) {
+  const size_t count = parts_.size();
+  for (size_t i = 0; i < count; ++i) {
+    TakeFrom(&parts_[(static_cast<size_t>(thread) + i) % count], i == 0, thread);
+  }
+}
+
+void ThreadPool::TakeFrom(Part* part, bool own, int thread) {
+  uint64_t tasks = part->tasks.load(std::memory_order_acquire);
+  for (uint32_t first, end; first = First(tasks), end = End(tasks), first != end;) {
+    const uint64_t rest = own ? Range(first + 1, end) : Range(first, end - 1);
+    if (!part->tasks.compare_exchange_weak(tasks, rest, std::memory_order_acq_rel,
+                                           std::memory_order_acquire)) {
       continue;
     }
-    (*body_)(static_cast<uint32_t>(tickets) - 1, thread);
+    (*body_)(own ? first : end - 1, thread);
     if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1 && thread != 0) {
       unfinished_.notify_all();
     }
-    tickets = tickets_.load(std::memory_order_acquire);
+    tasks = part->tasks.load(std::memory_order_acquire);
   }
 }
 

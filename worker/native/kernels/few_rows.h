@@ -95,13 +95,11 @@ void WithRows(int64_t rows, Args... args) {
 
 template <WeightType T, int N>
 struct InPlace {
-  // Of short rows the next N, which lie right behind; of long ones what follows in each, so that
-  // little is fetched that another thread takes.
-  static int64_t Ahead(const MultiplyArgs& a, int64_t n) {
+  // Of short rows the next N, which lie right behind; of long ones what follows in each.
+  static int64_t Ahead(const MultiplyArgs& a) {
     constexpr int64_t kShort = 4096, kFar = 1024;
     const int64_t row_bytes = a.inner * Element<T>::kBytes;
-    if (row_bytes > kShort) return kFar;
-    return n + N < a.end ? N * row_bytes : 0;
+    return row_bytes > kShort ? kFar : N * row_bytes;
   }
 
   template <int R>
@@ -110,7 +108,7 @@ struct InPlace {
       InPlaceTile<T, R, N>(
           a->x + row * a->inner,
           static_cast<const unsigned char*>(a->weights) + n * a->inner * Element<T>::kBytes,
-          a->inner, Ahead(*a, n), a->bias == nullptr ? nullptr : a->bias + n,
+          a->inner, Ahead(*a), a->bias == nullptr ? nullptr : a->bias + n,
           a->y + row * a->y_stride + n, a->y_stride);
     }
   };
