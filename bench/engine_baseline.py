@@ -43,7 +43,7 @@ def instances_of(workload, data_dir, documents, max_gen_toks):
     datasets.load_dataset = requests_compare.LocalDatasets(data_dir, None)
     root = Path(lm_eval.__file__).parent / "tasks"
     include = [str(root / folder) for folder in ("humaneval", "gsm8k", "mmlu/default")]
-    tasks = requests_compare.load_tasks(TASKS[workload], include, {name: 5 for name in TASKS["choice"]})
+    tasks = requests_compare.load_tasks(TASKS[workload], include, {name: 5 for name in TASKS["choice"]}, {})
     chosen = []
     for name, task in tasks.items():
         for instance in task.instances:
