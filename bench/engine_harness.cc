@@ -91,7 +91,7 @@ Json Baseline(const Options& options, const Work& work, const fs::path& checkpoi
                                       "--documents",
                                       fmt::format("{}", work.documents),
                                       "--trial-documents",
-                                      options.quick ? "1" : "4",
+                                      options.quick ? "1" : "2",
                                       "--dtypes",
                                       work.dtypes,
                                       "--batch-sizes",
@@ -173,7 +173,7 @@ Result Measure(const Options& options, const Work& work, double target) {
 
 Result RunEngineChoice(const Options& options) {
   const Work work = {"choice", kChoiceTasks, options.quick ? 2 : 25,
-                     0,        "float32",    options.quick ? "4" : "1,4,16"};
+                     0,        "float32",    options.quick ? "4" : "1,4"};
   return Measure(options, work, 6);
 }
 

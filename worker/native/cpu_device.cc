@@ -59,7 +59,8 @@ CpuDevice::CpuDevice(const ModelConfig& config, const Kernels& kernels, ThreadPo
       pool_(pool),
       rope_(config.rope, config.rotary_dim),
       packed_(config.family->names.packed != nullptr),
-      scratch_(static_cast<size_t>(pool->threads())) {}
+      scratch_(static_cast<size_t>(pool->threads())),
+      attend_rows_(scratch_.size()) {}
 
 Page* CpuDevice::NewPage() {
   auto* floats = new (kAlignment) float[static_cast<size_t>(layout_.floats)]();
@@ -80,9 +81,7 @@ void CpuDevice::Begin(const std::vector<Segment>& segments) {
   int64_t positions = 0;
   for (const Segment& segment : segments) {
     for (int i = 0; i < segment.count; ++i) {
-      const int64_t position = segment.first_position + i;
-      rows_.push_back({segment.tokens[i], position,
-                       reinterpret_cast<float*>(segment.pages[position / kPagePositions])});
+      rows_.push_back({segment.tokens[i], segment.first_position + i, segment.pages});
     }
     positions = std::max(positions, segment.first_position + segment.count);
   }
@@ -240,10 +239,11 @@ void CpuDevice::StoreKeysAndValues(int64_t layer) {
   const auto count = static_cast<int64_t>(rows_.size());
   pool_->ForEach(count, count * 2 * config_.kv_size(), [&](int64_t index, int) {
     const Row& row = rows_[static_cast<size_t>(index)];
+    auto* page = reinterpret_cast<float*>(row.pages[row.position / kPagePositions]);
     const float* qkv = rows(Rows::kQkv) + index * config_.qkv_size();
     for (int64_t head = 0; head < config_.kv_heads; ++head) {
       const HeadOffsets offsets = Offsets(head);
-      layout_.Store(row.page, layer, head, row.position % kPagePositions, qkv + offsets.key,
+      layout_.Store(page, layer, head, row.position % kPagePositions, qkv + offsets.key,
                     qkv + offsets.value);
     }
   });
@@ -278,57 +278,58 @@ int64_t CpuDevice::KeepWanted() {
   return static_cast<int64_t>(to);
 }
 
-std::vector<CpuDevice::AttentionTask> CpuDevice::AttentionTasks() const {
-  std::vector<AttentionTask> tasks;
-  const int step = std::max<int>(1, kAttentionRows / static_cast<int>(config_.group()));
-  int64_t row = 0;
-  for (size_t s = 0; s < segments_.size(); ++s) {
-    for (int first = 0; first < segments_[s].count; first += step) {
-      for (int64_t head = 0; head < config_.kv_heads; ++head) {
-        tasks.push_back({s, row + first, head, first, std::min(step, segments_[s].count - first)});
-      }
-    }
-    row += segments_[s].count;
-  }
-  return tasks;
-}
-
+// Neighbouring rows together, whatever their sequences: a prefix that these share is read once.
 void CpuDevice::Attend(int64_t layer, int64_t window) {
   Reserve(Rows::kAttended, config_.query_size());
-  const std::vector<AttentionTask> tasks = AttentionTasks();
+  const auto count = static_cast<int64_t>(rows_.size());
+  const int64_t step = std::max<int64_t>(1, kAttentionRows / config_.group());
   int64_t pairs = 0;  // of query and key
-  for (const Segment& segment : segments_) {
-    const int64_t keys = segment.first_position + segment.count;
-    pairs += segment.count * (window > 0 ? std::min(window + segment.count, keys) : keys);
+  for (const Row& row : rows_) {
+    pairs += window > 0 ? std::min(window, row.position + 1) : row.position + 1;
   }
-  pool_->ForEach(static_cast<int64_t>(tasks.size()), 2 * pairs * config_.query_size(),
+  pool_->ForEach((count + step - 1) / step * config_.kv_heads, 2 * pairs * config_.query_size(),
                  [&](int64_t index, int thread) {
-                   AttendTask(tasks[static_cast<size_t>(index)], layer, window, thread);
+                   const int64_t first = index / config_.kv_heads * step;
+                   AttendTask(first, std::min(count, first + step), index % config_.kv_heads, layer,
+                              window, thread);
                  });
 }
 
-void CpuDevice::AttendTask(const AttentionTask& task, int64_t layer, int64_t window, int thread) {
-  const Segment& segment = segments_[task.segment];
-  const int64_t position = segment.first_position + task.first;
-  // Whole pages before the first row's window are left out.
-  const int64_t skipped =
-      window > 0 ? std::max<int64_t>(position + 1 - window, 0) / kPagePositions : 0;
+// The rows [first, end) of the batch with one key-value head.
+void CpuDevice::AttendTask(int64_t first, int64_t end, int64_t head, int64_t layer, int64_t window,
+                           int thread) {
+  const int64_t dim = config_.head_dim;
+  const auto hidden = [&](const Row& row) {
+    return window > 0 ? std::max<int64_t>(row.position + 1 - window, 0) : 0;
+  };
+  // Whole pages before all rows' windows are left out.
+  int64_t skipped = INT64_MAX;
+  for (int64_t i = first; i < end; ++i) {
+    skipped = std::min(skipped, hidden(rows_[static_cast<size_t>(i)]) / kPagePositions);
+  }
+  std::vector<AttendRow>& queries = attend_rows_[static_cast<size_t>(thread)];
+  queries.clear();
+  for (int64_t i = first; i < end; ++i) {
+    const Row& row = rows_[static_cast<size_t>(i)];
+    AttendRow query;
+    query.q = rows(Rows::kQkv) + i * config_.qkv_size() + Offsets(head).query;
+    query.out =
+        rows(Rows::kAttended) + i * config_.query_size() + head * config_.group() * dim;
+    query.pages = reinterpret_cast<const float* const*>(row.pages + skipped);
+    query.first = hidden(row) - skipped * kPagePositions;
+    query.end = row.position + 1 - skipped * kPagePositions;
+    for (int64_t n = 0; n < config_.group(); ++n, query.q += dim, query.out += dim) {
+      queries.push_back(query);
+    }
+  }
   AttendArgs args;
-  args.q = rows(Rows::kQkv) + task.row * config_.qkv_size() + Offsets(task.head).query;
-  args.q_stride = config_.qkv_size();
-  args.positions = task.count;
-  args.group = static_cast<int>(config_.group());
-  args.first_position = position - skipped * kPagePositions;
-  args.window = window;
-  args.head_dim = static_cast<int>(config_.head_dim);
-  args.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
-  args.pages = reinterpret_cast<const float* const*>(segment.pages + skipped);
-  args.key_offset = layout_.keys(layer, task.head);
-  args.value_offset = layout_.values(layer, task.head);
+  args.rows = queries.data();
+  args.count = static_cast<int>(queries.size());
+  args.head_dim = static_cast<int>(dim);
+  args.scale = 1.0f / std::sqrt(static_cast<float>(dim));
+  args.key_offset = layout_.keys(layer, head);
+  args.value_offset = layout_.values(layer, head);
   args.value_stride = layout_.value_stride;
-  args.out = rows(Rows::kAttended) + task.row * config_.query_size() +
-             task.head * config_.group() * config_.head_dim;
-  args.out_stride = config_.query_size();
   args.scratch = scratch_[static_cast<size_t>(thread)].data();
   kernels_.attend(args);
 }

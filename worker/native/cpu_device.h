@@ -45,17 +45,11 @@ class CpuDevice : public Device {
   struct Row {
     int32_t token;
     int64_t position;
-    float* page;
+    Page* const* pages;  ///< of its sequence
   };
   /// Where the heads of one key-value group lie in a row of kQkv, in floats.
   struct HeadOffsets {
     int64_t query, key, value;
-  };
-  struct AttentionTask {
-    size_t segment;
-    int64_t row;   ///< of the batch
-    int64_t head;  ///< key-value head
-    int first, count;
   };
   /// One stretch of a row of logits; the stretches are the same whatever the threads.
   struct Stretch {
@@ -75,9 +69,9 @@ class CpuDevice : public Device {
   void ActivateRows(const float* in, int64_t count, int64_t width, float* out);
   const float* Packed(const float* x, int64_t count, int64_t inputs);
   void Multiply(const Linear& linear, const float* x, int64_t count, float* y);
-  void AttendTask(const AttentionTask& task, int64_t layer, int64_t window, int thread);
+  void AttendTask(int64_t first, int64_t end, int64_t head, int64_t layer, int64_t window,
+                  int thread);
   std::vector<std::vector<Choice>> ChooseExperts(const LayerWeights& layer);
-  std::vector<AttentionTask> AttentionTasks() const;
   void AnswerBlock(const Wish* wishes, int64_t count, Answer* answers);
 
   const ModelConfig& config_;
@@ -93,7 +87,8 @@ class CpuDevice : public Device {
   Floats logits_;
   Floats packed_rows_;  ///< of the product that is being computed
   Floats gathered_, expert_inner_, expert_activated_, expert_out_;
-  std::vector<Floats> scratch_;  ///< per thread
+  std::vector<Floats> scratch_;                      ///< per thread
+  std::vector<std::vector<AttendRow>> attend_rows_;  ///< likewise
 };
 
 }  // namespace evald::native

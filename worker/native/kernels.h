@@ -37,24 +37,26 @@ struct MultiplyArgs {
   float* scratch = nullptr;  ///< Kernels::multiply_scratch_floats floats of the calling thread
 };
 
-/// Causal attention of consecutive positions of one sequence, for the query heads that share one
-/// key-value head. Query row (p, h) attends to keys 0 ... first_position + p.
+/// One query and the keys that it sees: positions [first, end) of its sequence.
+struct AttendRow {
+  const float* q = nullptr;             ///< [head_dim]
+  float* out = nullptr;                 ///< [head_dim]
+  const float* const* pages = nullptr;  ///< of the sequence, by position / kPagePositions
+  int64_t first = 0;
+  int64_t end = 0;
+};
+
+/// Attention of some rows with one key-value head. Rows side by side that have the same page at the
+/// same place read it once; the positions up to the largest of their ends must be in it.
 struct AttendArgs {
-  const float* q = nullptr;  ///< row (p, h) lies at q + p * q_stride + h * head_dim
-  int64_t q_stride = 0;
-  int positions = 0;
-  int group = 0;  ///< query heads per key-value head
-  int64_t first_position = 0;
-  int64_t window = 0;  ///< keys that a position sees, its own included; 0 for all
+  const AttendRow* rows = nullptr;
+  int count = 0;
   int head_dim = 0;
   float scale = 0;
-  const float* const* pages = nullptr;  ///< the sequence's pages, by position / kPagePositions
   int64_t key_offset = 0;    ///< in a page: [kPagePositions / kKeyBlock][head_dim][kKeyBlock]
   int64_t value_offset = 0;  ///< in a page: [kPagePositions][value_stride]
   int64_t value_stride = 0;  ///< head_dim rounded up to kKeyBlock, padded with zeros
-  float* out = nullptr;      ///< laid out as q
-  int64_t out_stride = 0;
-  float* scratch = nullptr;  ///< positions * group * ScoreStride(last position + 1) floats
+  float* scratch = nullptr;  ///< count * ScoreStride(largest end) floats
 };
 
 /// Floats per row of attention scores over `keys` keys.

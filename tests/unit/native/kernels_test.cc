@@ -201,24 +201,24 @@ TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
       }
     }
     AttendArgs args;
-    args.q_stride = args.out_stride = group * dim;
-    args.group = group;
     args.head_dim = dim;
     args.scale = 1 / std::sqrt(static_cast<float>(dim));
-    args.pages = pages.data();
     args.value_offset = kPagePositions * dim;
     args.value_stride = stride;
     for (const int64_t window : {0, 1, 20, 100, 150, 1000}) {
-      args.window = window;
       std::vector<float> first;
       for (const int step : {1, 2, 5, 150}) {
         std::vector<float> out(q.size(), -1), scratch(static_cast<size_t>(step * group * 192));
         args.scratch = scratch.data();
         for (int64_t p = 0; p < keys; p += step) {
-          args.q = q.data() + p * group * dim;
-          args.out = out.data() + p * group * dim;
-          args.first_position = p;
-          args.positions = static_cast<int>(std::min<int64_t>(step, keys - p));
+          std::vector<AttendRow> rows;
+          for (int64_t i = p * group; i < std::min(keys, p + step) * group; ++i) {
+            const int64_t end = i / group + 1;
+            rows.push_back({q.data() + i * dim, out.data() + i * dim, pages.data(),
+                            window == 0 ? 0 : std::max<int64_t>(0, end - window), end});
+          }
+          args.rows = rows.data();
+          args.count = static_cast<int>(rows.size());
           kernels_.attend(args);
         }
         if (first.empty()) first = out;
@@ -238,6 +238,46 @@ TEST_P(KernelsTest, AttentionAgainstDoublesWhateverTheTile) {
       }
     }
   }
+}
+
+// Sequences of different lengths whose first page is the same one.
+TEST_P(KernelsTest, AttentionOfSequencesThatShareAPageIsThatOfEachAlone) {
+  const int dim = 40, group = 3, sequences = 5;
+  const int64_t stride = 48, page_floats = kPagePositions * (dim + stride);
+  std::vector<std::vector<float>> memory;
+  for (unsigned i = 0; i <= sequences; ++i) {
+    memory.push_back(Random(static_cast<size_t>(page_floats), 20 + i));
+  }
+  const auto q = Random(static_cast<size_t>(sequences * group * dim), 19, 3);
+  std::vector<std::vector<const float*>> pages;
+  for (size_t s = 0; s < sequences; ++s) {
+    const size_t filled = 7 + 9 * s;  // positions of its own; what lies behind them must not matter
+    float* values = memory[s + 1].data() + kPagePositions * dim;
+    std::fill(values + filled * stride, values + kPagePositions * stride, NAN);
+    pages.push_back({memory[0].data(), memory[s + 1].data()});
+  }
+  std::vector<float> out(q.size(), -1), scratch(static_cast<size_t>(sequences * group * 128));
+  std::vector<AttendRow> rows;
+  for (int64_t i = 0; i < sequences * group; ++i) {
+    const int64_t s = i / group;
+    rows.push_back({q.data() + i * dim, out.data() + i * dim, pages[static_cast<size_t>(s)].data(),
+                    s == 2 ? 40 : 0, kPagePositions + 7 + 9 * s});
+  }
+  AttendArgs args;
+  args.head_dim = dim;
+  args.scale = 0.2f;
+  args.value_offset = kPagePositions * dim;
+  args.value_stride = stride;
+  args.scratch = scratch.data();
+  args.rows = rows.data();
+  args.count = static_cast<int>(rows.size());
+  kernels_.attend(args);
+  const std::vector<float> together = out;
+  for (const float x : together) ASSERT_TRUE(std::isfinite(x));
+  std::fill(out.begin(), out.end(), -1.0f);
+  args.count = 1;
+  for (; args.rows != rows.data() + rows.size(); ++args.rows) kernels_.attend(args);
+  EXPECT_EQ(out, together);
 }
 
 TEST_P(KernelsTest, ActivationsAgainstDoubles) {

@@ -1,5 +1,5 @@
 #pragma once
-// Attention over the pages of one sequence.
+// Attention over pages of keys and values.
 
 #include <cstdint>
 
@@ -35,16 +35,6 @@ void WithSome(int rows, Args... args) {
   }
 }
 
-const float* Query(const AttendArgs& a, int row) {
-  return a.q + row / a.group * a.q_stride + row % a.group * a.head_dim;
-}
-
-float* Out(const AttendArgs& a, int row) {
-  return a.out + row / a.group * a.out_stride + row % a.group * a.head_dim;
-}
-
-int64_t Seen(const AttendArgs& a, int row) { return a.first_position + row / a.group + 1; }
-
 // Scores of R query rows against kScoreVecs * kLanes keys, each a sum over the head's dimensions in
 // order.
 template <int R>
@@ -77,18 +67,25 @@ void Scores(const float* const* q, const float* keys, int head_dim, float* out, 
   }
 }
 
-// Scores of R rows against the keys [begin, end) of one page; `scores` are the first row's.
+// Rows of one page, their scores and, of that page, the keys [begin, end).
+struct PageRows {
+  const AttendRow* rows;
+  float* scores;  // of the first row, by position
+  int64_t stride;
+  int64_t begin, end;
+  const float* page() const { return rows[0].pages[begin / kPagePositions]; }
+};
+
 template <int R>
 struct ScoreTile {
-  static void Call(const AttendArgs* a, int first_row, int64_t begin, int64_t end, float* scores,
-                   int64_t stride) {
+  static void Call(const AttendArgs* a, const PageRows* p) {
     constexpr int kStep = Ops::kScoreVecs * kLanes;
     static_assert(kStep % kKeyBlock == 0 && kPagePositions % kStep == 0);
     const float* q[R];
-    for (int r = 0; r < R; ++r) q[r] = Query(*a, first_row + r);
-    const float* keys = a->pages[begin / kPagePositions] + a->key_offset;
-    for (int64_t j = begin; j < end; j += kStep) {
-      Scores<R>(q, keys + (j - begin) * a->head_dim, a->head_dim, scores + j, stride);
+    for (int r = 0; r < R; ++r) q[r] = p->rows[r].q;
+    const float* keys = p->page() + a->key_offset;
+    for (int64_t j = p->begin; j < p->end; j += kStep) {
+      Scores<R>(q, keys + (j - p->begin) * a->head_dim, a->head_dim, p->scores + j, p->stride);
     }
   }
 };
@@ -113,30 +110,28 @@ float Softmax(float* scores, int64_t first, int64_t keys, int64_t padded, float 
   return 1.0f / Sum(sum);
 }
 
-// Adds weighted values of the keys [begin, end) of one page to N vectors of the output of R rows,
-// in order of key position; begins at zero with the first page.
+// Adds weighted values of one page to N vectors of the output of R rows, in order of key position;
+// begins at zero with the first page.
 template <int R, int N>
-void Values(const AttendArgs& a, int first_row, int64_t begin, int64_t end, const float* weights,
-            int64_t stride, int dimension) {
+void Values(const AttendArgs& a, const PageRows& p, int dimension) {
   V sums[R][N];
   EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
     EVALD_UNROLL
     for (int n = 0; n < N; ++n) {
       const int d = dimension + n * kLanes;
-      sums[r][n] = begin == 0 || d >= a.head_dim
-                       ? Ops::Zero()
-                       : LoadUpTo(Out(a, first_row + r) + d, a.head_dim - d);
+      sums[r][n] = p.begin == 0 || d >= a.head_dim ? Ops::Zero()
+                                                   : LoadUpTo(p.rows[r].out + d, a.head_dim - d);
     }
   }
-  const float* value = a.pages[begin / kPagePositions] + a.value_offset + dimension;
-  for (int64_t j = begin; j < end; ++j, value += a.value_stride) {
+  const float* value = p.page() + a.value_offset + dimension;
+  for (int64_t j = p.begin; j < p.end; ++j, value += a.value_stride) {
     V v[N];
     EVALD_UNROLL
     for (int n = 0; n < N; ++n) v[n] = Ops::Load(value + n * kLanes);
     EVALD_UNROLL
     for (int r = 0; r < R; ++r) {
-      const V weight = Ops::Set(weights[r * stride + j]);
+      const V weight = Ops::Set(p.scores[r * p.stride + j]);
       EVALD_UNROLL
       for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(weight, v[n], sums[r][n]);
     }
@@ -146,23 +141,18 @@ void Values(const AttendArgs& a, int first_row, int64_t begin, int64_t end, cons
     EVALD_UNROLL
     for (int n = 0; n < N; ++n) {
       const int d = dimension + n * kLanes;
-      StoreUpTo(Out(a, first_row + r) + d, sums[r][n], a.head_dim - d);
+      StoreUpTo(p.rows[r].out + d, sums[r][n], a.head_dim - d);
     }
   }
 }
 
 template <int R>
 struct ValueTile {
-  static void Call(const AttendArgs* a, int first_row, int64_t begin, int64_t end,
-                   const float* weights, int64_t stride) {
+  static void Call(const AttendArgs* a, const PageRows* p) {
     constexpr int kStep = Ops::kValueVecs * kLanes;
     int d = 0;
-    for (; d + kStep <= a->value_stride; d += kStep) {
-      Values<R, Ops::kValueVecs>(*a, first_row, begin, end, weights, stride, d);
-    }
-    for (; d < a->head_dim; d += kLanes) {
-      Values<R, 1>(*a, first_row, begin, end, weights, stride, d);
-    }
+    for (; d + kStep <= a->value_stride; d += kStep) Values<R, Ops::kValueVecs>(*a, *p, d);
+    for (; d < a->head_dim; d += kLanes) Values<R, 1>(*a, *p, d);
   }
 };
 
@@ -171,46 +161,57 @@ void ScaleBy(float factor, float* x, int n) {
   for (int i = 0; i < n; i += kLanes) StoreUpTo(x + i, Ops::Mul(LoadUpTo(x + i, n - i), f), n - i);
 }
 
-// Rows [first, end), at most kAttendRows: all their scores, page by page, then all their weights,
-// then all their values, page by page.
-void AttendRows(const AttendArgs& a, int first, int end) {
-  const int64_t keys = a.first_position + a.positions;
-  const int64_t stride = ScoreStride(keys);
-  const auto least = [](auto x, auto y) { return x < y ? x : y; };
-  const auto scores_of = [&](int row) { return a.scratch + (row - first) * stride; };
-  const int64_t seen_by_all = Seen(a, end - 1);
-  for (int64_t begin = 0; begin < seen_by_all; begin += kPagePositions) {
-    const int64_t page_end = least(begin + kPagePositions, seen_by_all);
-    for (int row = first; row < end; row += Ops::kScoreRows) {
-      WithSome<Ops::kScoreRows, ScoreTile>(least(end - row, Ops::kScoreRows), &a, row, begin,
-                                           page_end, scores_of(row), stride);
+// Calls Tile<R>::Call for all rows of the page that begins at `begin`, at most Most at a time and
+// only such that have this page in common.
+template <int Most, template <int> class Tile>
+void ForPage(const AttendArgs& a, const AttendRow* rows, int count, int64_t begin, int64_t stride) {
+  for (int row = 0; row < count;) {
+    if (rows[row].end <= begin) {
+      ++row;
+      continue;
     }
-  }
-  constexpr int kStep = Ops::kScoreVecs * kLanes;
-  const int64_t padded = (seen_by_all + kStep - 1) / kStep * kStep;
-  float inverse_sums[kAttendRows];
-  for (int row = first; row < end; ++row) {
-    const int64_t seen = Seen(a, row);
-    const int64_t hidden = a.window > 0 && seen > a.window ? seen - a.window : 0;
-    inverse_sums[row - first] = Softmax(scores_of(row), hidden, seen, padded, a.scale);
-  }
-  for (int64_t begin = 0; begin < seen_by_all; begin += kPagePositions) {
-    for (int row = first; row < end; row += Ops::kValueRows) {
-      const int rows = least(end - row, Ops::kValueRows);
-      const int64_t page_end = least(begin + kPagePositions, Seen(a, row + rows - 1));
-      if (begin >= page_end) continue;
-      WithSome<Ops::kValueRows, ValueTile>(rows, &a, row, begin, page_end, scores_of(row), stride);
+    const float* page = rows[row].pages[begin / kPagePositions];
+    int64_t end = 0;
+    int next = row;
+    for (; next < count && next < row + Most && rows[next].end > begin &&
+           rows[next].pages[begin / kPagePositions] == page;
+         ++next) {
+      if (rows[next].end > end) end = rows[next].end;
     }
-  }
-  for (int row = first; row < end; ++row) {
-    ScaleBy(inverse_sums[row - first], Out(a, row), a.head_dim);
+    if (end > begin + kPagePositions) end = begin + kPagePositions;
+    const PageRows p{rows + row, a.scratch + row * stride, stride, begin, end};
+    WithSome<Most, Tile>(next - row, &a, &p);
+    row = next;
   }
 }
 
+// At most kAttendRows rows: all their scores, page by page, then all their weights, then all their
+// values, page by page.
+void AttendRows(const AttendArgs& a, const AttendRow* rows, int count) {
+  int64_t end = 0;
+  for (int row = 0; row < count; ++row) end = rows[row].end > end ? rows[row].end : end;
+  const int64_t stride = ScoreStride(end);
+  for (int64_t begin = 0; begin < end; begin += kPagePositions) {
+    ForPage<Ops::kScoreRows, ScoreTile>(a, rows, count, begin, stride);
+  }
+  float inverse_sums[kAttendRows];
+  constexpr int64_t kStep = Ops::kScoreVecs * kLanes;
+  for (int row = 0; row < count; ++row) {
+    const int64_t padded = (rows[row].end + kStep - 1) / kStep * kStep;
+    float* scores = a.scratch + row * stride;
+    inverse_sums[row] = Softmax(scores, rows[row].first, rows[row].end, padded, a.scale);
+    // Rows that pass over the last page beside it may see more of it.
+    for (int64_t j = padded; j < ScoreStride(rows[row].end); ++j) scores[j] = 0;
+  }
+  for (int64_t begin = 0; begin < end; begin += kPagePositions) {
+    ForPage<Ops::kValueRows, ValueTile>(a, rows, count, begin, stride);
+  }
+  for (int row = 0; row < count; ++row) ScaleBy(inverse_sums[row], rows[row].out, a.head_dim);
+}
+
 void Attend(const AttendArgs& a) {
-  const int rows = a.positions * a.group;
-  for (int row = 0; row < rows; row += kAttendRows) {
-    AttendRows(a, row, row + kAttendRows < rows ? row + kAttendRows : rows);
+  for (int row = 0; row < a.count; row += kAttendRows) {
+    AttendRows(a, a.rows + row, row + kAttendRows < a.count ? kAttendRows : a.count - row);
   }
 }
 
