@@ -87,6 +87,9 @@ template <typename V>
 void Members(V&, AgentLeaving&) {}
 
 template <typename V>
+void Members(V&, AgentLeft&) {}
+
+template <typename V>
 void Members(V& v, StartProcess& m) {
   v("process", m.process);
   v("program", m.program);
@@ -112,8 +115,8 @@ namespace {
 
 // The alternatives of AgentMessage, in its order.
 constexpr const char* kTypes[] = {"agent_hello", "agent_welcome", "agent_refused", "ping",          "pong",
-                                  "agent_ready", "from",          "ended",         "agent_leaving", "start",
-                                  "to",          "kill",          "agent_stop"};
+                                  "agent_ready", "from",          "ended",         "agent_leaving", "agent_left",
+                                  "start",       "to",            "kill",          "agent_stop"};
 
 }  // namespace
 

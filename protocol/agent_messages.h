@@ -78,6 +78,7 @@ struct ProcessEnded {
   std::string error;  ///< why it could not be started
 };
 struct AgentLeaving {};  ///< gives up its host once nothing is held
+struct AgentLeft {};     ///< nothing is held any more: its last word, it ends once this is acknowledged
 
 struct StartProcess {
   std::string process;
@@ -95,7 +96,7 @@ struct KillProcess {
 struct AgentStop {};  ///< ends all processes and the agent
 
 using AgentMessage = std::variant<AgentHello, AgentWelcome, AgentRefused, AgentPing, AgentPong, AgentReady, FromProcess,
-                                  ProcessEnded, AgentLeaving, StartProcess, ToProcess, KillProcess, AgentStop>;
+                                  ProcessEnded, AgentLeaving, AgentLeft, StartProcess, ToProcess, KillProcess, AgentStop>;
 
 /// A message on its way.
 struct Frame {

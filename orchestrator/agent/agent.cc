@@ -181,7 +181,7 @@ class Agent::Impl {
   // It knows nothing of what processes hold. It is told of them once that is at rest, so that what
   // they wrote can be looked at.
   void BeginAnew() {
-    joined_ = false;
+    joined_ = said_left_ = false;
     for (const auto& [id, revoke] : book_.BeginAnew()) host_->Send(id, revoke);
     if (courier_) courier_->BeginAnew();
     rest_until_us_ = MonotonicMicros() + kRestMicros;
@@ -281,7 +281,11 @@ class Agent::Impl {
         host_->Kill(id);
       }
     }
-    if (leaving_ && joined_ && book_.idle() && conversation_.waiting() == 0) return End("nothing is held any more");
+    if (leaving_ && joined_ && book_.idle() && conversation_.waiting() == 0) {
+      if (said_left_) return End("nothing is held any more");
+      conversation_.Send(protocol::AgentLeft{});
+      said_left_ = true;
+    }
     if (!StillNamed(lock_.get(), options_.root / kAgentLock)) return End("its folder is gone");
     if (!conversation_.attached() && static_cast<double>(now - last_seen_us_) > 1e6 * options_.linger_s) Linger(now);
     loop_.After(kTick, [this] { Tick(); });
@@ -339,6 +343,7 @@ class Agent::Impl {
   std::optional<Courier> courier_;
   bool joined_ = false;  // the orchestrator knows this agent's processes
   bool leaving_ = false;
+  bool said_left_ = false;  // to the orchestrator that is there
   bool ending_ = false;
   int64_t rest_until_us_ = 0;
   int64_t pinged_us_ = 0;

@@ -15,8 +15,12 @@ constexpr const char* kLocal = "local";
 
 Check CheckAgent(const Json& host) {
   const std::string name = host.at("id").get<std::string>(), state = host.at("state").get<std::string>();
-  Check check{"agent " + name, state == "connected", ""};
+  Check check{"agent " + name, state == "connected" || state == "left", ""};
   const std::string version = host.value("version", "");
+  if (state == "left") {
+    check.detail = fmt::format("left in order (evald {})", version);
+    return check;
+  }
   const Json& room = host.at("shared_memory");
   check.detail = fmt::format("{}, evald {}, {} device{}, {} of {} free for staging", state, version,
                              host.at("devices").size(), host.at("devices").size() == 1 ? "" : "s",
@@ -24,7 +28,7 @@ Check CheckAgent(const Json& host) {
   if (!check.fine) {
     check.detail = name == kLocal
                        ? "away; see agent.log in the service's state_dir"
-                       : fmt::format("away (evald {}): it left, or cannot reach the service; what it prints there says which", version);
+                       : fmt::format("away (evald {}): it was killed, or cannot reach the service; what it prints there says which", version);
   }
   return check;
 }

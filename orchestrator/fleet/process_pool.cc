@@ -28,6 +28,7 @@ void ProcessPool::Adopt(ProcessSpec spec, bool connected) {
   member.tag = spec.tag;
   member.spec = std::move(spec);
   member.running = true;
+  member.retired = false;
   member.connected = connected;
   ++member.starts;
   member.started_us = MonotonicMicros();
@@ -70,6 +71,7 @@ void ProcessPool::Start(const std::string& id) {
   Member& member = members_.at(id);
   host_->Start(*member.spec);
   member.running = true;
+  member.retired = false;
   ++member.starts;
   member.started_us = MonotonicMicros();
 }
@@ -131,13 +133,25 @@ void ProcessPool::Exited(const std::string& id, const std::string& how) {
                member.restarts, restarts_max_);
   loop_->After(pause, [this, id] {
     Member& waiting = members_.at(id);
+    if (!waiting.restarting) return;  // its host has left meanwhile
     waiting.restarting = false;
     if (!closing_ && !waiting.running) StartOrFail(id);
   });
 }
 
+void ProcessPool::Retire(const std::string& id) {
+  Member& member = members_.at(id);
+  member.running = member.connected = member.ready = member.restarting = false;
+  member.next.reset();
+  member.wants = member.restarts = 0;
+  member.cause.clear();
+  member.retired = true;
+}
+
 bool ProcessPool::exhausted() const {
-  return !ids_.empty() && std::all_of(ids_.begin(), ids_.end(), [this](const std::string& id) { return given_up(id); });
+  const auto retired = [this](const std::string& id) { return members_.at(id).retired; };
+  return !std::all_of(ids_.begin(), ids_.end(), retired) &&
+         std::all_of(ids_.begin(), ids_.end(), [&](const std::string& id) { return retired(id) || given_up(id); });
 }
 
 }  // namespace evald

@@ -60,10 +60,13 @@ class ProcessPool {
   /// The process ended. Starts what comes next in the slot: what was assigned meanwhile, or the same
   /// again later, unless the pool is closing or its restarts are used up.
   void Exited(const std::string& id, const std::string& how);
+  /// The slot's host has left: what ran in it is forgotten, and nothing is started until something is assigned or
+  /// adopted. No slot that is given up.
+  void Retire(const std::string& id);
   /// Nothing is started any more.
   void Close() { closing_ = true; }
 
-  /// Every slot is given up.
+  /// Every slot whose host has not left is given up, and there is one.
   bool exhausted() const;
   /// How the last one ended, for the error when exhausted.
   const std::string& last_exit() const { return last_exit_; }
@@ -82,6 +85,7 @@ class ProcessPool {
     bool connected = false;
     bool ready = false;
     bool restarting = false;
+    bool retired = false;
     int wants = 0;
     int restarts = 0;
     uint64_t starts = 0;

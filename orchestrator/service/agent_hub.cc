@@ -209,6 +209,7 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHell
   SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});
   const Conversation::Handlers handlers{[this, name](const protocol::AgentMessage& m) { OnMessage(name, m); },
                                         [this, name](const std::string& why) {
+                                          if (fleet_->HostState(name) == "left") return;
                                           log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
                                           fleet_->HostAway(name);
                                         }};
@@ -217,7 +218,7 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHell
     member.hello.instance.clear();  // the next connection begins anew
     return wire->Close("");
   }
-  if (resumed && member.ready) fleet_->HostBack(name);
+  if (resumed && member.ready && fleet_->HostState(name) != "left") fleet_->HostBack(name);
 }
 
 void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& message) {
@@ -234,6 +235,9 @@ void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& 
     fleet_->HostReady(name, ready->processes);
   } else if (std::holds_alternative<protocol::AgentLeaving>(message)) {
     fleet_->HostLeaving(name);
+  } else if (std::holds_alternative<protocol::AgentLeft>(message)) {
+    log::Info("host '{}' has left", name);
+    fleet_->HostLeft(name);
   } else if (member.ready) {
     member.host->Deliver(message);
   }

@@ -491,7 +491,7 @@ Json Fleet::Workers() const {
   Json workers = Json::array();
   for (const std::string& id : workers_.ids()) {
     const Slot& slot = slots_.at(id);
-    if (slot.device.empty()) continue;
+    if (slot.device.empty() || HostOf(id).left) continue;
     const auto run = runs_.find(slot.run);
     const char* state = !HostOf(id).here         ? "away"
                         : workers_.given_up(id)     ? (workers_.restarts(id) > 0 ? "failed" : "idle")
@@ -516,6 +516,7 @@ Json Fleet::Workers() const {
 
 Json Fleet::Devices(const std::string& host) const {
   Json devices = Json::array();
+  if (hosts_.at(host).left) return devices;
   for (const auto& [id, slot] : slots_) {
     if (slot.host != host || slot.device.empty()) continue;
     devices.push_back({{"id", slot.device}, {"worker", workers_.running(id) ? Json(id) : Json()}});

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,11 @@ class Fleet {
   void HostBack(const std::string& name);
   /// It is given nothing more.
   void HostLeaving(const std::string& name);
+  /// It holds nothing and ends with its processes, until a HostReady: nobody waits for it.
+  void HostLeft(const std::string& name);
   bool HostHere(const std::string& name) const;
+  /// Of a host that was added: "connected", "away" (it may come back at any time) or "left".
+  std::string_view HostState(const std::string& name) const;
   /// Devices of all hosts that are there.
   int device_count() const;
 
@@ -81,7 +86,7 @@ class Fleet {
   /// over, for the room it takes. False when there are none, and none is on its way out.
   bool FreeStaged();
 
-  /// Worker and device resources as the REST interface shows them.
+  /// Worker and device resources as the REST interface shows them. A host that left has none.
   Json Workers() const;
   Json Devices(const std::string& host) const;
   /// Names of all hosts.
@@ -100,6 +105,7 @@ class Fleet {
     HostInfo info;
     bool here = false;
     bool leaving = false;
+    bool left = false;
     std::set<std::string> staged;       ///< fingerprints of what is in its memory, as far as is known
     double stage_bytes_per_s = 1e9;     ///< at which a checkpoint gets there; a guess until the first
   };
@@ -131,6 +137,7 @@ class Fleet {
   void TellDevices();
   void StartWhatIsMissing(const std::string& host);
   void Abandon(const std::string& id);
+  void Retire(ProcessPool* pool, const std::string& id);
   void AdoptProcess(const std::string& id, const protocol::HeldProcess& process);
   void OnMessage(const std::string& id, const protocol::Message& message);
   void OnWorkerMessage(const std::string& id, const protocol::Message& message);

@@ -44,7 +44,7 @@ Host::Events Fleet::EventsOf(const std::string& name) {
           },
           [this, name](const std::string& id, const ProcessExit& exit) {
             const std::string full = FullProcessId(name, id);
-            if (places_.count(full) > 0) OnExit(full, exit);
+            if (places_.count(full) > 0 && !HostOf(full).left) OnExit(full, exit);
           }};
 }
 
@@ -113,7 +113,7 @@ void Fleet::AdoptProcess(const std::string& id, const protocol::HeldProcess& pro
 void Fleet::HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes) {
   HostEntry& host = hosts_.at(name);
   host.here = true;
-  host.leaving = false;
+  host.leaving = host.left = false;
   std::set<std::string> there;
   for (const protocol::HeldProcess& process : processes) there.insert(FullProcessId(name, process.id));
   for (ProcessPool* pool : {&workers_, &scorers_}) {
@@ -160,9 +160,48 @@ void Fleet::HostBack(const std::string& name) {
 
 void Fleet::HostLeaving(const std::string& name) { hosts_.at(name).leaving = true; }
 
+// What its processes had, nobody has to wait for or start anew.
+void Fleet::HostLeft(const std::string& name) {
+  HostEntry& host = hosts_.at(name);
+  host.left = true;
+  host.here = false;
+  host.staged.clear();
+  for (ProcessPool* pool : {&workers_, &scorers_}) {
+    for (const std::string& id : pool->ids()) {
+      if (places_.at(id).first == name) Retire(pool, id);
+    }
+  }
+  TellDevices();
+  Serve();
+}
+
+void Fleet::Retire(ProcessPool* pool, const std::string& id) {
+  pool->Retire(id);
+  const std::string why = fmt::format("{}: its host has left", id);
+  for (const auto& [number, entry] : runs_) {
+    if (pool == &workers_) {
+      entry.run->WorkerLost(id, why);
+    } else {
+      entry.run->ScorerLost(id, why);
+    }
+  }
+  if (pool != &workers_) return;
+  Slot& slot = slots_.at(id);
+  slot.loading.reset();
+  slot.loaded.reset();
+  slot.pid = 0;
+  slot.held.clear();
+  Changed(id);
+}
+
 bool Fleet::HostHere(const std::string& name) const {
   const auto host = hosts_.find(name);
   return host != hosts_.end() && host->second.here;
+}
+
+std::string_view Fleet::HostState(const std::string& name) const {
+  const HostEntry& host = hosts_.at(name);
+  return host.here ? "connected" : host.left ? "left" : "away";
 }
 
 int Fleet::device_count() const {

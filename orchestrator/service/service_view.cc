@@ -233,7 +233,7 @@ void Service::Publish() {
   for (const std::string& name : fleet_->HostNames()) {
     Json host = hub_->About(name);
     host["id"] = name;
-    host["state"] = fleet_->HostHere(name) ? "connected" : "away";
+    host["state"] = fleet_->HostState(name);
     host["devices"] = fleet_->Devices(name);
     view->hosts.push_back(std::move(host));
   }

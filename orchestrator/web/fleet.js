@@ -144,7 +144,7 @@ class FleetView {
       const [head, cards] = node.children;
       const { total, free } = host.shared_memory;
       show(head, [host.state, total, free], () => [el('h2', {}, `Host ${host.id} `, badge(host.state)),
-        el('span', { class: 'muted small' }, `shared memory: ${bytes(total - free)} of ${bytes(total)} used${total > 0 ? ` (${percent((total - free) / total)})` : ''}`)]);
+        host.state === 'left' ? null : el('span', { class: 'muted small' }, `shared memory: ${bytes(total - free)} of ${bytes(total)} used${total > 0 ? ` (${percent((total - free) / total)})` : ''}`)]);
       const old = new Map([...cards.children].map((card) => [card.dataset.device, card]));
       const made = host.devices.map((device) => {
         const worker = workers.find((one) => one.host === host.id && one.device === device.id);

@@ -27,6 +27,7 @@ const kStates = {
   // of hosts and documents
   connected: ['good', '\u2713'],
   away: ['bad', '!'],
+  left: ['', '\u2013'],
   right: ['good', '\u2713'],
   wrong: ['bad', '\u2715'],
 };

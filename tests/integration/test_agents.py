@@ -248,11 +248,23 @@ class TwoHosts(Agents):
         self.agents["south"].send_signal(signal.SIGTERM)
         self.assertEqual(self.agents["south"].wait(60), 0)
         self.wait_host("north", "away")
-        self.wait_host("south", "away")
+        self.assertEqual(self.wait_host("south", "left")["devices"], [])
+        self.assertEqual(self.workers("south"), [])
         self.check(expected, self.finished(run))
-        self.start_agent("north")
-        self.wait_host("north")
-        self.check(expected, self.finished(self.submit(engine=self.ENGINE)))
+        done = self.evald("doctor", "--json", "--staging-root", self.folder, "--server", self.url)
+        found = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+        self.assertEqual(done.returncode, 3, "one is away")
+        self.assertEqual((found["agent north"]["available"], found["agent south"]["available"]), (False, True), found)
+        self.assertRegex(found["agent south"]["detail"], r"^left in order \(evald \d+\.\d+\.\d+\)$")
+        for name in ("north", "south"):
+            self.start_agent(name)
+            self.wait_host(name)
+        run = self.finished(self.submit(engine={**self.ENGINE, "delay_ms": 40}))
+        self.check(expected, run)
+        self.assertEqual(set(self.hosts_of(run)), {"local", "north", "south"}, "one that left and came back has work")
+        self.daemon.send_signal(signal.SIGTERM)
+        _, err = self.daemon.communicate(timeout=60)
+        self.assertNotRegex(err, r"south\.[wm]\d", "nobody waits for what one that left had, or starts it again")
 
     def test_what_a_host_that_is_gone_had_committed_stays(self):
         self.make_suite(1200, 20)

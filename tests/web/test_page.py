@@ -356,6 +356,20 @@ class Page(unittest.TestCase):
         urllib.request.urlopen(request, timeout=30).read()
         self.page.wait("no watch", lambda: "None." in self.page.text("main section[aria-labelledby=watches]"))
 
+    def test_a_host_that_left_is_said_to_have_left(self):
+        command = [BINARIES / "evald", "agent", "--server", self.service.url, "--name", "north", "--root", self.folder / "north",
+                   "--staging-root", self.folder / "north" / "staging", "--devices", "cpu:0", "--metric-processes", "1"]
+        with open(self.folder / "north.log", "a") as log:
+            agent = subprocess.Popen(command, stderr=log, preexec_fn=chromium.die_with_parent)
+        self.addCleanup(agent.wait)
+        self.addCleanup(agent.kill)
+        host = "main section[data-host=north]"
+        self.go("fleet", host)
+        self.page.wait("a device of the host", lambda: "connected" in self.page.text(host) and "cpu:0" in self.page.text(host))
+        agent.send_signal(signal.SIGTERM)
+        self.assertEqual(agent.wait(60), 0)
+        self.page.wait("it left", lambda: self.page.text(host + " .badge").endswith("left") and self.page.text(host + " h3") == "")
+
     def test_a_token_is_asked_for(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-web-", dir=self.folder))
         service = Service(folder, tokens=True)

@@ -23,6 +23,7 @@ std::vector<AgentMessage> OneOfEach() {
           FromProcess{"w0", Want{2}},
           ProcessEnded{"w0", 0, 9, ""},
           AgentLeaving{},
+          AgentLeft{},
           StartProcess{"w0", "evald-worker", {"--seed", "1"}, "tag"},
           ToProcess{"m0", Lease{7, 1, {Slice{"sums", "/p", "", 0, 3, "/g/7.1.jsonl", {"/g/6.1.jsonl.part"}}}}},
           KillProcess{"w0"},
