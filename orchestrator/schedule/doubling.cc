@@ -45,9 +45,10 @@ void Doubling::Report(double now, int device, const std::vector<BegunTrial>& beg
   for (const BegunTrial& trial : begun) {
     const double clearly_later = kLateFactor * trial.fresh_s + least_s_;
     const double left = slow * trial.fresh_s - (now - trial.since);
-    of.late.push_back({left > clearly_later ? trial.since : trial.since + clearly_later, trial.trial, device});
+    const Late late{left > clearly_later ? trial.since : trial.since + clearly_later, trial.trial, device};
+    if (!of.first || late < *of.first) of.first = late;
   }
-  order_.insert(of.late.begin(), of.late.end());
+  order_.insert(*of.first);
   of.reported = now;
   reports_.insert({now, device});
 }
@@ -55,8 +56,9 @@ void Doubling::Report(double now, int device, const std::vector<BegunTrial>& beg
 void Doubling::Forget(int device) {
   if (static_cast<size_t>(device) >= devices_.size()) return;
   Device& of = devices_[static_cast<size_t>(device)];
-  for (const Late& late : of.late) order_.erase(late);
-  of.late.clear();
+  if (!of.first) return;
+  order_.erase(*of.first);
+  of.first.reset();
   reports_.erase({of.reported, device});
 }
 

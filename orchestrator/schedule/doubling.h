@@ -43,7 +43,7 @@ struct BegunTrial {
 ///
 /// Whoever executes it reports what each device has begun and measures trials that ended, asks Next for a device
 /// that got nothing else, leases the copy, and forgets or reports anew whose trial it was. A plain value; seconds of
-/// any one clock. A report and a decision take log n steps for n trials.
+/// any one clock. A decision takes log n steps for n devices, a report as many and one for each trial in it.
 class Doubling {
  public:
   static constexpr double kLateFactor = 2;
@@ -80,7 +80,7 @@ class Doubling {
   struct Device {
     double expected_s = 0, device_s = 0;  // measured
     double reported = 0;
-    std::vector<Late> late;
+    std::optional<Late> first;  // of what it reported
   };
   Device& At(int device);
   std::optional<Late> First(double now, int helper) const;
@@ -88,7 +88,7 @@ class Doubling {
   double least_s_;
   double expected_s_ = 0, device_s_ = 0;  // of all devices
   std::vector<Device> devices_;
-  std::set<Late> order_;
+  std::set<Late> order_;  // of each device the first
   std::set<std::pair<double, int>> reports_;  // of devices with any in order_
 };
 

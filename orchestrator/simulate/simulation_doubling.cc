@@ -1,6 +1,7 @@
 // Copies of late trials, on idle devices: whichever commits first counts.
 #include <algorithm>
-#include <map>
+#include <cmath>
+#include <limits>
 
 #include "orchestrator/simulate/simulation.h"
 
@@ -14,14 +15,19 @@ bool Simulation::doubles() const {
 void Simulation::ReportBegun(int64_t d) {
   if (!doubles()) return;
   const Device& device = devices_[d];
-  std::map<int64_t, double> since;
+  const std::vector<int64_t>& numbers = device.trials;  // in ascending order
+  std::vector<double> since(numbers.size(), std::numeric_limits<double>::infinity());
   for (const PlacedDocument& document : device.queue.documents()) {
-    if (document.begin > now_ || document.end <= now_) continue;
-    double& first = since.try_emplace(document.trial, document.begin).first->second;
+    if (document.begin > now_) break;
+    if (document.end <= now_) continue;
+    const auto trial = std::lower_bound(numbers.begin(), numbers.end(), document.trial);
+    if (trial == numbers.end() || *trial != document.trial) continue;
+    double& first = since[static_cast<size_t>(trial - numbers.begin())];
     first = std::min(first, document.begin);
   }
   std::vector<BegunTrial> begun;
-  for (const int64_t number : device.trials) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t number = numbers[i];
     const Trial& trial = trials_[number];
     if (trial.copy || trial.partner >= 0 || trial.copies >= Doubling::kCopiesMax) continue;
     FreshSeconds fresh(cluster_.lease_s);
@@ -32,8 +38,7 @@ void Simulation::ReportBegun(int64_t d) {
       documents += slice.documents.size();
     }
     if (documents == 0) continue;
-    const auto oldest = since.find(number);
-    begun.push_back({number, oldest == since.end() ? trial.begin : oldest->second, fresh.total()});
+    begun.push_back({number, std::isinf(since[i]) ? trial.begin : since[i], fresh.total()});
   }
   doubling_.Report(now_, static_cast<int>(d), begun);
   if (!idle_.empty()) WatchLate();
