@@ -13,7 +13,10 @@ constexpr double kStaleSeconds = 2;  // workers say how far they are twice a sec
 
 void FreshSeconds::Add(const Corrections& costs, size_t task, int64_t documents) {
   request_s_ = std::max(request_s_, costs.ended_request_s(task));
-  device_s_ += costs.Now(task).device_s * static_cast<double>(documents);
+  const TaskEstimate estimate = costs.Now(task);
+  device_s_ += estimate.device_s * static_cast<double>(documents);
+  if (last_ != task) device_s_ += estimate.prefix_s;
+  last_ = task;
 }
 
 Doubling::Device& Doubling::At(int device) {

@@ -13,16 +13,18 @@
 namespace evald {
 
 /// What a trial would take on a device that has nothing else to do: a lease, its longest request, and all of its
-/// documents with all places taken. Seconds; an estimate from above.
+/// documents with all places taken, what they share before them. Seconds; an estimate from above.
 class FreshSeconds {
  public:
   explicit FreshSeconds(double lease_s) : lease_s_(lease_s) {}
+  /// Documents of one task stand together.
   void Add(const Corrections& costs, size_t task, int64_t documents);
   double total() const { return lease_s_ + request_s_ + device_s_; }
 
  private:
   double lease_s_;
   double request_s_ = 0, device_s_ = 0;
+  std::optional<size_t> last_;
 };
 
 /// A trial that a device has, all of it begun or about to be.

@@ -12,17 +12,18 @@ void Stealing::Report(double now, int device, std::vector<WaitingDocuments> wait
   of.all_begun_at = now;
   for (WaitingDocuments& documents : waiting) {
     if (documents.documents.size() <= 0) continue;
-    const double document_s = work.estimate(documents.task).device_s;
-    of.all_begun_at += static_cast<double>(documents.documents.size()) * document_s;
-    of.waiting.push_back({std::move(documents), document_s});
+    const TaskEstimate& estimate = work.estimate(documents.task);
+    of.all_begun_at += static_cast<double>(documents.documents.size()) * estimate.device_s;
+    of.prefix_s = estimate.prefix_s;
+    of.waiting.push_back({std::move(documents), estimate.device_s, estimate.prefix_s});
   }
-  if (!of.waiting.empty()) order_.insert({of.all_begun_at, device});
+  if (!of.waiting.empty()) order_.insert({of.worth_until(), device});
 }
 
 void Stealing::Forget(int device) {
   if (static_cast<size_t>(device) >= devices_.size()) return;
   Device& of = devices_[static_cast<size_t>(device)];
-  if (!of.waiting.empty()) order_.erase({of.all_begun_at, device});
+  if (!of.waiting.empty()) order_.erase({of.worth_until(), device});
   of.waiting.clear();
 }
 
@@ -32,16 +33,19 @@ std::optional<Theft> Stealing::Next(double now, int thief) const {
   if (victim == order_.rend() || victim->first - now < least_s_ || victim->first <= now) return std::nullopt;
   const Device& of = devices_[static_cast<size_t>(victim->second)];
   Theft theft{victim->second, {}};
-  double left = (victim->first - now) / 2;
+  // What the two share: the documents, and each prefix that the thief needs.
+  double shared = of.all_begun_at - now;
   for (auto last = of.waiting.rbegin(); last != of.waiting.rend(); ++last) {
+    if (theft.documents.empty() || theft.documents.back().task != last->documents.task) shared -= last->prefix_s;
+    const double left = shared / 2;
     WaitingDocuments taken = last->documents;
     const auto all = static_cast<double>(taken.documents.size());
-    const double fits = last->document_s > 0 ? std::floor(left / last->document_s) : all;
+    const double fits = last->document_s > 0 ? std::floor(left / last->document_s) : left < 0 ? 0 : all;
     if (fits < 1 && !theft.documents.empty()) break;
     const auto count = static_cast<int64_t>(std::clamp(fits, 1.0, all));
     taken.documents.first = taken.documents.end - count;
     theft.documents.push_back(taken);
-    left -= static_cast<double>(count) * last->document_s;
+    shared -= 2 * static_cast<double>(count) * last->document_s;
     if (static_cast<double>(count) < all) break;
   }
   std::reverse(theft.documents.begin(), theft.documents.end());

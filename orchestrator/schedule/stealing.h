@@ -34,6 +34,9 @@ struct Theft {
 /// into the open work, from which the policy gives it out again. A victim that has begun some of it in
 /// the meantime gives back the rest, or nothing.
 ///
+/// The thief computes what a task's documents share once more. The device with most to do is therefore the one with most
+/// beyond that, and what is left after it is halved: else work would go from one to the other for the prefix alone.
+///
 /// Between two reports a device is believed to work off one second a second, so that a report stays
 /// good for a while and nothing has to be changed as time goes by. A plain value; seconds of any one
 /// clock. A report and a decision take log n steps for n devices, and as many as the slices of one.
@@ -48,7 +51,7 @@ class Stealing {
   /// The device is gone, or has nothing waiting.
   void Forget(int device);
 
-  /// Seconds of work that the device that is furthest behind has waiting.
+  /// Seconds of work that the device that is furthest behind has waiting, less what another would compute again for it.
   double most_waiting_s(double now) const { return order_.empty() ? 0 : std::max(0.0, order_.rbegin()->first - now); }
 
   /// The half that would begin last of what the device that is furthest behind has waiting, and one
@@ -59,15 +62,18 @@ class Stealing {
   struct Waiting {
     WaitingDocuments documents;
     double document_s = 0;  // of each
+    double prefix_s = 0;    // of its task
   };
   struct Device {
     double all_begun_at = 0;
+    double prefix_s = 0;  // of what waits last
+    double worth_until() const { return all_begun_at - prefix_s; }
     std::vector<Waiting> waiting;
   };
 
   double least_s_;
   std::vector<Device> devices_;
-  std::set<std::pair<double, int>> order_;  // all_begun_at and device, of those that have anything waiting
+  std::set<std::pair<double, int>> order_;  // worth_until and device, of those that have anything waiting
 };
 
 }  // namespace evald

@@ -17,6 +17,10 @@ constexpr double kTriedShare = 1.0 / 16;
 constexpr double kTriedPlaces = 0.25;
 constexpr size_t kTasksPerTrialMax = 16;
 constexpr double kLittleKnown = 2.5;  // as a factor of doubt
+// Of a trial's documents over the prefix that it computes for them: so many times as long are worth it where it must
+// be, and a trial may be so many times as long where the prefix is what makes it long.
+constexpr double kWorthPrefixes = 4;
+constexpr double kPrefixesMax = 10;
 
 /// evald's own. Documents are cut into trials when a device asks, not before:
 ///
@@ -28,7 +32,8 @@ constexpr double kLittleKnown = 2.5;  // as a factor of doubt
 ///   expected, this is known while there is still time.
 /// - Size: a quarter of a device's share of what is open, and not so little that leasing and the
 ///   prefix that is computed again cost more than `overhead_share` of it. Of a task that is little known,
-///   by what it may cost.
+///   by what it may cost. A prefix that is dearer than trials are long makes them longer; what would be
+///   left for a trial that is mostly prefix goes along with the one before.
 ///
 /// A decision takes log n steps for n tasks: of those that changed since the last, the place in the
 /// order is found anew.
@@ -48,7 +53,9 @@ class Elastic : public Policy {
     const double target = std::clamp(share / kRounds, least, costs_.trial_max_s);
     if (!untouched_.empty() && untouched_.begin()->follows > std::max(share * kTriedShare, costs_.trial_max_s)) {
       const size_t task = untouched_.begin()->task;
-      const auto few = static_cast<int64_t>(std::max(1.0, work.places() * kTriedPlaces));
+      const TaskEstimate& estimate = work.estimate(task);
+      const double worth = kWorthPrefixes * estimate.prefix_s / std::max(MayCost(estimate), 1e-9);
+      const auto few = static_cast<int64_t>(std::max({1.0, work.places() * kTriedPlaces, std::floor(worth)}));
       return {{task, std::min(few, Documents(work, task, costs_.trial_max_s, share))}};
     }
     std::vector<Cut> trial;
@@ -91,15 +98,21 @@ class Elastic : public Policy {
   }
 
   // A prefix is computed again by each trial: one that is dear is shared by more documents, as long as
-  // that leaves no device without work.
+  // that leaves no device without work. Where halving a device's share would leave less than is worth
+  // the prefix, the device takes all of its share, since each computes it once in any case.
+  double Prefixed(const TaskEstimate& estimate, double share) const {
+    const double part = share / 2 < kWorthPrefixes * estimate.prefix_s ? share : share / 2;
+    return std::clamp(part, estimate.prefix_s, estimate.prefix_s / costs_.overhead_share);
+  }
+
   int64_t Documents(const OpenWork& work, size_t task, double seconds, double share) const {
     const TaskEstimate& estimate = work.estimate(task);
     const double each = std::max(MayCost(estimate), 1e-9);
-    const double prefixed = std::min(estimate.prefix_s / costs_.overhead_share, share / 2);
-    const double wanted = std::max(seconds - estimate.prefix_s, prefixed) / each;
+    const double wanted = std::max(seconds - estimate.prefix_s, Prefixed(estimate, share)) / each;
+    const double most = std::max(costs_.trial_max_s, kPrefixesMax * estimate.prefix_s);
     const auto open = static_cast<double>(work.open(task));
     // What would be left is not worth a trial of its own.
-    const double count = std::min(wanted > open * 0.8 ? open : std::floor(wanted), std::floor(costs_.trial_max_s / each));
+    const double count = std::min(wanted > open * 0.8 ? open : std::floor(wanted), std::floor(most / each));
     return static_cast<int64_t>(std::clamp(count, Least(work, estimate, open), open));
   }
 

@@ -25,6 +25,22 @@ TEST(FreshSeconds, ALeaseTheLongestRequestAndAllDocuments) {
   EXPECT_DOUBLE_EQ(fresh.total(), 0.25 + 8 + 5 + 2);
 }
 
+TEST(FreshSeconds, WhatDocumentsShareIsComputedOnceForEachTask) {
+  TaskEstimate estimate;
+  estimate.documents = 100;
+  estimate.device_s = 0.5;
+  estimate.prefix_s = 20;
+  Corrections costs;
+  costs.Add({estimate, 1000});
+  costs.Add({estimate, 1000});
+  FreshSeconds fresh(0);
+  fresh.Add(costs, 0, 10);  // two slices of one task
+  fresh.Add(costs, 0, 10);
+  EXPECT_DOUBLE_EQ(fresh.total(), 20 + 10);
+  fresh.Add(costs, 1, 10);
+  EXPECT_DOUBLE_EQ(fresh.total(), 20 + 10 + 20 + 5);
+}
+
 TEST(FreshSeconds, ARequestThatHasNotEndedSaysNothingOfOtherDevices) {
   TaskEstimate estimate;
   estimate.documents = 100;

@@ -159,6 +159,40 @@ TEST(Elastic, ADearPrefixIsSharedByMoreDocuments) {
   EXPECT_GE(static_cast<double>(with) * 0.01, 10) << "0.1 s are 1 % of it";
 }
 
+// Each of eight devices computes a prefix of 20 s. In trials of 15 s it would be most of what they do.
+TEST(Elastic, APrefixDearerThanATrialMakesTrialsLonger) {
+  OpenWork work(8, 1, 1);
+  TaskEstimate estimate = Costs(0, 0.5);
+  estimate.prefix_s = 20;
+  work.Add(estimate, {{0, 8000}});  // 500 s of each device
+  const std::vector<Trial> trials = WorkedOff(MakePolicy("elastic").get(), &work, 0);
+  EXPECT_EQ(trials.front(), (Trial{{0, 400}})) << "ten times the prefix, and no more";
+  EXPECT_LE(static_cast<double>(trials.size()) * 20, 0.3 * 4000) << "what is computed again";
+  for (size_t i = 0; i + 1 < trials.size(); ++i) EXPECT_GE(trials[i].front().second, 40) << "none is mostly prefix";
+}
+
+TEST(Elastic, WhereHalfAShareIsNotWorthThePrefixADeviceTakesAllOfIt) {
+  OpenWork work(4, 1, 1);
+  TaskEstimate estimate = Costs(0, 0.5);
+  estimate.prefix_s = 20;
+  work.Add(estimate, {{0, 640}});  // 80 s of each device, four times the prefix
+  EXPECT_EQ(MakePolicy("elastic")->Next(work, 0).front().documents, 160);
+  OpenWork more(4, 1, 1);
+  more.Add(estimate, {{0, 1440}});
+  EXPECT_EQ(MakePolicy("elastic")->Next(more, 0).front().documents, 180) << "half of 180 s";
+}
+
+TEST(Elastic, ATaskIsTriedOutWithAsMuchAsIsWorthItsPrefix) {
+  for (const auto& [prefix_s, documents] : {std::pair{0.0, 4}, {5.0, 20}}) {
+    OpenWork work(1, 16, 1);
+    TaskEstimate estimate = Costs(0, 1, 60);
+    estimate.documents = 640;
+    estimate.prefix_s = prefix_s;
+    work.Add(estimate, {{0, 640}});
+    EXPECT_EQ(MakePolicy("elastic")->Next(work, 0).front().documents, documents);
+  }
+}
+
 TEST(Elastic, WhatMayHaveALongTailIsTriedOutFirst) {
   OpenWork work(1, 16, 1);
   for (const double request_s : {90.0, 40.0, 60.0, 1.0}) {

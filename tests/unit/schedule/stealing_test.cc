@@ -88,6 +88,36 @@ TEST(Stealing, WhatIsExpectedToTakeNoTimeIsNotWorthALease) {
             (std::vector<WaitingDocuments>{{7, 0, kSecond, {2, 4}}, {7, 1, kFree, {0, 1000}}}));
 }
 
+// Of 12 s the thief takes 5, for which it computes 2 s of prefix again: both end after 7.
+TEST(Stealing, WhatTheThiefComputesAgainIsPartOfWhatTheyShare) {
+  OpenWork work(4, 1, 1);
+  TaskEstimate estimate;
+  estimate.device_s = 1;
+  estimate.prefix_s = 2;
+  work.Add(estimate, {});
+  Stealing stealing(0.1);
+  stealing.Report(0, 1, {{7, 0, 0, {0, 6}}, {7, 1, 0, {6, 12}}}, work);
+  EXPECT_EQ(stealing.Next(0, 0)->documents, (std::vector<WaitingDocuments>{{7, 1, 0, {7, 12}}}));
+  EXPECT_DOUBLE_EQ(stealing.most_waiting_s(0), 10);
+  EXPECT_TRUE(stealing.Next(9.8, 0));
+  EXPECT_FALSE(stealing.Next(10, 0)) << "two seconds of documents are not worth two seconds of prefix";
+}
+
+TEST(Stealing, TheVictimIsWhoHasMostBeyondThePrefix) {
+  OpenWork work(4, 1, 1);
+  TaskEstimate estimate;
+  estimate.device_s = 1;
+  work.Add(estimate, {});
+  estimate.prefix_s = 20;
+  work.Add(estimate, {});
+  Stealing stealing(0.1);
+  stealing.Report(0, 1, {{7, 0, 0, {0, 4}}}, work);
+  stealing.Report(0, 2, {{8, 0, 1, {0, 23}}}, work);
+  EXPECT_EQ(stealing.Next(0, 0)->device, 1);
+  stealing.Report(0, 2, {{8, 0, 1, {0, 30}}}, work);
+  EXPECT_EQ(stealing.Next(0, 0)->documents, (std::vector<WaitingDocuments>{{8, 0, 1, {25, 30}}}));
+}
+
 // Against the plain search through all devices.
 TEST(Stealing, TheVictimIsAlwaysTheOneFurthestBehind) {
   std::mt19937_64 random(5);
