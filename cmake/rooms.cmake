@@ -19,6 +19,14 @@ if(EVALD_SANITIZE)
   target_link_options(evald_options INTERFACE -fsanitize=${EVALD_SANITIZE})
 endif()
 
+# For files with coroutines: clang 14 writes an object file of them with -fsanitize=function that no assembler accepts
+# ("Cannot represent a difference across sections").
+function(evald_coroutines)
+  if(EVALD_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=function)
+  endif()
+endfunction()
+
 # Precompiled: the headers that nearly every file includes and that cost the most to parse; for tests
 # GoogleTest's besides. (CLI11 costs every file 6 s of code generation, precompiled or not.)
 set(EVALD_COMMON_HEADERS <nlohmann/json.hpp> <fmt/format.h> <filesystem> <functional> <map> <memory> <optional>
