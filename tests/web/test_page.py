@@ -1,6 +1,7 @@
 """The web page in a real Chromium, against the real service and the example checkpoints."""
 import decimal
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -213,9 +214,12 @@ class Page(unittest.TestCase):
         self.assertEqual(rows, [event["args"]["name"] for event in trace if event["name"] == "thread_name"])
         for kind in ("generate", "score", "stage"):
             self.assertGreater(self.page.count(f"svg.timeline rect.span-{kind}"), 0)
-        # The table beside the picture says the same as the trace.
+        # The table beside the picture says the same as the trace; a worker may have the next trial begun before one ends.
         thread = next(event["tid"] for event in trace if event["name"] == "thread_name" and event["args"]["name"].startswith("worker w0"))
-        busy = sum(event["dur"] for event in trace if event["ph"] == "X" and event["tid"] == thread and event["name"] == "generate") / 1e6
+        spans = sorted((event["ts"], event["ts"] + event["dur"]) for event in trace
+                       if event["ph"] == "X" and event["tid"] == thread and event["name"] == "generate")
+        ends = [0, *itertools.accumulate((end for _, end in spans), max)]
+        busy = sum(max(0, end - max(begin, before)) for (begin, end), before in zip(spans, ends)) / 1e6
         shown = self.page.run("""const table = document.querySelector('details table');
             const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === 'generate');
             return [...table.tBodies[0].rows].find((row) => row.cells[0].textContent.startsWith('worker w0')).cells[column].textContent;""")
