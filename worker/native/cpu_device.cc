@@ -28,8 +28,8 @@ struct Columns {
 
 // Where the weights' memory is what counts, small tasks keep all threads reading to the end.
 std::vector<Columns> TasksOfFewRows(int64_t columns, int64_t inner) {
-  const int64_t step = std::clamp(kTaskElements / inner / kColumnsMin * kColumnsMin, kColumnsMin,
-                                  kColumnsPerTask);
+  const int64_t step =
+      std::clamp(kTaskElements / inner / kColumnsMin * kColumnsMin, kColumnsMin, kColumnsPerTask);
   std::vector<Columns> tasks;
   for (int64_t first = 0; first < columns; first += step) {
     tasks.push_back({first, std::min(columns, first + step)});
@@ -313,8 +313,7 @@ void CpuDevice::AttendTask(int64_t first, int64_t end, int64_t head, int64_t lay
     const Row& row = rows_[static_cast<size_t>(i)];
     AttendRow query;
     query.q = rows(Rows::kQkv) + i * config_.qkv_size() + Offsets(head).query;
-    query.out =
-        rows(Rows::kAttended) + i * config_.query_size() + head * config_.group() * dim;
+    query.out = rows(Rows::kAttended) + i * config_.query_size() + head * config_.group() * dim;
     query.pages = reinterpret_cast<const float* const*>(row.pages + skipped);
     query.first = hidden(row) - skipped * kPagePositions;
     query.end = row.position + 1 - skipped * kPagePositions;

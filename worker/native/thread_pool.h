@@ -31,7 +31,8 @@ class ThreadPool {
 
  private:
   /// One thread's tasks that nobody has taken yet: the first in the lower half, the end in the
-  /// upper one. Only who takes a task looks at body_, so a worker that wakes too late harms nothing.
+  /// upper one. Only who takes a task looks at body_, so a worker that wakes too late harms
+  /// nothing.
   struct alignas(64) Part {
     std::atomic<uint64_t> tasks{0};
   };

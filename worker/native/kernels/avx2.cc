@@ -43,9 +43,9 @@ struct Ops {
   static void AddUp4(V a, V b, V c, V d, bool first, float* totals) {
     const V ab_low = _mm256_unpacklo_ps(a, b), ab_high = _mm256_unpackhi_ps(a, b);
     const V cd_low = _mm256_unpacklo_ps(c, d), cd_high = _mm256_unpackhi_ps(c, d);
-    const V groups = Add(Add(Add(LowPairs(ab_low, cd_low), HighPairs(ab_low, cd_low)),
-                             LowPairs(ab_high, cd_high)),
-                         HighPairs(ab_high, cd_high));
+    const V groups = Add(
+        Add(Add(LowPairs(ab_low, cd_low), HighPairs(ab_low, cd_low)), LowPairs(ab_high, cd_high)),
+        HighPairs(ab_high, cd_high));
     __m128 total = _mm256_castps256_ps128(groups);
     if (!first) total = _mm_add_ps(_mm_loadu_ps(totals), total);
     _mm_storeu_ps(totals, _mm_add_ps(total, _mm256_extractf128_ps(groups, 1)));

@@ -46,9 +46,9 @@ struct Ops {
   static void AddUp4(V a, V b, V c, V d, bool first, float* totals) {
     const V ab_low = _mm512_unpacklo_ps(a, b), ab_high = _mm512_unpackhi_ps(a, b);
     const V cd_low = _mm512_unpacklo_ps(c, d), cd_high = _mm512_unpackhi_ps(c, d);
-    const V groups = Add(Add(Add(LowPairs(ab_low, cd_low), HighPairs(ab_low, cd_low)),
-                             LowPairs(ab_high, cd_high)),
-                         HighPairs(ab_high, cd_high));
+    const V groups = Add(
+        Add(Add(LowPairs(ab_low, cd_low), HighPairs(ab_low, cd_low)), LowPairs(ab_high, cd_high)),
+        HighPairs(ab_high, cd_high));
     __m128 total = _mm512_castps512_ps128(groups);
     if (!first) total = _mm_add_ps(_mm_loadu_ps(totals), total);
     total = _mm_add_ps(total, _mm512_extractf32x4_ps(groups, 1));

@@ -5,7 +5,8 @@
 // lane of a few rows and one panel's columns in registers, with columns along the vectors, so that
 // nothing is left to be added across a vector.
 //
-// A panel stays in the second-level cache while all rows pass by, a lane of a few rows in the first.
+// A panel stays in the second-level cache while all rows pass by, a lane of a few rows in the
+// first.
 
 #include <cstdint>
 
@@ -14,8 +15,8 @@
 namespace evald::native {
 namespace {
 
-constexpr int kPanelWidth = Ops::kTileVecs * kLanes;                // columns
-constexpr int64_t kLaneFloats = kChain * kPanelWidth + kLanes;      // a lane; not a power of two
+constexpr int kPanelWidth = Ops::kTileVecs * kLanes;            // columns
+constexpr int64_t kLaneFloats = kChain * kPanelWidth + kLanes;  // a lane; not a power of two
 constexpr int64_t kPanelFloats = kLanes * kLaneFloats;
 constexpr int64_t kGroupPanels = 3;  // that pass over a block of rows together
 constexpr int64_t kTileFloats = Ops::kTileRows * kPanelWidth;
@@ -25,8 +26,7 @@ int64_t RowBlocks(int64_t rows) { return (rows + Ops::kTileRows - 1) / Ops::kTil
 
 struct RowRange {
   RowRange(int64_t all, int64_t block)
-      : first(all * block / RowBlocks(all)),
-        count(all * (block + 1) / RowBlocks(all) - first) {}
+      : first(all * block / RowBlocks(all)), count(all * (block + 1) / RowBlocks(all) - first) {}
   int64_t first, count;
 };
 
@@ -85,8 +85,8 @@ template <WeightType T>
   }
 }
 
-// The positions [0, count) of `columns` columns, which are at most a panel's; those that are missing
-// repeat the last. A panel is [lane][kChain][kPanelWidth].
+// The positions [0, count) of `columns` columns, which are at most a panel's; those that are
+// missing repeat the last. A panel is [lane][kChain][kPanelWidth].
 template <WeightType T>
 void PackPanel(const unsigned char* w, int64_t stride, int64_t columns, int64_t count,
                float* panel) {
@@ -128,15 +128,15 @@ struct LaneTile {
   const float* panel;  // [kChain][kPanelWidth]
   int64_t chain;       // positions
   LanePlace place;
-  float* group;                // [R][kPanelWidth]: the lanes of a group so far
-  float* total;                // likewise: the groups so far
-  const unsigned char* fetch;  // what to bring near meanwhile, at each position `step` bytes further
+  float* group;  // [R][kPanelWidth]: the lanes of a group so far
+  float* total;  // likewise: the groups so far
+  const unsigned char*
+      fetch;  // what to bring near meanwhile, at each position `step` bytes further
   int64_t fetch_step;
 };
 
 template <int R>
-[[gnu::always_inline]] inline void PutSums(const V (&sums)[R][Ops::kTileVecs],
-                                           const LaneTile& t) {
+[[gnu::always_inline]] inline void PutSums(const V (&sums)[R][Ops::kTileVecs], const LaneTile& t) {
   EVALD_UNROLL
   for (int r = 0; r < R; ++r) {
     EVALD_UNROLL
