@@ -11,30 +11,6 @@ namespace {
 // Rows that pass over the keys and values together: a page's are read once for all of them.
 constexpr int kAttendRows = 64;
 
-// Calls F<R>::Call(args...) with R = rows, which is at most Most and at most 8.
-template <int Most, template <int> class F, typename... Args>
-void WithSome(int rows, Args... args) {
-  static_assert(Most <= 8);
-  switch (rows) {
-    case 8:
-      return F<(Most < 8 ? 1 : 8)>::Call(args...);
-    case 7:
-      return F<(Most < 7 ? 1 : 7)>::Call(args...);
-    case 6:
-      return F<(Most < 6 ? 1 : 6)>::Call(args...);
-    case 5:
-      return F<(Most < 5 ? 1 : 5)>::Call(args...);
-    case 4:
-      return F<(Most < 4 ? 1 : 4)>::Call(args...);
-    case 3:
-      return F<(Most < 3 ? 1 : 3)>::Call(args...);
-    case 2:
-      return F<2>::Call(args...);
-    default:
-      return F<1>::Call(args...);
-  }
-}
-
 // Scores of R query rows against kScoreVecs * kLanes keys, each a sum over the head's dimensions in
 // order.
 template <int R>
@@ -180,7 +156,7 @@ void ForPage(const AttendArgs& a, const AttendRow* rows, int count, int64_t begi
     }
     if (end > begin + kPagePositions) end = begin + kPagePositions;
     const PageRows p{rows + row, a.scratch + row * stride, stride, begin, end};
-    WithSome<Most, Tile>(next - row, &a, &p);
+    WithRows<Most, Tile>(next - row, &a, &p);
     row = next;
   }
 }

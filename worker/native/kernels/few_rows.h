@@ -84,15 +84,6 @@ void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t 
   } while (i < inner);
 }
 
-// Calls F<R>::Call(args...) with R = rows, which is at most Most.
-template <int Most, template <int> class F, typename... Args>
-void WithRows(int64_t rows, Args... args) {
-  if constexpr (Most > 0) {
-    if (rows == Most) return F<Most>::Call(args...);
-    WithRows<Most - 1, F>(rows, args...);
-  }
-}
-
 template <WeightType T, int N>
 struct InPlace {
   // Of short rows the next N, which lie right behind; of long ones what follows in each.

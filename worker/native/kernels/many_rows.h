@@ -130,8 +130,8 @@ struct LaneTile {
   LanePlace place;
   float* group;  // [R][kPanelWidth]: the lanes of a group so far
   float* total;  // likewise: the groups so far
-  const unsigned char*
-      fetch;  // what to bring near meanwhile, at each position `step` bytes further
+  // What to bring near meanwhile: at each position `fetch_step` bytes further.
+  const unsigned char* fetch;
   int64_t fetch_step;
 };
 
@@ -276,8 +276,12 @@ void AddLanes(const MultiplyArgs& a, const PanelGroup& group, const RowRange& ra
       tile.total = group.totals + (range.first * panels + panel * range.count) * kPanelWidth;
       tile.fetch = ahead->at;
       tile.fetch_step = ahead->step;
-      if (ahead->rows > 0 && --ahead->rows > 0) ahead->at += ahead->stride;
-      if (ahead->rows == 0) ahead->step = 0;
+      if (ahead->rows > 1) {
+        ahead->at += ahead->stride;
+        --ahead->rows;
+      } else {
+        ahead->step = 0;
+      }
       WithRows<Ops::kTileRows, AddLane>(range.count, &tile);
     }
     if (!last) continue;

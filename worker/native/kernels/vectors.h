@@ -92,5 +92,14 @@ void StoreUpTo(float* p, V v, int64_t count) {
   }
 }
 
+// Calls F<R>::Call(args...) with R = rows, which is at most Most.
+template <int Most, template <int> class F, typename... Args>
+void WithRows(int64_t rows, Args... args) {
+  if constexpr (Most > 0) {
+    if (rows == Most) return F<Most>::Call(args...);
+    WithRows<Most - 1, F>(rows, args...);
+  }
+}
+
 }  // namespace
 }  // namespace evald::native
