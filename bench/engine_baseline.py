@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""Answers the requests of the engine benchmarks with lm-evaluation-harness's `hf` backend.
+"""Answers the requests of the engine benchmarks with lm-evaluation-harness's `hf` backend, or llama.cpp's server.
 
     engine_baseline.py choice|generate CHECKPOINT --data-dir DIR --documents N --dtypes float32[,bfloat16]
                        --batch-sizes 1,8,32 [--max-gen-toks N] [--trial-documents N]
                        [--server URL --parallel 8,32]
 
-Needs lm_eval 0.4.13, torch and transformers. Every dtype and batch size first answers the first
---trial-documents of each task; the fastest pair then answers all. Prints one JSON object: seconds for
-the requests alone, without loading the model and without building prompts, and every answer.
+Needs lm_eval 0.4.13, torch and transformers. What is fastest is tried out, and then answers everything: the
+dtype with the first --trial-documents of each task; then every batch size, and every number of requests that the
+server gets at once, for `choice` with the same documents, for `generate` with all documents of the first task and
+64 tokens each, since a batch must be full to show what it does. Prints one JSON object: seconds for the requests
+alone, without loading the model and without building prompts, and every answer of the harness.
 
---server is a running llama-server that has loaded the same checkpoint (bench/make_gguf.py); it gets
-the same prompts as tokens, and as many of them at once as each of --parallel says; the least of the
-times is its own.
+--server is a running llama-server that has loaded the same checkpoint (bench/make_gguf.py); it gets the same
+prompts as tokens, and may keep prefixes.
 """
 
 import argparse
+import copy
 import json
 import os
 import sys
@@ -32,6 +34,7 @@ TASKS = {
     "choice": ["mmlu_astronomy", "mmlu_anatomy", "mmlu_high_school_world_history", "mmlu_elementary_mathematics"],
     "generate": ["humaneval", "gsm8k"],
 }
+TRIAL_TOKENS = 64
 KINDS = {"choice": "loglikelihood", "generate": "generate_until"}
 
 
@@ -67,18 +70,41 @@ def load(checkpoint, dtype):
     return HFLM(pretrained=str(checkpoint), dtype=dtype, device="cpu", batch_size=1)
 
 
-def best_pair(args, chosen):
-    """The fastest dtype and batch size on the first documents, and what each took."""
-    some = [(name, instance) for name, instance in chosen if instance.doc_id < args.trial_documents]
-    trials = []
-    for dtype in args.dtypes.split(","):
-        model = load(args.checkpoint, dtype)
-        for size in map(int, args.batch_sizes.split(",")):
-            model.batch_size_per_gpu = size
-            seconds, _ = answer(model, args.workload, some)
-            trials.append({"dtype": dtype, "batch_size": size, "seconds": seconds})
-            print(f"{dtype}, batch size {size}: {seconds:.1f} s", file=sys.stderr)
-    return min(trials, key=lambda trial: trial["seconds"]), trials
+class Trials:
+    """Times ways to answer, and remembers them."""
+
+    def __init__(self):
+        self.rows = []
+
+    def fastest(self, ways, seconds_of):
+        """The way with the least seconds; ways are dicts."""
+        seconds = []
+        for way in ways:
+            seconds.append(seconds_of(way))
+            self.rows.append({**way, "seconds": seconds[-1]})
+            print(f"tried {self.rows[-1]}", file=sys.stderr)
+        return ways[seconds.index(min(seconds))]
+
+
+def shortened(chosen):
+    """The first task's requests, with TRIAL_TOKENS tokens each."""
+    some = [(name, copy.deepcopy(instance)) for name, instance in chosen if name == chosen[0][0]]
+    for _, instance in some:
+        instance.arguments[1]["max_gen_toks"] = min(TRIAL_TOKENS, instance.arguments[1]["max_gen_toks"])
+    return some
+
+
+class Harness:
+    """lm-evaluation-harness's `hf` backend, in every dtype that is asked for."""
+
+    def __init__(self, args):
+        self.workload = args.workload
+        self.models = {dtype: load(args.checkpoint, dtype) for dtype in args.dtypes.split(",")}
+
+    def answer(self, way, chosen):
+        model = self.models[way["dtype"]]
+        model.batch_size_per_gpu = way["batch_size"]
+        return answer(model, self.workload, chosen)
 
 
 def completion(url, tokens, kwargs):
@@ -91,23 +117,40 @@ def completion(url, tokens, kwargs):
         return json.load(response)["tokens_predicted"]
 
 
-def server_seconds(args, chosen):
-    """Of llama-server, by how many requests it was given at once."""
-    from tokenizers import Tokenizer
+class Server:
+    """llama.cpp's."""
 
-    tokenizer = Tokenizer.from_file(str(args.checkpoint / "tokenizer.json"))
-    prompts = [(tokenizer.encode(instance.args[0]).ids, instance.args[1]) for _, instance in chosen]
-    seconds, tokens = {}, {}
-    for parallel in map(int, args.parallel.split(",")):
+    def __init__(self, args):
+        from tokenizers import Tokenizer
+
+        self.url = args.server
+        self.tokenizer = Tokenizer.from_file(str(args.checkpoint / "tokenizer.json"))
+
+    def answer(self, way, chosen):
+        prompts = [(self.tokenizer.encode(instance.args[0]).ids, instance.args[1]) for _, instance in chosen]
         begin = time.monotonic()
-        with ThreadPoolExecutor(parallel) as pool:
-            counts = list(pool.map(lambda prompt: completion(args.server, *prompt), prompts))
-        seconds[parallel] = time.monotonic() - begin
-        tokens[parallel] = sum(counts)
-        print(f"llama-server, {parallel} at once: {seconds[parallel]:.1f} s", file=sys.stderr)
-    with urllib.request.urlopen(args.server + "/props", timeout=60) as response:
-        build = json.load(response).get("build_info", "")
-    return {"seconds": min(seconds.values()), "by_parallel": seconds, "tokens": tokens, "build": build}
+        with ThreadPoolExecutor(way["parallel"]) as pool:
+            tokens = sum(pool.map(lambda prompt: completion(self.url, *prompt), prompts))
+        return time.monotonic() - begin, tokens
+
+    def build(self):
+        with urllib.request.urlopen(self.url + "/props", timeout=60) as response:
+            return json.load(response).get("build_info", "")
+
+
+def fastest(args, chosen, harness, server, trials):
+    """The way to answer that took the least time on a part of the work."""
+    first = [(name, instance) for name, instance in chosen if instance.doc_id < args.trial_documents]
+    sizes = [int(size) for size in args.batch_sizes.split(",")]
+    dtype = next(iter(harness.models))
+    if len(harness.models) > 1:
+        ways = [{"dtype": dtype, "batch_size": sizes[0]} for dtype in harness.models]
+        dtype = trials.fastest(ways, lambda way: harness.answer(way, first)[0])["dtype"]
+    some = shortened(chosen) if args.workload == "generate" else first
+    ways = [{"dtype": dtype, "batch_size": size} for size in sizes]
+    if server:
+        ways += [{"server": "llama.cpp", "parallel": int(parallel)} for parallel in args.parallel.split(",")]
+    return trials.fastest(ways, lambda way: (server if "server" in way else harness).answer(way, some)[0])
 
 
 def rows_of(workload, chosen, answers):
@@ -137,17 +180,16 @@ def main():
     import transformers
 
     chosen = instances_of(args.workload, args.data_dir, args.documents, args.max_gen_toks)
-    server = server_seconds(args, chosen) if args.server else None
-    best, trials = best_pair(args, chosen)
-    model = load(args.checkpoint, best["dtype"])
-    model.batch_size_per_gpu = best["batch_size"]
-    seconds, answers = answer(model, args.workload, chosen)
-    json.dump({"seconds": seconds, "requests": len(chosen), "dtype": best["dtype"],
-               "batch_size": best["batch_size"], "trials": trials, "threads": torch.get_num_threads(),
+    trials = Trials()
+    harness = Harness(args)
+    server = Server(args) if args.server else None
+    best = fastest(args, chosen, harness, server, trials)
+    seconds, answers = (server if "server" in best else harness).answer(best, chosen)
+    json.dump({"seconds": seconds, "requests": len(chosen), "best": best, "trials": trials.rows,
+               "threads": torch.get_num_threads(),
                "versions": {"lm_eval": lm_eval.__version__, "torch": torch.__version__,
-                            "transformers": transformers.__version__},
-               "llama_server": server,
-               "answers": list(rows_of(args.workload, chosen, answers))}, sys.stdout)
+                            "transformers": transformers.__version__, "llama.cpp": server.build() if server else None},
+               "answers": [] if "server" in best else list(rows_of(args.workload, chosen, answers))}, sys.stdout)
 
 
 if __name__ == "__main__":

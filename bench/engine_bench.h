@@ -40,12 +40,15 @@ double Answer(Engine* engine, const std::vector<Request>& requests);
 /// Tokens that have no prefix in common with those of another seed.
 std::vector<int32_t> RandomTokens(int count, int vocab_size, uint64_t seed);
 
-/// GFLOP/s of oneDNN's fastest product of these sizes in fp32 (and bf16 into fp32) on all cores,
-/// over a second each; 0 when evald was built without oneDNN.
-struct OneDnn {
-  double fp32 = 0, bf16 = 0;
+/// A product of oneDNN, [m][k] times [k][n], in fp32 or from bf16 into fp32.
+struct OneDnnProduct {
+  int64_t m = 0, n = 0, k = 0;
+  bool bf16 = false;
 };
-OneDnn MeasureOneDnn();
+/// The fastest of a few large ones on all cores here.
+OneDnnProduct FastestOneDnnProduct();
+/// Its GFLOP/s over `seconds`; 0 when evald was built without oneDNN.
+double OneDnnRate(const OneDnnProduct& product, double seconds);
 std::string OneDnnVersion();  ///< "" when built without it
 
 }  // namespace evald::bench

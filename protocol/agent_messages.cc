@@ -67,6 +67,7 @@ void Members(V& v, HeldProcess& m) {
 template <typename V>
 void Members(V& v, AgentReady& m) {
   v("processes", m.processes);
+  v("staged", m.staged);
 }
 
 template <typename V>

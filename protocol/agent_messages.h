@@ -66,6 +66,7 @@ struct HeldProcess {
 };
 struct AgentReady {  ///< no process holds a trial of an earlier conversation any more
   std::vector<HeldProcess> processes;
+  std::vector<std::string> staged;  ///< fingerprints of the checkpoints in its host's memory
 };
 struct FromProcess {
   std::string process;

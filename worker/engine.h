@@ -40,8 +40,8 @@ class Engine {
   /// Takes a request. `tag` is the caller's, unique among the pending ones.
   virtual void Submit(uint64_t tag, Request request) = 0;
 
-  /// Computes until something has finished or about `budget` has passed. Returns at once with
-  /// nothing when nothing is pending.
+  /// Computes until something has finished or `budget` has passed; what has begun is computed to its
+  /// end, which may take seconds. Returns at once with nothing when nothing is pending.
   virtual std::vector<Finished> Step(std::chrono::milliseconds budget) = 0;
 
   /// Number of submitted requests not yet returned.

@@ -191,8 +191,20 @@ class Agent::Impl {
   void JoinWhenAtRest() {
     if (joined_ || session_.empty() || !book_.NotAtRest().empty()) return;
     joined_ = true;
-    conversation_.Send(protocol::AgentReady{book_.Processes()});
+    conversation_.Send(protocol::AgentReady{book_.Processes(), Staged()});
     if (leaving_) conversation_.Send(protocol::AgentLeaving{});
+  }
+
+  // Of the orchestrator's own host it knows.
+  std::vector<std::string> Staged() const {
+    std::vector<std::string> staged;
+    if (here()) return staged;
+    try {
+      for (const StagedInfo& info : ListStaged(options_.staging_root)) staged.push_back(info.fingerprint);
+    } catch (const Error& e) {  // then they are found when they are to be loaded
+      log::Warn("what is staged here cannot be listed: {}", e.what());
+    }
+    return staged;
   }
 
   // ---- what processes say

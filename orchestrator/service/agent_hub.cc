@@ -232,7 +232,7 @@ void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& 
                  ready->processes.size());
     member.ready = true;
     if (name == kLocalHost) spawns_ = 0;
-    fleet_->HostReady(name, ready->processes);
+    fleet_->HostReady(name, ready->processes, ready->staged);
   } else if (std::holds_alternative<protocol::AgentLeaving>(message)) {
     fleet_->HostLeaving(name);
   } else if (std::holds_alternative<protocol::AgentLeft>(message)) {

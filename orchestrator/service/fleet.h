@@ -49,8 +49,10 @@ class Fleet {
   Host::Events EventsOf(const std::string& name);
   /// A host, or what it is from now on. It is away until HostReady. `host` outlives the fleet.
   void AddHost(Host* host, const HostInfo& info);
-  /// The host is there, with these processes and no other; none of them holds a trial.
-  void HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes);
+  /// The host is there, with these processes and no other; none of them holds a trial. In its memory are the
+  /// checkpoints of these fingerprints.
+  void HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes,
+                 const std::vector<std::string>& staged);
   /// It cannot be reached: it is given nothing, and what it holds waits for the heartbeat's time-out.
   void HostAway(const std::string& name);
   /// It can be reached again, and missed nothing.
@@ -89,6 +91,8 @@ class Fleet {
   /// Worker and device resources as the REST interface shows them. A host that left has none.
   Json Workers() const;
   Json Devices(const std::string& host) const;
+  /// Fingerprints of what is in the memory of another host, as far as is known.
+  const std::set<std::string>& Staged(const std::string& host) const { return hosts_.at(host).staged; }
   /// Names of all hosts.
   std::vector<std::string> HostNames() const;
   /// Called after each change that Workers() shows.

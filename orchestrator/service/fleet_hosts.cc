@@ -110,8 +110,10 @@ void Fleet::AdoptProcess(const std::string& id, const protocol::HeldProcess& pro
   Changed(id);
 }
 
-void Fleet::HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes) {
+void Fleet::HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes,
+                      const std::vector<std::string>& staged) {
   HostEntry& host = hosts_.at(name);
+  host.staged.insert(staged.begin(), staged.end());
   host.here = true;
   host.leaving = host.left = false;
   std::set<std::string> there;

@@ -50,7 +50,7 @@ class ForegroundRun {
         fleet_(&loop_, MakeFleetOptions(options, directory)),
         host_(&loop_, MakeHostOptions(options, socket_directory_.path(), directory), fleet_.EventsOf(kLocalHost)) {
     fleet_.AddHost(&host_, MakeHostInfo(options.config));
-    fleet_.HostReady(kLocalHost, {});
+    fleet_.HostReady(kLocalHost, {}, {});
     const int64_t number = store_.OpenRun(directory.id(), directory.path());
     FailPoint("run.registered");
     database_ = std::make_unique<DatabaseThread>(&store_, &loop_, [this](std::exception_ptr error) {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/jsonl.h"
 #include "orchestrator/report/run_results.h"
+#include "orchestrator/service/process_id.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/staging/stager.h"
 
@@ -235,6 +236,12 @@ void Service::Publish() {
     host["id"] = name;
     host["state"] = fleet_->HostState(name);
     host["devices"] = fleet_->Devices(name);
+    host["staged"] = Json::array();
+    if (name == kLocalHost) {
+      for (const Json& one : staged_) host["staged"].push_back(one["fingerprint"]);
+    } else {
+      for (const std::string& fingerprint : fleet_->Staged(name)) host["staged"].push_back(fingerprint);
+    }
     view->hosts.push_back(std::move(host));
   }
   for (Json refusal : hub_->Refusals()) {

@@ -208,8 +208,8 @@ class TwoHosts(Agents):
         hide = [checkpoints, self.folder / "staging", self.folder / "state", self.folder / "cache"] if can_hide() else []
         for folder in hide:
             folder.mkdir(exist_ok=True)
-        self.start_agent("north", hide=hide)
-        self.wait_host("north")
+        self.start_agent("north", "--staging-keep", 1 << 30, hide=hide)
+        self.assertEqual(self.wait_host("north")["staged"], [])
         told = ({k: expected[k] for k in ("results", "groups", "n-samples", "versions") if k in expected},
                 self.samples(self.folder / "plain" / "p"))
         run = self.finished(self.submit(checkpoint=str(checkpoints / "step-01200"), **base))
@@ -232,6 +232,14 @@ class TwoHosts(Agents):
         self.assertEqual(worker["fingerprint"], run["fingerprint"])
         staged = self.folder / "hosts" / "north" / "staging" / run["fingerprint"]
         self.assertEqual((staged / "model.safetensors").read_bytes(), (checkpoints / "step-01200" / "model.safetensors").read_bytes())
+        self.assertEqual(self.host("north")["staged"], [run["fingerprint"]])
+        # Another life of its agent has no process, and knows what the first has left in memory.
+        self.agents["north"].kill()
+        self.agents["north"].wait()
+        self.wait_host("north", "away")
+        self.start_agent("north", "--staging-keep", 1 << 30, hide=hide)
+        host = self.wait_host("north")
+        self.assertEqual(([device["worker"] for device in host["devices"]], host["staged"]), ([None], [run["fingerprint"]]))
 
     def test_an_agent_that_is_killed_and_one_that_leaves(self):
         self.make_suite(400, 60)

@@ -35,11 +35,14 @@ using namespace native;
 constexpr uint64_t kCacheBytes = uint64_t{1} << 30;  // where nothing says what memory there is
 constexpr double kCacheShare = 0.25;                 // of what is available
 constexpr int64_t kRowsMin = 96;  // per batch, however slow the model: with fewer it is slower yet
+// What a batch may take, whatever the budget: the weights are laid out once for all of its rows,
+// and with 96 rows instead of 512 that is a fifth of the time.
+constexpr int64_t kBatchMicros = 4'000'000;
 
 struct NativeSettings {
   int max_length = 0;     // 0: the checkpoint's
   uint64_t kv_cache = 0;  // bytes; 0: the default
-  int concurrency = 32;
+  int concurrency = 128;
   int chunk = 512;
   std::string kernels = "auto";
 };
@@ -217,7 +220,7 @@ class NativeEngine : public Engine {
     int64_t now = begin;
     try {
       while (finished_.empty() && pending() > 0) {
-        const int64_t rows = loaded_->scheduler.Compute(RowsFor(end - now));
+        const int64_t rows = loaded_->scheduler.Compute(RowsOfBatch());
         CollectFinished();
         const int64_t after = MonotonicMicros();
         if (rows > 0)
@@ -246,11 +249,12 @@ class NativeEngine : public Engine {
   Json LoadReport() const override { return report_; }
 
  private:
-  // As many rows as may be computed in the time that is left; never changes a number.
-  int64_t RowsFor(int64_t micros) const {
-    if (micros_per_row_ <= 0) return std::min<int64_t>(kRowsMin, settings_.chunk);
-    const auto rows = static_cast<int64_t>(static_cast<double>(micros) / micros_per_row_);
-    return std::clamp<int64_t>(rows, std::min<int64_t>(kRowsMin, settings_.chunk), settings_.chunk);
+  // As many rows as may be computed in what a batch may take; never changes a number.
+  int64_t RowsOfBatch() const {
+    const auto least = std::min<int64_t>(kRowsMin, settings_.chunk);
+    if (micros_per_row_ <= 0) return least;
+    const auto rows = static_cast<int64_t>(static_cast<double>(kBatchMicros) / micros_per_row_);
+    return std::clamp<int64_t>(rows, least, settings_.chunk);
   }
 
   void CollectFinished() {

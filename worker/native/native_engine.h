@@ -19,7 +19,7 @@ namespace evald {
 ///     kv_cache: 4GiB      memory for keys and values, taken as it is needed; by default a quarter
 ///                         of what the host and the process's cgroups have available, times the
 ///                         worker's share of the processors
-///     concurrency: 32     sequences computed at once
+///     concurrency: 128    sequences computed at once
 ///     chunk: 512          rows (tokens) computed at once, at most
 ///     kernels: auto       avx512, avx2 or portable
 ///

@@ -19,7 +19,7 @@ std::vector<AgentMessage> OneOfEach() {
           AgentRefused{"another agent called 'gpu1' is connected"},
           AgentPing{123456789, 1000, 10},
           AgentPong{123456789, 5},
-          AgentReady{{held, held}},
+          AgentReady{{held, held}, {"f1", "f2"}},
           FromProcess{"w0", Want{2}},
           ProcessEnded{"w0", 0, 9, ""},
           AgentLeaving{},
