@@ -52,6 +52,7 @@ class Copier {
     UniqueFd target;
   };
 
+  void SetOrder();
   void Work();
   void CopyChunk(uint64_t number, Open* open, AlignedBuffer* buffer);
   void OpenFile(size_t file, Open* open) const;
@@ -69,8 +70,9 @@ class Copier {
 
   std::vector<HashedFile> hashed_;     // each chunk's slot is written by the one thread that has it
   std::vector<uint64_t> first_chunk_;  // number of a file's first chunk; one more at the end
+  std::vector<uint64_t> order_;        // numbers of all chunks, as they are copied
   uint64_t bytes_total_ = 0;
-  std::atomic<uint64_t> next_chunk_{0};
+  std::atomic<size_t> next_{0};  // in order_
   std::atomic<uint64_t> bytes_done_{0};
   std::atomic<uint64_t> bytes_direct_{0};
   std::atomic<bool> stop_{false};
@@ -106,6 +108,19 @@ Copier::Copier(const fs::path& source, const std::vector<FileStamp>& files, cons
     first_chunk_.push_back(first_chunk_.back() + chunks);
     bytes_total_ += file.bytes;
   }
+  SetOrder();
+}
+
+// An engine that follows needs configuration and headers before it can do anything with the rest.
+void Copier::SetOrder() {
+  for (const bool early : {true, false}) {
+    for (size_t file = 0; file < files_.size(); ++file) {
+      const bool weights = files_[file].name.ends_with(".safetensors");
+      for (uint64_t number = first_chunk_[file]; number < first_chunk_[file + 1]; ++number) {
+        if ((!weights || number == first_chunk_[file]) == early) order_.push_back(number);
+      }
+    }
+  }
 }
 
 void Copier::OpenFile(size_t file, Open* open) const {
@@ -138,6 +153,7 @@ void Copier::CopyChunk(uint64_t number, Open* open, AlignedBuffer* buffer) {
   }
   if (stop_) return;
   hashed_[file].chunks[chunk] = hasher.Hex();
+  if (hooks_.landed && open->target) hooks_.landed(file, chunk);
 }
 
 void Copier::Work() {
@@ -145,9 +161,8 @@ void Copier::Work() {
   try {
     AlignedBuffer buffer(block_bytes_);
     Open open;
-    for (uint64_t number = next_chunk_++; number < first_chunk_.back() && !stop_;
-         number = next_chunk_++) {
-      CopyChunk(number, &open, &buffer);
+    for (size_t i = next_++; i < order_.size() && !stop_; i = next_++) {
+      CopyChunk(order_[i], &open, &buffer);
     }
   } catch (...) {
     failure = std::current_exception();
@@ -181,7 +196,7 @@ void Copier::StopAndJoin() {
 }
 
 CopyResult Copier::Run() {
-  const auto useful = static_cast<int>(std::clamp<uint64_t>(first_chunk_.back(), 1, 1024));
+  const auto useful = static_cast<int>(std::clamp<uint64_t>(order_.size(), 1, 1024));
   const int count = std::min(threads_wanted_, useful);
   running_ = count;
   for (int i = 0; i < count; ++i) threads_.emplace_back([this] { Work(); });

@@ -11,11 +11,16 @@
 
 namespace evald {
 
-/// What a caller hears while bytes are copied. All calls come from the thread that called; an
-/// exception from one stops the copy.
+/// What a caller hears while bytes are copied. All calls but `landed` come from the thread that
+/// called; an exception from one stops the copy.
 struct CopyHooks {
   /// About ten times a second, and once at the end.
   std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;
+  /// Chunk `chunk` (of kHashChunkBytes) of the file at place `file` is written. From any thread.
+  std::function<void(size_t file, uint64_t chunk)> landed;
+  /// From here on what lands in `folder` can be followed (checkpoint/landed.h). Not when nothing
+  /// has to be copied; again when another process's staging failed and this one begins it anew.
+  std::function<void(const std::filesystem::path& folder)> followable;
   /// Set by any thread to stop.
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -37,7 +42,8 @@ struct CopyResult {
 };
 
 /// Reads every file of `files` below `source` in parallel, hashes it, and writes it to the same
-/// name below `target`, where MakeTree has made it. An empty `target` only reads and hashes.
+/// name below `target`, where MakeTree has made it. An empty `target` only reads and hashes. What
+/// says what the weights are comes first: all other files, and the begin of each safetensors file.
 ///
 /// Throws Error(kInput) naming the file when one is not, or does not stay, as its stamp says;
 /// Error(kInfrastructure) for I/O errors, a full target or when cancelled. The target may then be

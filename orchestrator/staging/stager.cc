@@ -22,7 +22,9 @@ namespace {
 
 constexpr useconds_t kPollMicros = 20'000;
 constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kOwnFilesBytes = 64 * 1024;  // folders, lease and record
+constexpr uint64_t kOwnFilesBytes = 64 * 1024;  // folders, lease and records
+constexpr uint64_t kListedBytes = 32;           // of a file in the record of what has landed, name apart
+static_assert(kLandedChunkBytes == kHashChunkBytes);
 
 // Removes a half-staged folder unless it was published.
 class StagingGuard {
@@ -43,6 +45,7 @@ uint64_t RoomNeeded(const CheckpointLayout& layout) {
   uint64_t bytes = kOwnFilesBytes;
   for (const CheckpointFile& file : layout.files) {
     bytes += (file.bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    bytes += HashChunksOf(file.bytes) + file.name.size() + kListedBytes;
   }
   return bytes;
 }
@@ -134,6 +137,13 @@ struct Stager::Attempt {
   SourceIdentity identity;
   int64_t begin = MonotonicMicros();
   bool waited = false;
+  bool followable = false;  ///< the caller was told
+
+  void TellFollowable(const fs::path& staging) {
+    if (followable || !hooks.followable || !LandedReader::Exists(staging)) return;
+    followable = true;
+    hooks.followable(staging);
+  }
 
   double Seconds() const { return 1e-6 * static_cast<double>(MonotonicMicros() - begin); }
 };
@@ -159,6 +169,7 @@ StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) c
       return CopyAndPublish(attempt);
     }
     attempt.waited = true;
+    attempt.TellFollowable(root_.StagingFolderOf(attempt.identity.id));
     ShowOther(attempt);
     ::usleep(kPollMicros);
   }
@@ -230,7 +241,8 @@ void Stager::MakeRoom(uint64_t bytes) const {
 }
 
 // Takes the room and copies at once: the one is much faster, and the other mostly waits at first.
-CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout) const {
+CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout,
+                                std::optional<LandedWriter>* landed) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   const std::vector<FileStamp> files = StampsOf(layout);
   const uint64_t needed = RoomNeeded(layout);
@@ -238,8 +250,14 @@ CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& 
   MakeRoom(needed);
   MakeTree(files, staging);
   FailPoint("staging.room_taken");
+  landed->emplace(staging, layout.files);
+  if (attempt.hooks.followable) attempt.hooks.followable(staging);
   Reservation reservation(std::move(turn), files, staging, needed);
   CopyHooks hooks = attempt.hooks;
+  hooks.landed = [&](size_t file, uint64_t chunk) {
+    (*landed)->Landed(file, chunk);
+    if (attempt.hooks.landed) attempt.hooks.landed(file, chunk);
+  };
   hooks.progress = [&](uint64_t done, uint64_t total) {
     reservation.Check();
     if (attempt.hooks.progress) attempt.hooks.progress(done, total);
@@ -254,9 +272,10 @@ CopyResult Stager::CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& 
   }
 }
 
-CopyResult Stager::Copy(const Attempt& attempt, const CheckpointLayout& layout) const {
+CopyResult Stager::Copy(const Attempt& attempt, const CheckpointLayout& layout,
+                        std::optional<LandedWriter>* landed) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
-  const CopyResult result = CopyIntoRoom(attempt, layout);
+  const CopyResult result = CopyIntoRoom(attempt, layout, landed);
   // A file that came, went or changed meanwhile, whether it was copied or not.
   if (IdentifySource(attempt.source).id != attempt.identity.id) ThrowChanged(attempt.source);
   CheckCopy(staging, layout);
@@ -275,7 +294,9 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   StagingGuard guard(staging);
   FailPoint("staging.owned");
-  const CopyResult result = Copy(attempt, layout);
+  std::optional<LandedWriter> landed;  // gone before the folder is: who follows hears why
+  const CopyResult result = Copy(attempt, layout, &landed);
+  landed->Hide();
   FailPoint("staging.copied");
 
   StagedRecord record;
@@ -291,6 +312,7 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
   memo_.Store(record);
   FailPoint("staging.memo_written");
   StagedLease lease = root_.Publish(staging, record);
+  landed->Publish(record.fingerprint);
   guard.Published();
   FailPoint("staging.leased");
 

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/landed.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/lease.h"
 #include "evald/json.h"
@@ -82,6 +84,7 @@ class Stager {
   /// staged already is leased, reading nothing; when another process is staging the same source it
   /// is waited for (`progress` shows how far it is); what killed processes left is removed; layout,
   /// shard headers and room are checked; then the files are copied, checked again and published.
+  /// Meanwhile others may follow what lands (checkpoint/landed.h).
   /// For `hooks` see copy.h.
   ///
   /// Throws Error(kInput) for a checkpoint that is not whole or changes meanwhile,
@@ -100,8 +103,10 @@ class Stager {
   struct Attempt;
   std::optional<StagedCheckpoint> Reuse(const Attempt& attempt) const;
   StagedCheckpoint CopyAndPublish(const Attempt& attempt) const;
-  CopyResult CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout) const;
-  CopyResult Copy(const Attempt& attempt, const CheckpointLayout& layout) const;
+  CopyResult CopyIntoRoom(const Attempt& attempt, const CheckpointLayout& layout,
+                          std::optional<LandedWriter>* landed) const;
+  CopyResult Copy(const Attempt& attempt, const CheckpointLayout& layout,
+                  std::optional<LandedWriter>* landed) const;
   std::optional<StagedRecord> Known(const std::string& source_id, const std::filesystem::path& source) const;
   uint64_t Droppable() const;
   void MakeRoom(uint64_t bytes) const;

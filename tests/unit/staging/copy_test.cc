@@ -110,6 +110,22 @@ TEST_F(CopyTest, TellsHowFarItIs) {
   EXPECT_EQ(last_done, total);
 }
 
+TEST_F(CopyTest, WhatDescribesTheWeightsComesFirst) {
+  Put(source_ / "a.safetensors", Bytes(2 * kHashChunkBytes + 5, 1));
+  Put(source_ / "b.safetensors", Bytes(kHashChunkBytes + 1, 2));
+  Put(source_ / "tokenizer.json", Bytes(10, 3));
+  std::vector<std::pair<size_t, uint64_t>> landed;
+  CopyHooks hooks;
+  hooks.landed = [&](size_t file, uint64_t chunk) { landed.emplace_back(file, chunk); };
+  const auto stamps = Stamps({"a.safetensors", "b.safetensors", "tokenizer.json"});
+  Copy(stamps, {.threads = 1}, hooks);
+  EXPECT_THAT(landed, ::testing::ElementsAre(std::pair(0, 0), std::pair(1, 0), std::pair(2, 0),
+                                             std::pair(0, 1), std::pair(0, 2), std::pair(1, 1)));
+  for (const FileStamp& file : stamps) {
+    EXPECT_EQ(ReadFile(target_ / file.name), ReadFile(source_ / file.name)) << file.name;
+  }
+}
+
 TEST_F(CopyTest, StopsWhenCancelledOrWhenAHookThrows) {
   Put(source_ / "a", Bytes(3 * kHashChunkBytes, 1));
   const std::atomic<bool> cancel{true};
