@@ -31,7 +31,7 @@ endfunction()
 # GoogleTest's besides. (CLI11 costs every file 6 s of code generation, precompiled or not.)
 set(EVALD_COMMON_HEADERS <nlohmann/json.hpp> <fmt/format.h> <filesystem> <functional> <map> <memory> <optional>
                          <string> <string_view> <vector>)
-file(WRITE ${CMAKE_BINARY_DIR}/pch.cc "// anchors a precompiled header\n")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/pch.cc CONTENT "// anchors a precompiled header\n")  # written once
 function(evald_precompiled name)
   cmake_parse_arguments(ARG "" "" "HEADERS;LINKS;OPTIONS" ${ARGN})
   add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/pch.cc)

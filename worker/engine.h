@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace evald {
 struct Finished {
   uint64_t tag = 0;
   Generation generation;
+};
+
+/// How far a Load has come, in bytes. Zeros where an engine does not say.
+struct LoadProgress {
+  int64_t done = 0;
+  int64_t total = 0;
 };
 
 /// Turns requests into generations. The worker's engine thread owns an Engine and is its only
@@ -37,11 +44,18 @@ class Engine {
   /// Called before the first Submit, and again for another checkpoint when nothing is pending.
   virtual void Load(const std::filesystem::path& directory) = 0;
 
+  /// A checkpoint is being staged into `staging` (checkpoint/landed.h). An engine whose Info says
+  /// that it follows begins to pull what has landed, in the background; what was loaded before
+  /// answers no more. The Load of what is published comes next, or of something else where that
+  /// fails. Called when nothing is pending. Returns at once and never throws: Load says what is
+  /// wrong, and its report has {"followed": bytes} where this was of use.
+  virtual void Follow(const std::filesystem::path& /*staging*/) {}
+
   /// Takes a request. `tag` is the caller's, unique among the pending ones.
   virtual void Submit(uint64_t tag, Request request) = 0;
 
-  /// Computes until something has finished or `budget` has passed; what has begun is computed to its
-  /// end, which may take seconds. Returns at once with nothing when nothing is pending.
+  /// Computes until something has finished or `budget` has passed; what has begun is computed to
+  /// its end, which may take seconds. Returns at once with nothing when nothing is pending.
   virtual std::vector<Finished> Step(std::chrono::milliseconds budget) = 0;
 
   /// Number of submitted requests not yet returned.
@@ -52,6 +66,17 @@ class Engine {
 
   /// What Load did, for the log and the timeline: {"bytes":…, "seconds":…, …}.
   virtual Json LoadReport() const { return Json::object(); }
+
+  /// What has been computed since Load, for benchmarks: {"rows_computed":…, "rows_reused":…}, rows
+  /// being tokens. An engine that does not know says nothing.
+  virtual Json WorkReport() const { return Json::object(); }
+
+  /// How far the Load that is under way has come. Any thread may ask.
+  virtual LoadProgress Loading() const { return {}; }
+
+  /// Why this engine answers nothing any more, whatever it is asked: its device is lost, or a
+  /// kernel failed, say. Known after an exception from Load or Step. Its process has to end.
+  virtual std::optional<std::string> Broken() const { return std::nullopt; }
 };
 
 /// What a worker was told about its engine.

@@ -4,7 +4,7 @@
 #include "evald/error.h"
 #include "worker/emulated/emulated_engine.h"
 #include "worker/engine.h"
-#include "worker/native/native_engine.h"
+#include "worker/native_devices.h"
 #include "worker/openai/openai_engine.h"
 #include "worker/replay/replay_engine.h"
 
@@ -17,7 +17,7 @@ struct Maker {
 };
 
 constexpr Maker kMakers[] = {
-    {"native", MakeNativeEngine},
+    {"native", MakeNativeEngineFor},
     {"openai", MakeOpenaiEngine},
     {"replay", MakeReplayEngine},
     {"emulated", MakeEmulatedEngine},

@@ -27,6 +27,8 @@ struct RopeConfig {
   double beta_slow = 1;           ///< kYarn
   bool truncate = true;           ///< kYarn: the ramp's ends are whole dimensions
   double attention_factor = 1;    ///< kYarn: multiplies cosines and sines
+
+  bool operator==(const RopeConfig&) const = default;
 };
 
 /// What normalizes a row: x / rms(x) * weight, or (x - mean) / deviation * weight + bias.
@@ -41,6 +43,8 @@ struct ExpertsConfig {
   int64_t per_token = 0;
   int64_t intermediate_size = 0;
   bool normalize = false;  ///< the chosen experts' weights are made to add up to 1
+
+  bool operator==(const ExpertsConfig&) const = default;
 };
 
 /// The shape of a model, from config.json. All sizes are positive and bounded, heads is a multiple
@@ -76,6 +80,7 @@ struct ModelConfig {
   int64_t kv_size() const { return kv_heads * head_dim; }
   int64_t qkv_size() const { return query_size() + 2 * kv_size(); }
   int64_t group() const { return heads / kv_heads; }
+  bool operator==(const ModelConfig&) const = default;
 };
 
 /// Reads `directory`/config.json. Takes the keys on today's hub (rope_theta, rope_scaling) and

@@ -1,5 +1,7 @@
 #include "worker/native/kv_cache.h"
 
+#include <algorithm>
+
 #include "evald/error.h"
 
 namespace evald::native {
@@ -34,6 +36,17 @@ PageRef KvCache::Copy(const PageRef& page) {
   PageRef copy = Allocate();
   memory_->CopyPage(page.get(), copy.get());
   return copy;
+}
+
+void KvCache::TakeAll() {
+  const auto taken = [this] { return in_use_ + static_cast<int64_t>(free_.size()); };
+  free_.reserve(static_cast<size_t>(std::max<int64_t>(capacity_ - in_use_, 0)));
+  try {
+    while (taken() < capacity_) free_.push_back(memory_->NewPage());
+  } catch (...) {
+    capacity_ = taken();
+    throw;
+  }
 }
 
 }  // namespace evald::native

@@ -40,6 +40,9 @@ class KvCache {
   PageRef Allocate();
   /// A page of its own with the same content. Must not be called when none is free.
   PageRef Copy(const PageRef& page);
+  /// Takes the memory of all pages now, so that it cannot be out later. What NewPage throws passes
+  /// through; then the pages that were had are all there are.
+  void TakeAll();
   int64_t capacity() const { return capacity_; }  ///< pages
   int64_t in_use() const { return in_use_; }
   uint64_t page_bytes() const { return memory_->page_bytes(); }

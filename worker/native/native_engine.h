@@ -3,16 +3,18 @@
 #include <memory>
 
 #include "worker/engine.h"
+#include "worker/native/backend.h"
+#include "worker/native/native_settings.h"
 
 namespace evald {
 
 /// The engine for checkpoints of the families in worker/native/families (safetensors bf16, fp16 or
 /// fp32, tokenizer.json), on the CPU. Serves all request kinds as lm-evaluation-harness's `hf`
-/// backend does in fp32 (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends on
-/// the checkpoint, the request, the seed and the instruction set, and on nothing else. What is
+/// backend does in fp32 (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends
+/// on the checkpoint, the request, the seed and the instruction set, and on nothing else. What is
 /// served, and what is refused by name: config.h, weights.h and generation_config.h.
 ///
-/// Settings, all optional:
+/// Settings, all optional (docs/engines.md has those of GPUs):
 ///
 ///     max_length: N       context length in tokens, at most the checkpoint's
 ///                         max_position_embeddings (the default)
@@ -25,5 +27,9 @@ namespace evald {
 ///
 /// Submit throws Error(kInput) for a request that can never be answered; the others stay.
 std::unique_ptr<Engine> MakeNativeEngine(const EngineOptions& options);
+
+/// The same on any backend.
+std::unique_ptr<Engine> MakeNativeEngineOn(std::unique_ptr<native::Backend> backend,
+                                           const native::NativeSettings& settings, uint64_t seed);
 
 }  // namespace evald

@@ -28,10 +28,11 @@ WeightType TypeOf(Dtype dtype, const std::string& file, const std::string& tenso
 
 }  // namespace
 
-TensorFiles::TensorFiles(const std::filesystem::path& directory)
-    : directory_(directory.string()), lease_(directory) {
+TensorFiles::TensorFiles(const std::filesystem::path& directory, Contents contents)
+    : directory_(directory.string()), contents_(contents), lease_(directory) {
   const CheckpointLayout layout = ReadCheckpointLayout(directory);
   CheckShards(layout);
+  names_ = layout.shards;
   shards_.reserve(layout.shards.size());
   for (const std::string& name : layout.shards) {
     const std::filesystem::path path = directory / name;
@@ -78,10 +79,24 @@ Matrix TensorFiles::TakeMatrix(const std::string& name, int64_t rows, int64_t co
 std::vector<float> TensorFiles::TakeVector(const std::string& name, int64_t size) {
   const Located found = Take(name, {size});
   const Shard& shard = shards_[found.shard];
+  const Matrix source = {shard.file.data() + found.info->begin,
+                         TypeOf(found.info->dtype, shard.name, name), 1, size};
   std::vector<float> values(static_cast<size_t>(size));
-  PortableKernels().widen(shard.file.data() + found.info->begin,
-                          TypeOf(found.info->dtype, shard.name, name), size, values.data());
+  if (contents_ == Contents::kThere) {
+    PortableKernels().widen(source.data, source.type, size, values.data());
+  }
+  vectors_[values.data()] = source;
   return values;
+}
+
+TensorFiles::Place TensorFiles::PlaceOf(const char* data) const {
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const MappedFile& file = shards_[i].file;
+    if (data >= file.data() && data < file.data() + file.size()) {
+      return {i, static_cast<uint64_t>(data - file.data())};
+    }
+  }
+  throw Error(ErrorKind::kInternal, "an address that lies in none of the mapped files");
 }
 
 void TensorFiles::CheckNothingLeft(const std::vector<const char*>& passed_over,

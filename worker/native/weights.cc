@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "evald/error.h"
@@ -16,14 +17,15 @@ int64_t Linear::outputs() const {
   return sum;
 }
 
-ModelWeights::ModelWeights(const std::filesystem::path& directory, const ModelConfig& config)
-    : files_(directory) {
+ModelWeights::ModelWeights(const std::filesystem::path& directory, const ModelConfig& config,
+                           Contents contents)
+    : files_(directory, contents) {
   const TensorNames& names = config.family->names;
   embedding_ = files_.TakeMatrix(std::string(names.embedding) + ".weight", config.vocab_size,
                                  config.hidden_size);
   for (int64_t i = 0; i < config.layers; ++i) TakeLayer(i, config);
   norm_ = TakeNorm(names.norm, config.hidden_size, config.norm);
-  TakeHead(config);
+  TakeHead(config, contents);
   files_.CheckNothingLeft(names.passed_over, fmt::format("the {} that config.json describes",
                                                          config.family->architecture));
 }
@@ -110,17 +112,19 @@ void ModelWeights::TakeLayer(int64_t index, const ModelConfig& config) {
     layer.mlp =
         TakeFeedForward(prefix, config, names.gate, names.up, names.down, config.intermediate_size);
   }
+  // Vectors must not move in memory: TensorFiles knows them by their address.
+  static_assert(std::is_nothrow_move_constructible_v<LayerWeights>);
   layers_.push_back(std::move(layer));
 }
 
-void ModelWeights::TakeHead(const ModelConfig& config) {
+void ModelWeights::TakeHead(const ModelConfig& config, Contents contents) {
   const std::string name = config.family->names.head;
   const bool present = files_.Has(name + ".weight");
   if (!config.tied_embeddings || present) {
     head_ = Take({name}, {config.vocab_size}, config.hidden_size, false);
   }
   if (!config.tied_embeddings) return;
-  if (present) {
+  if (present && contents == Contents::kThere) {
     const Matrix& own = head_.parts.front().matrix;
     if (own.type != embedding_.type || std::memcmp(own.data, embedding_.data, own.bytes()) != 0) {
       throw Error(ErrorKind::kInput,

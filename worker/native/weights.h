@@ -50,13 +50,16 @@ class ModelWeights {
  public:
   /// Throws Error(kInput) for a broken shard, a tensor that is missing, unknown, of another shape
   /// or of a dtype that is not bf16, fp16 or fp32, naming file, tensor, found and expected.
-  ModelWeights(const std::filesystem::path& directory, const ModelConfig& config);
+  /// With kComing the values of norms and biases stay zero, and nothing but headers is read.
+  ModelWeights(const std::filesystem::path& directory, const ModelConfig& config,
+               Contents contents = Contents::kThere);
 
   const Matrix& embedding() const { return embedding_; }
   const Linear& head() const { return head_; }  ///< [vocab_size][hidden_size]
   const NormWeights& norm() const { return norm_; }
   const std::vector<LayerWeights>& layers() const { return layers_; }
   uint64_t mapped_bytes() const { return files_.mapped_bytes(); }
+  const TensorFiles& files() const { return files_; }
 
  private:
   Linear Take(const std::vector<std::string>& names, const std::vector<int64_t>& outputs,
@@ -67,7 +70,7 @@ class ModelWeights {
   void TakeAttention(const std::string& prefix, const ModelConfig& config, LayerWeights* layer);
   void TakeExperts(const std::string& prefix, const ModelConfig& config, LayerWeights* layer);
   void TakeLayer(int64_t index, const ModelConfig& config);
-  void TakeHead(const ModelConfig& config);
+  void TakeHead(const ModelConfig& config, Contents contents);
 
   TensorFiles files_;
   Matrix embedding_;

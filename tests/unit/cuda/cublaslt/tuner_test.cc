@@ -1,0 +1,108 @@
+// How algorithms of products are chosen (product_tuner.h), with a library whose algorithms are
+// known (library.cc) on the emulated device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "worker/native/cuda/product_tuner.h"
+#include "worker/native/cuda/tuning.h"
+
+namespace evald::native::cuda {
+namespace {
+
+const int kLibraryIsSet = ::setenv("EVALD_CUBLASLT", EVALD_TEST_CUBLASLT, 1);
+
+constexpr int64_t kOutputs = 5, kInputs = 33, kRows = 600;
+constexpr ProductShape kShape = {WeightType::kF32, WeightType::kF32, kOutputs, kInputs, kRows};
+
+struct Matrices {
+  Matrices() {
+    FillRandom(WeightType::kF32, weights.data(), kOutputs * kInputs, 7, stream);
+    FillRandom(WeightType::kF32, x.data(), kRows * kInputs, 8, stream);
+  }
+  // The first row's result, of a product of `rows`.
+  std::vector<float> FirstRow(Products* products, int64_t rows) {
+    Product product;
+    product.type = product.y_type = WeightType::kF32;
+    product.weights = weights.data();
+    product.x = x.data();
+    product.y = y.data();
+    product.rows = rows;
+    product.outputs = kOutputs;
+    product.inputs = kInputs;
+    products->Multiply(product, stream);
+    std::vector<float> row(kOutputs);
+    CopyToHost(row.data(), y.data(), kOutputs * sizeof(float), stream);
+    return row;
+  }
+
+  Stream stream;
+  Memory weights{MemoryKind::kDevice, kOutputs* kInputs * 4};
+  Memory x{MemoryKind::kDevice, (kRows + kRowsSlack) * kInputs * 4};
+  Memory y{MemoryKind::kDevice, (kRows + kRowsSlack) * kOutputs * 4};
+};
+
+std::vector<std::string> Algorithms(const Products& products) {
+  std::vector<std::string> ids;
+  const Json report = products.Report();
+  for (const Json& bucket : report["shapes"][0]["buckets"]) {
+    const auto text = bucket["algorithm"].get<std::string>();
+    ids.push_back(text.substr(0, text.find(" tile")));
+  }
+  return ids;
+}
+
+TEST(BucketTest, RowsOfEach) {
+  for (const auto& [rows, bucket] :
+       std::vector<std::pair<int64_t, int>>{{1, 0}, {8, 0}, {9, 1}, {16, 1}, {17, 2}, {8192, 10}}) {
+    EXPECT_EQ(BucketOf(rows), bucket) << rows;
+    EXPECT_LE(rows, RowsOfBucket(bucket));
+  }
+}
+
+TEST(TunerTest, TheFastestOfThoseWithTheReferencesBits) {
+  ASSERT_EQ(kLibraryIsSet, 0);
+  Matrices matrices;
+  const auto products = MakeProducts(/*fast=*/false);
+  products->Prepare({kShape}, matrices.stream);
+  // 8, 16, 32, 64 rows: 6 is quick. Then 3 and 5 take the same time, but 5 splits there.
+  EXPECT_THAT(Algorithms(*products),
+              testing::ElementsAre("id 6", "id 6", "id 6", "id 6", "id 3", "id 3", "id 3", "id 3"));
+  const std::vector<float> expected = matrices.FirstRow(products.get(), 1);
+  for (const int64_t rows : {2, 8, 9, 16, 17, 63, 64, 65, 128, 129, 512, 600}) {
+    EXPECT_EQ(matrices.FirstRow(products.get(), rows), expected) << rows;
+  }
+  const Json report = products->Report();
+  EXPECT_GT(report["shapes"][0]["buckets"][0]["microseconds"].get<double>(), 0);
+}
+
+TEST(TunerTest, MoreRowsKeepTheReference) {
+  Matrices matrices;
+  const auto products = MakeProducts(false);
+  ProductShape few = kShape;
+  few.rows_max = 8;
+  products->Prepare({few}, matrices.stream);
+  const std::vector<float> expected = matrices.FirstRow(products.get(), 1);
+  products->Prepare({kShape}, matrices.stream);
+  EXPECT_EQ(matrices.FirstRow(products.get(), 600), expected);
+}
+
+TEST(TunerTest, FastTakesWhatIsRecommended) {
+  Matrices matrices;
+  const auto products = MakeProducts(/*fast=*/true);
+  products->Prepare({kShape}, matrices.stream);
+  EXPECT_THAT(Algorithms(*products), testing::Each("id 1"));
+}
+
+TEST(TunerTest, WhatWasNotPreparedIsRefused) {
+  Matrices matrices;
+  const auto products = MakeProducts(false);
+  EXPECT_THROW(matrices.FirstRow(products.get(), 1), Error);
+}
+
+}  // namespace
+}  // namespace evald::native::cuda

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "worker/native/cuda/cuda_device.h"
+#include "worker/native/cuda/device_weights.h"
+#include "worker/native/cuda/products.h"
+#include "worker/native/kv_cache.h"
+#include "worker/native/model.h"
+#include "worker/native/weights.h"
+
+namespace evald::native::cuda {
+
+struct CudaModelOptions {
+  std::optional<WeightType> type;  ///< nothing: as most weights are stored
+  bool fast = false;
+  CudaOptions device = {.rows_max = 256};
+};
+
+/// A model on the emulated device, below the engine.
+struct CudaModel {
+  explicit CudaModel(const std::filesystem::path& directory, const CudaModelOptions& options = {});
+
+  ModelConfig config;
+  ModelWeights weights;
+  DeviceWeights device_weights;
+  std::unique_ptr<Products> products;
+  CudaDevice device;
+  KvCache cache;
+  std::unique_ptr<Model> model;
+};
+
+/// A sequence with pages of its own, or that begins in another's.
+struct Sequence {
+  std::vector<int32_t> tokens;
+  std::vector<PageRef> refs;
+  std::vector<Page*> pages;
+  int64_t computed = 0;
+
+  /// `shared_pages` whole pages are those of `prefix`, which must have been computed.
+  Sequence(CudaModel* model, std::vector<int32_t> tokens, const Sequence* prefix = nullptr,
+           int64_t shared_pages = 0);
+  /// The next `count` tokens, with logits from the row `logits_from` on. They count as computed.
+  Segment Next(int count, int logits_from = 0);
+  int64_t left() const { return static_cast<int64_t>(tokens.size()) - computed; }
+};
+
+/// Some tokens that a golden checkpoint knows; different for each seed.
+std::vector<int32_t> SomeTokens(int64_t count, int seed = 0);
+
+/// Logits ([vocab_size]) after each token, computed `chunk` rows at a time.
+std::vector<std::vector<float>> AllLogits(CudaModel* model, const std::vector<int32_t>& tokens,
+                                          int64_t chunk);
+
+/// Whether all bits agree; if not, says which row is the first that differs.
+testing::AssertionResult SameBits(const std::vector<std::vector<float>>& found,
+                                  const std::vector<std::vector<float>>& expected);
+
+struct Spread {
+  double largest = 0;
+  double rms = 0;
+};
+/// Between the model's logits and the golden ones of the prompts with so many tokens; infinite
+/// where one is NaN.
+Spread LogitsSpread(const std::string& golden, CudaModel* model, const std::set<size_t>& prompts);
+
+}  // namespace evald::native::cuda

@@ -1,0 +1,72 @@
+// What the device does when calls fail, which only the emulated runtime can order.
+#include <gtest/gtest.h>
+
+#include "../native/native_test_util.h"
+#include "cuda_test_util.h"
+#include "worker/native/cuda/emulated/faults.h"
+
+namespace evald::native::cuda {
+namespace {
+
+// The emulated products depend on the rows where they may: the tests of invariance would see it.
+TEST(FastTest, IsNotTheSameWhateverTheRows) {
+  CudaModel model(GoldenPath("untied"), {.type = WeightType::kF32, .fast = true});
+  const std::vector<int32_t> tokens = SomeTokens(40);
+  EXPECT_FALSE(SameBits(AllLogits(&model, tokens, 1), AllLogits(&model, tokens, 40)));
+}
+
+// Wherever a call fails, the next batch is right. After a capture that failed there are no more.
+TEST(DeviceTest, GoesOnAfterAFault) {
+  CudaModel model(GoldenPath("untied"));
+  const std::vector<int32_t> tokens = SomeTokens(12);
+  const auto expected = AllLogits(&model, tokens, 12);
+  emulated::OrderFaults("");
+  AllLogits(&model, tokens, 1);
+  const int64_t calls = emulated::CallsOf(0);
+  int failed = 0, without_graphs = 0;
+  for (int64_t after = 0; after < calls; after += 7) {
+    emulated::OrderFaults("");
+    CudaModel fresh(GoldenPath("untied"));  // without graphs yet
+    emulated::OrderFaults("0:other:" + std::to_string(after));
+    try {
+      AllLogits(&fresh, tokens, 1);
+    } catch (const DeviceError& e) {
+      EXPECT_EQ(e.fault(), DeviceFault::kOther);
+      EXPECT_FALSE(e.sticky());
+      ++failed;
+    }
+    EXPECT_TRUE(SameBits(AllLogits(&fresh, tokens, 1), expected))
+        << "a fault after " << after << " calls";
+    if (fresh.device.Report()["graphs_replayed"] == 0) ++without_graphs;
+  }
+  EXPECT_GT(failed, 5);
+  EXPECT_GT(without_graphs, 0);
+}
+
+TEST(DeviceTest, OutOfMemoryAndALostDevice) {
+  CudaModel model(GoldenPath("untied"));
+  const std::vector<int32_t> tokens = SomeTokens(200);
+  std::string faults = "0:oom:0";
+  model.device.DeletePage(model.device.NewPage());
+  for (int i = 0; i < 20; ++i) faults += ",0:oom:0";  // a smaller slab would do, down to one page
+  emulated::OrderFaults(faults);
+  EXPECT_THROW(CudaModel(GoldenPath("untied")), DeviceError);
+  emulated::OrderFaults("");
+  model.device.DeletePage(model.device.NewPage());
+  const auto expected = AllLogits(&model, tokens, 256);
+  emulated::OrderFaults("0:lost:3");
+  for (int i = 0; i < 2; ++i) {
+    try {
+      AllLogits(&model, tokens, 256);
+      FAIL() << "a lost device computed";
+    } catch (const DeviceError& e) {
+      EXPECT_EQ(e.fault(), DeviceFault::kLost);
+      EXPECT_TRUE(e.sticky());
+    }
+  }
+  emulated::OrderFaults("");
+  EXPECT_TRUE(SameBits(AllLogits(&model, tokens, 256), expected));
+}
+
+}  // namespace
+}  // namespace evald::native::cuda

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "evald/json.h"
+#include "worker/engine.h"
+#include "worker/native/cuda/runtime.h"
+
+namespace evald::native::cuda {
+
+/// The GPU that a device's name ("cuda:GPU-8f6d…") stands for. Throws Error(kInfrastructure) naming
+/// the visible ones when it is none of them.
+GpuInfo GpuOf(const std::string& device);
+
+/// The native engine on the GPU options.device. Deterministic as on the CPU (native_engine.h), the
+/// kind of GPU in place of the instruction set, unless `fast` is set. Computes in the type that
+/// most of the weights are stored in.
+///
+/// Settings, all optional, besides max_length:
+///
+///     kv_cache: 40GiB    memory for keys and values, taken when a checkpoint is loaded; by default
+///                        all that is left beside the weights and what computing takes
+///     concurrency: 256   sequences computed at once
+///     chunk: 8192        rows (tokens) computed at once, at most
+///     fast: false        the library's own choice of algorithms: quicker, and the last bits depend
+///                        on the batch
+///     graphs: true       batches of single tokens are captured and replayed; changes no bit
+///     copy_threads: N    of the pull (pull.h)
+///
+/// A checkpoint of the same shape as the one before takes its memory, device, cache and graphs
+/// over. Errors of the device are DeviceError; after a sticky one the engine is Broken.
+std::unique_ptr<Engine> MakeCudaEngine(const EngineOptions& options);
+
+/// As VisibleDevices of worker/native_devices.h.
+Json ListDevices();
+
+}  // namespace evald::native::cuda

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "evald/json.h"
+#include "worker/native/config.h"
+#include "worker/native/cuda/batch.h"
+#include "worker/native/cuda/decode_graphs.h"
+#include "worker/native/cuda/device_weights.h"
+#include "worker/native/cuda/expert_mixer.h"
+#include "worker/native/cuda/kernels.h"
+#include "worker/native/cuda/page_slabs.h"
+#include "worker/native/cuda/products.h"
+#include "worker/native/cuda/row_buffers.h"
+#include "worker/native/cuda/runtime.h"
+#include "worker/native/device.h"
+#include "worker/native/rope.h"
+
+namespace evald::native::cuda {
+
+struct CudaOptions {
+  int64_t rows_max = 8192;  ///< of a batch; memory for so many is taken at once. More is possible
+  bool graphs = true;       ///< batches of single tokens are captured and replayed
+  /// At most so much for attention's partial results; what needs more is attended in parts.
+  uint64_t attention_scratch_bytes = uint64_t{2} << 30;
+};
+
+/// Computes in the weights' type with fp32 sums and an fp32 residual stream, on the GPU that is
+/// current. Operations are queued on one stream; only Answers, Logits and mixtures of experts wait.
+/// Of two batches without answers between them, the second is prepared while the first computes.
+///
+/// Fused: kHidden += kOut with the norm after it; biases, head norms, rotation and storing; the
+/// feed-forward part's bias with its activation.
+///
+/// A batch in which each segment is one token whose logits are wanted is padded to a bucket of
+/// rows. When a bucket comes again its operations are captured, and from then on replayed. Whatever
+/// takes new memory drops the graphs, and after a capture that failed there are no more. All this
+/// changes no bit.
+///
+/// Errors are DeviceError; after one that is not sticky the next Begin starts afresh.
+class CudaDevice : public Device {
+ public:
+  /// All must outlive the device, and `weights` be of this config. The weights' content may change
+  /// between batches (DeviceWeights::Rebind). Chooses products, which takes seconds the first time.
+  CudaDevice(const ModelConfig& config, const DeviceWeights* weights, Products* products,
+             const CudaOptions& options);
+  ~CudaDevice() override;
+
+  /// Memory that is not yet taken and may be, pages apart.
+  uint64_t reserve_bytes() const;
+  /// Products, graphs and memory, for reports.
+  Json Report() const;
+
+  uint64_t page_bytes() const override { return layout_.page_bytes(); }
+  Page* NewPage() override;
+  void DeletePage(Page* page) override;
+  void CopyPage(const Page* from, Page* to) override;
+
+  void Begin(const std::vector<Segment>& segments) override;
+  void Embed(const Matrix& embedding) override;
+  void Normalize(const NormWeights& norm, Rows from, Rows to) override;
+  void Multiply(const Linear& linear, Rows from, Rows to) override;
+  void NormalizeHeads(const NormWeights& query, const NormWeights& key) override;
+  void Rotate() override;
+  void StoreKeysAndValues(int64_t layer) override;
+  int64_t KeepWanted() override;
+  void Attend(int64_t layer, int64_t window) override;
+  void Activate() override;
+  void MixExperts(const LayerWeights& layer) override;
+  void AddOut() override;
+  std::vector<Answer> Answers(const Linear& head, const std::vector<Wish>& wishes) override;
+  std::vector<float> Logits(const Linear& head) override;
+
+ private:
+  enum class Mode { kDirect, kCapturing, kReplaying };
+  /// Pinned memory of batches on their way, taken in turns.
+  struct Staging {
+    Memory memory;
+    Event sent;
+  };
+
+  std::vector<ProductShape> Shapes(int64_t rows) const;
+  BatchLimits Limits() const;
+  bool Captured(const std::vector<Segment>& segments) const;
+  void Drain();
+  void Grow(Memory* memory, uint64_t bytes);
+  void TakeRows(int64_t rows);
+  void TakeRope(int64_t positions);
+  void Upload();
+  void ChooseMode(bool captured);
+  void GiveUpGraphs();
+  void FinishOperations();
+  bool Idle() const { return mode_ == Mode::kReplaying || rows_->padded == 0; }
+  const void* Input(Rows from);
+  void FlushOut();
+  BatchRows RowsFrom(int64_t first_row, int64_t rows) const;
+  /// done(first row, rows) for blocks of rows, whose logits are then in logits_.
+  void HeadBlocks(const Linear& head, const std::function<void(int64_t, int64_t)>& done);
+
+  const ModelConfig& config_;
+  const DeviceWeights* weights_;
+  Products* products_;
+  CudaOptions options_;
+  KvLayout layout_;
+  bool packed_;
+  uint64_t partial_bytes_;  ///< of attention's scratch, of one partial result
+  uint64_t scratch_max_;
+  Stream stream_;
+  PageSlabs slabs_;
+  RopeTable rope_;
+
+  RowBuffers buffers_;
+  int64_t rows_taken_ = 0;
+  int64_t rope_positions_ = 0;
+  int64_t logits_rows_ = 0;  ///< of one block of logits
+  Memory upload_;            ///< the batch's data
+  Memory cosines_, sines_, scratch_, logits_, answer_scratch_, wishes_, answers_;
+  Memory host_wishes_, host_answers_;  ///< pinned
+  Staging staging_[2];
+  int next_staging_ = 0;
+  ExpertMixer experts_;
+  DecodeGraphs graphs_;
+
+  Mode mode_ = Mode::kDirect;
+  BatchPlan plan_;
+  const RowSet* rows_ = &plan_.all();  ///< all rows of the batch, or those that are kept
+  bool out_pending_ = false;           ///< kHidden has yet to get kOut
+  const float* query_norm_ = nullptr;
+  const float* key_norm_ = nullptr;
+  const float* qkv_bias_ = nullptr;
+  const float* inner_bias_ = nullptr;
+};
+
+}  // namespace evald::native::cuda

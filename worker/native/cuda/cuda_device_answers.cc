@@ -1,0 +1,86 @@
+// What comes back from the device: the product with the head, block by block, and what is wished of
+// it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evald/error.h"
+#include "worker/native/cuda/cuda_device.h"
+
+namespace evald::native::cuda {
+namespace {
+
+DeviceWish WishFor(const Wish& wish) {
+  DeviceWish result;
+  result.target = wish.target;
+  result.uniform = wish.uniform;
+  if (wish.target < 0 && wish.sampling != nullptr && wish.sampling->do_sample) {
+    result.sample = 1;
+    result.top_k = wish.sampling->top_k;
+    result.temperature = wish.sampling->temperature;
+    result.top_p = wish.sampling->top_p;
+  }
+  return result;
+}
+
+}  // namespace
+
+void CudaDevice::HeadBlocks(const Linear& head, const std::function<void(int64_t, int64_t)>& done) {
+  const DeviceLinear& weights = weights_->Of(head);
+  for (int64_t first = 0; first < rows_->rows; first += logits_rows_) {
+    Product product;
+    product.type = weights_->type();
+    product.weights = weights.weights;
+    product.x = buffers_.At(Rows::kNormed) +
+                static_cast<uint64_t>(first) * buffers_.row_bytes(Rows::kNormed);
+    product.y = logits_.data();
+    product.y_type = WeightType::kF32;
+    product.rows = std::min(logits_rows_, rows_->rows - first);
+    product.outputs = weights.outputs;
+    product.inputs = weights.inputs;
+    products_->Multiply(product, stream_);
+    done(first, product.rows);
+  }
+}
+
+std::vector<Answer> CudaDevice::Answers(const Linear& head, const std::vector<Wish>& wishes) {
+  if (static_cast<int64_t>(wishes.size()) != rows_->rows) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("{} wishes for {} rows of logits", wishes.size(), rows_->rows));
+  }
+  FinishOperations();
+  std::transform(wishes.begin(), wishes.end(), host_wishes_.as<DeviceWish>(), WishFor);
+  CopyToDevice(wishes_.data(), host_wishes_.data(), wishes.size() * sizeof(DeviceWish), stream_);
+  HeadBlocks(head, [&](int64_t first, int64_t rows) {
+    AnswerArgs args;
+    args.logits = logits_.as<float>();
+    args.rows = rows;
+    args.vocab = config_.vocab_size;
+    args.wishes = wishes_.as<DeviceWish>() + first;
+    args.answers = answers_.as<DeviceAnswer>() + first;
+    args.scratch = answer_scratch_.data();
+    AnswerRows(args, stream_);
+  });
+  CopyToHost(host_answers_.data(), answers_.data(), wishes.size() * sizeof(DeviceAnswer), stream_);
+  stream_.Synchronize();
+  std::vector<Answer> answers;
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const DeviceAnswer& answer = host_answers_.as<DeviceAnswer>()[i];
+    answers.push_back({answer.token, answer.log_probability, answer.finite != 0});
+  }
+  return answers;
+}
+
+std::vector<float> CudaDevice::Logits(const Linear& head) {
+  FinishOperations();
+  const auto vocab = static_cast<size_t>(config_.vocab_size);
+  std::vector<float> logits(static_cast<size_t>(rows_->rows) * vocab);
+  HeadBlocks(head, [&](int64_t first, int64_t rows) {
+    CopyToHost(logits.data() + static_cast<size_t>(first) * vocab, logits_.data(),
+               static_cast<size_t>(rows) * vocab * sizeof(float), stream_);
+  });
+  stream_.Synchronize();
+  return logits;
+}
+
+}  // namespace evald::native::cuda

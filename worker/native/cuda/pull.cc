@@ -1,0 +1,276 @@
+#include "worker/native/cuda/pull.h"
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "evald/error.h"
+#include "worker/native/cuda/convert.h"
+#include "worker/native/cuda/numa.h"
+
+namespace evald::native::cuda {
+namespace {
+
+constexpr int kThreads = 8;
+constexpr uint64_t kPlaceBytes = 16;                // tensors in a buffer begin at multiples of it
+constexpr std::chrono::milliseconds kPatience{50};  // between two looks at whether to stop
+
+// A stretch of one transfer.
+using Piece = DeviceWeights::Transfer;
+
+uint64_t StoredBytes(const Piece& piece) { return piece.elements * ElementBytes(piece.stored); }
+uint64_t WantedBytes(const Piece& piece) { return piece.elements * ElementBytes(piece.wanted); }
+uint64_t PlaceBytes(const Piece& piece) {
+  return (WantedBytes(piece) + kPlaceBytes - 1) / kPlaceBytes * kPlaceBytes;
+}
+
+// What goes through one buffer at once: pieces [first, end).
+struct Chunk {
+  size_t first = 0;
+  size_t end = 0;
+};
+
+std::vector<Piece> Cut(const std::vector<Piece>& transfers, uint64_t chunk_bytes) {
+  std::vector<Piece> pieces;
+  for (const Piece& whole : transfers) {
+    const uint64_t stored = ElementBytes(whole.stored), wanted = ElementBytes(whole.wanted);
+    const uint64_t most = chunk_bytes / std::max(stored, wanted);
+    for (uint64_t at = 0; at < whole.elements; at += most) {
+      Piece piece = whole;
+      piece.from += at * stored;
+      piece.to += at * wanted;
+      piece.elements = std::min(most, whole.elements - at);
+      pieces.push_back(piece);
+    }
+  }
+  return pieces;
+}
+
+// As many neighbours as fit into a buffer: most tensors of a mixture of experts are small.
+std::vector<Chunk> Pack(const std::vector<Piece>& pieces, uint64_t chunk_bytes) {
+  std::vector<Chunk> chunks;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (chunks.empty() || bytes + PlaceBytes(pieces[i]) > chunk_bytes) {
+      chunks.push_back({i, i});
+      bytes = 0;
+    }
+    chunks.back().end = i + 1;
+    bytes += PlaceBytes(pieces[i]);
+  }
+  return chunks;
+}
+
+int NodeOf(const PullOptions& options) {
+  if (options.numa_node >= 0) return options.numa_node;
+  for (const GpuInfo& gpu : ListGpus()) {
+    if (options.uuid.empty() || gpu.uuid == options.uuid) return gpu.numa_node;
+  }
+  return -1;
+}
+
+bool IsSticky(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const DeviceError& error) {
+    return error.sticky();
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+// One copy thread's stream and buffers. Made on that thread, so that they lie on its node.
+struct Puller::Lane {
+  explicit Lane(const PullOptions& options)
+      : buffers(MemoryKind::kPinned, options.chunk_bytes * static_cast<uint64_t>(options.depth)) {
+    for (int i = 0; i < options.depth; ++i) copied.emplace_back();
+  }
+
+  Memory buffers;
+  Stream stream;
+  std::deque<Event> copied;  ///< by buffer: the device has read it
+};
+
+// One Run, by all its threads.
+class Puller::Work {
+ public:
+  Work(const PullOptions& options, const std::vector<int>& cpus,
+       const std::vector<DeviceWeights::Transfer>& transfers, Arrival* arrival,
+       PullProgress* progress)
+      : options_(options),
+        cpus_(cpus),
+        pieces_(Cut(transfers, options.chunk_bytes)),
+        chunks_(Pack(pieces_, options.chunk_bytes)),
+        arrival_(arrival),
+        progress_(progress) {
+    for (const Piece& piece : pieces_) {
+      report_.bytes += StoredBytes(piece);
+      report_.device_bytes += WantedBytes(piece);
+    }
+    if (progress_ != nullptr) {
+      progress_->bytes = 0;
+      progress_->total = report_.bytes;
+    }
+  }
+
+  size_t chunks() const { return chunks_.size(); }
+
+  // A copy thread. `lane` is made where there is none yet.
+  void Thread(std::unique_ptr<Lane>* lane) {
+    int64_t waited = 0;
+    try {
+      if (!options_.uuid.empty()) UseGpu(options_.uuid);
+      BindThread(cpus_);
+      if (*lane == nullptr) *lane = std::make_unique<Lane>(options_);
+      CopyChunks(lane->get(), &waited);
+    } catch (...) {
+      Fail(std::current_exception());
+    }
+    // Also after a failure: nothing may write to the device, or read a buffer, any more.
+    try {
+      if (*lane != nullptr) (*lane)->stream.Synchronize();
+    } catch (...) {
+      Fail(std::current_exception());
+    }
+    const std::lock_guard lock(mutex_);
+    longest_wait_ = std::max(longest_wait_, waited);
+  }
+
+  void Stop() { stop_ = true; }
+
+  // After all threads have ended. Throws what went wrong.
+  PullReport Finish() {
+    if (failure_) std::rethrow_exception(failure_);
+    report_.waited_seconds = 1e-6 * static_cast<double>(longest_wait_);
+    return report_;
+  }
+
+ private:
+  void CopyChunks(Lane* lane, int64_t* waited) {
+    for (size_t turn = 0; !stop_; ++turn) {
+      const size_t chunk = next_++;
+      if (chunk >= chunks_.size()) return;
+      const size_t buffer = turn % lane->copied.size();
+      for (size_t i = chunks_[chunk].first; i < chunks_[chunk].end; ++i) {
+        if (!WaitFor(pieces_[i], waited)) return;
+      }
+      lane->copied[buffer].Synchronize();
+      Copy(chunks_[chunk], lane->buffers.data() + buffer * options_.chunk_bytes, lane->stream);
+      lane->copied[buffer].Record(lane->stream);
+    }
+  }
+
+  // False when all stop.
+  bool WaitFor(const Piece& piece, int64_t* waited) {
+    if (!ShallGoOn()) return false;
+    if (arrival_ == nullptr) return true;
+    const int64_t begin = MonotonicMicros();
+    while (!arrival_->Wait(piece.from, StoredBytes(piece), kPatience)) {
+      if (!ShallGoOn()) return false;
+    }
+    *waited += MonotonicMicros() - begin;
+    return true;
+  }
+
+  bool ShallGoOn() const {
+    if (progress_ != nullptr && progress_->cancel) {
+      throw Error(ErrorKind::kInfrastructure, "the pull of the weights was cancelled");
+    }
+    return !stop_;
+  }
+
+  void Copy(const Chunk& chunk, char* buffer, const Stream& stream) {
+    uint64_t at = 0, bytes = 0;
+    for (size_t i = chunk.first; i < chunk.end; ++i) {
+      const Piece& piece = pieces_[i];
+      if (!Convert(piece.from, piece.stored, piece.elements, piece.wanted, buffer + at)) {
+        throw Error(ErrorKind::kInput,
+                    "a weight is too large for fp16, which the device computes in",
+                    "convert the checkpoint to bf16");
+      }
+      CopyToDevice(piece.to, buffer + at, WantedBytes(piece), stream);
+      at += PlaceBytes(piece);
+      bytes += StoredBytes(piece);
+    }
+    if (progress_ != nullptr) progress_->bytes += bytes;
+  }
+
+  // The first failure counts, unless a later one leaves the device unusable. The runtime keeps
+  // errors by thread, so this one clears its own.
+  void Fail(std::exception_ptr failure) {
+    stop_ = true;
+    const bool sticky = IsSticky(failure);
+    if (!sticky) ClearError();
+    const std::lock_guard lock(mutex_);
+    if (!failure_ || (sticky && !IsSticky(failure_))) failure_ = std::move(failure);
+  }
+
+  const PullOptions& options_;
+  const std::vector<int>& cpus_;
+  const std::vector<Piece> pieces_;
+  const std::vector<Chunk> chunks_;
+  Arrival* arrival_;
+  PullProgress* progress_;
+  PullReport report_;
+  std::atomic<size_t> next_{0};
+  std::atomic<bool> stop_{false};
+
+  std::mutex mutex_;  // guards what follows
+  std::exception_ptr failure_;
+  int64_t longest_wait_ = 0;
+};
+
+Json ToJson(const PullReport& report) {
+  return {{"bytes", report.bytes},
+          {"device_bytes", report.device_bytes},
+          {"seconds", report.seconds},
+          {"gb_per_s", report.gb_per_s()},
+          {"waited_seconds", report.waited_seconds},
+          {"threads", report.threads}};
+}
+
+Puller::Puller(PullOptions options)
+    : options_(std::move(options)), cpus_(CpusNear(NodeOf(options_))) {
+  options_.depth = std::max(options_.depth, 1);
+  options_.chunk_bytes = std::max(options_.chunk_bytes / kPlaceBytes, uint64_t{1}) * kPlaceBytes;
+  if (options_.threads <= 0) {
+    options_.threads = std::clamp(static_cast<int>(cpus_.size()), 1, kThreads);
+  }
+}
+
+Puller::~Puller() = default;
+
+PullReport Puller::Run(const std::vector<DeviceWeights::Transfer>& transfers, Arrival* arrival,
+                       PullProgress* progress) {
+  const int64_t begin = MonotonicMicros();
+  Work work(options_, cpus_, transfers, arrival, progress);
+  const size_t count = std::min(static_cast<size_t>(options_.threads), work.chunks());
+  if (lanes_.size() < count) lanes_.resize(count);
+  std::vector<std::thread> threads;
+  try {
+    for (size_t i = 0; i < count; ++i) {
+      threads.emplace_back([&work, lane = &lanes_[i]] { work.Thread(lane); });
+    }
+  } catch (...) {  // no more threads are to be had
+    work.Stop();
+    for (std::thread& thread : threads) thread.join();
+    throw;
+  }
+  for (std::thread& thread : threads) thread.join();
+  PullReport report = work.Finish();
+  report.threads = static_cast<int>(count);
+  report.seconds = 1e-6 * static_cast<double>(MonotonicMicros() - begin);
+  return report;
+}
+
+PullReport Pull(const DeviceWeights& weights, const PullOptions& options) {
+  return Puller(options).Run(weights.transfers());
+}
+
+}  // namespace evald::native::cuda
