@@ -83,7 +83,7 @@ struct AgentLeft {};     ///< nothing is held any more: its last word, it ends o
 
 struct StartProcess {
   std::string process;
-  std::string program;  ///< "evald-worker" or "evald-metric"
+  std::string program;  ///< "evald-worker", "evald-worker-cuda" or "evald-metric"
   std::vector<std::string> arguments;
   std::string tag;
 };

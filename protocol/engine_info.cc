@@ -18,6 +18,10 @@ Json ToJson(const EngineInfo& info) {
   json["emulated"] = info.emulated;
   json["concurrency"] = info.concurrency;
   json["device"] = info.device;
+  if (!info.device_id.empty()) json["device_id"] = info.device_id;
+  if (!info.driver.empty()) json["driver"] = info.driver;
+  if (info.fast) json["fast"] = true;
+  json["follows"] = info.follows;
   return json;
 }
 
@@ -38,6 +42,10 @@ EngineInfo EngineInfoFromJson(const Json& json, const std::string& where) {
   info.emulated = Field<bool>(json, "emulated", where);
   info.concurrency = Field<int>(json, "concurrency", where);
   info.device = FieldOr<std::string>(json, "device", "", where);
+  info.device_id = FieldOr<std::string>(json, "device_id", "", where);
+  info.driver = FieldOr<std::string>(json, "driver", "", where);
+  info.fast = FieldOr<bool>(json, "fast", false, where);
+  info.follows = FieldOr<bool>(json, "follows", false, where);
   return info;
 }
 

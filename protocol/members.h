@@ -40,6 +40,10 @@ struct MemberEncoder {
     }
     json[name] = std::move(list);
   }
+  template <typename T>
+  void Optional(const char* name, T& value) {
+    (*this)(name, value);
+  }
 };
 
 /// Throws Error(kInput) that names `where` and the member which is absent or of a wrong type.
@@ -50,6 +54,11 @@ struct MemberDecoder {
   template <typename T>
   void operator()(const char* name, T& value) {
     value = Field<T>(json, name, where);
+  }
+  /// Of a member that an earlier version does not send: what it is by default.
+  template <typename T>
+  void Optional(const char* name, T& value) {
+    value = FieldOr<T>(json, name, value, where);
   }
   void operator()(const char* name, Message& message) { message = MessageFromJson(Field<Json>(json, name, where)); }
   template <HasMembers T>

@@ -52,6 +52,8 @@ void Members(V& v, Progress& m) {
   v("engine_silent_ms", m.engine_silent_ms);
   v("oldest_task", m.oldest_task);
   v("oldest_seconds", m.oldest_seconds);
+  v.Optional("pulled", m.pulled);
+  v.Optional("to_pull", m.to_pull);
 }
 
 template <typename V>
@@ -86,6 +88,7 @@ void Members(V& v, TrialFailed& m) {
   v("attempt", m.attempt);
   v("retry", m.retry);
   v("message", m.message);
+  v.Optional("device", m.device);
 }
 
 template <typename V>
@@ -175,6 +178,11 @@ void Members(V& v, Shortened& m) {
 }
 
 template <typename V>
+void Members(V& v, Follow& m) {
+  v("directory", m.directory);
+}
+
+template <typename V>
 void Members(V&, Drain&) {}
 
 template <typename V>
@@ -187,7 +195,7 @@ constexpr const char* kTypes[] = {"hello",      "loaded",     "want",         "p
                                   "slice_done", "trial_done", "trial_failed", "job_done",
                                   "job_failed", "span",       "load",         "lease",
                                   "job",        "revoke",     "drain",        "stop",
-                                  "revoked",    "shorten",    "shortened"};
+                                  "revoked",    "shorten",    "shortened",    "follow"};
 
 }  // namespace
 

@@ -55,6 +55,8 @@ struct Progress {      ///< the heartbeat; sent at least once a second, also whe
   int64_t engine_silent_ms = 0;  ///< since the engine last came back from what it was asked
   std::string oldest_task;       ///< of the trial's requests, the one that the engine was given first
   double oldest_seconds = 0;     ///< since then
+  int64_t pulled = 0;   ///< bytes of the checkpoint that is being loaded, where the engine tells
+  int64_t to_pull = 0;  ///< of so many; 0: it loads nothing, or does not tell
 };
 struct SliceDone {  ///< the file is complete under its final name
   int64_t trial = 0;
@@ -83,6 +85,7 @@ struct TrialFailed {
   int attempt = 0;
   bool retry = true;  ///< false: would fail again anywhere (bad input)
   std::string message;
+  bool device = false;  ///< with trial -1: its GPU is at fault, not what it was to load
 };
 struct JobDone {
   int64_t job = 0;
@@ -123,6 +126,9 @@ struct Load {
   std::string directory;  ///< the staged checkpoint; "" where the engine needs none
   std::string fingerprint;
 };
+struct Follow {  ///< pull what lands in this folder: the Load of what becomes of it comes next
+  std::string directory;  ///< with a record of what has landed (checkpoint/landed.h)
+};
 struct Lease {
   int64_t trial = 0;
   int attempt = 0;
@@ -158,7 +164,7 @@ struct Stop {};   ///< leave now; committed and half-written files stay
 
 using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone, TrialFailed,
                              JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop, Revoked,
-                             Shorten, Shortened>;
+                             Shorten, Shortened, Follow>;
 
 Json ToJson(const Message& message);
 /// Throws Error(kInput) as Decode does.

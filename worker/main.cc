@@ -8,6 +8,7 @@
 #include "evald/error.h"
 #include "protocol/parent_death.h"
 #include "worker/affinity.h"
+#include "worker/native_devices.h"
 #include "worker/process.h"
 #include "worker/settings.h"
 
@@ -19,6 +20,7 @@ struct CommandLine {
   std::string cpus;
   std::string log_level = "info";
   bool check_settings = false;
+  bool list_devices = false;
   pid_t parent = 0;
 };
 
@@ -26,7 +28,7 @@ void Declare(CLI::App* app, CommandLine* line) {
   evald::EngineOptions& engine = line->worker.engine;
   app->add_option("--socket", line->worker.socket, "the agent's Unix socket");
   app->add_option("--id", line->worker.id, "what the agent calls this worker");
-  app->add_option("--engine", engine.name, "native, openai, replay or emulated")->required();
+  app->add_option("--engine", engine.name, "native, openai, replay or emulated");
   app->add_option("--settings", line->settings, "the engine's settings, as JSON");
   app->add_option("--device", engine.device, "cpu:0, cuda:<uuid>")->default_val("cpu:0");
   app->add_option("--threads", engine.threads, "CPU threads the engine may use")
@@ -39,6 +41,17 @@ void Declare(CLI::App* app, CommandLine* line) {
       "--check-settings", line->check_settings,
       "only say whether the engine takes its settings: {\"ok\":true}, or a key and what is "
       "wrong with it");
+  app->add_flag("--list-devices", line->list_devices,
+                "only print the GPUs that it would compute on, as JSON");
+}
+
+// Throws CLI::RequiredError for what this way of calling it needs.
+void CheckWhole(const CommandLine& line) {
+  if (line.list_devices) return;
+  if (line.worker.engine.name.empty()) throw CLI::RequiredError("--engine");
+  if (!line.check_settings && (line.worker.socket.empty() || line.worker.id.empty())) {
+    throw CLI::RequiredError("--socket and --id");
+  }
 }
 
 // Makes the engine, which loads nothing yet, and says on standard output what it thinks of its
@@ -65,13 +78,15 @@ int main(int argc, char** argv) {
   Declare(&app, &line);
   try {
     app.parse(argc, argv);
-    if (!line.check_settings && (line.worker.socket.empty() || line.worker.id.empty())) {
-      throw CLI::RequiredError("--socket and --id");
-    }
+    CheckWhole(line);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : static_cast<int>(evald::ExitStatus::kUsage);
   }
   try {
+    if (line.list_devices) {
+      std::printf("%s\n", evald::ToLine(evald::VisibleDevices()).c_str());
+      return static_cast<int>(evald::ExitStatus::kDone);
+    }
     evald::SetUpLog("evald-worker " + line.worker.id, line.log_level);
     line.worker.engine.settings = evald::ParseJson(line.settings, "--settings");
     if (line.check_settings) return CheckSettings(line.worker.engine);

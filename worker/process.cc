@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "evald/error.h"
+#include "worker/device_lock.h"
 #include "worker/trial_loop.h"
 
 namespace evald {
@@ -20,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeartbeat{500};
 constexpr std::chrono::milliseconds kReceiveWait{100};
 constexpr std::chrono::seconds kStopGrace{2};
+// For the worker that had the device before to end.
+constexpr std::chrono::milliseconds kDevicePatience{10'000};
 
 protocol::Hello MakeHello(const std::string& id, const Json& engine) {
   protocol::Hello hello;
@@ -111,22 +114,34 @@ int RunWorkerOn(protocol::Channel* channel, Engine* engine) {
   if (status == 3) log::Error("the agent is gone; this worker ends");
   if (stopping && !thread.WaitEnded(kStopGrace)) ::_exit(status);
   thread.Join();
-  return status;
+  if (!loop.broken()) return status;
+  log::Error("{}; this worker ends", *loop.broken());
+  return 3;
 }
 
 int RunWorker(const WorkerOptions& options) {
   protocol::Channel channel = protocol::Channel::Connect(options.socket);
+  std::optional<DeviceLock> lock;
   std::unique_ptr<Engine> engine;
+  const bool gpu = options.engine.device.starts_with("cuda:");
   try {
+    if (gpu) {
+      lock.emplace(DeviceLock::DefaultFolder(), options.engine.device, kDevicePatience);
+    }
     engine = MakeEngine(options.engine);
   } catch (const Error& e) {
+    // A GPU may be free or healthy later, or another one is; elsewhere it would be the same again.
+    const bool again = gpu && e.kind() == ErrorKind::kInfrastructure;
     channel.Send(MakeHello(options.id, Json()));
-    channel.Send(protocol::TrialFailed{-1, 0, false, e.what()});
+    channel.Send(protocol::TrialFailed{-1, 0, again, e.what(), again});
     log::Error("{}", e.what());
-    return 2;
+    return again ? 3 : 2;
   }
   channel.Send(MakeHello(options.id, ToJson(engine->Info())));
-  return RunWorkerOn(&channel, engine.get());
+  const int status = RunWorkerOn(&channel, engine.get());
+  // Nothing of a broken device can be given back; trying might hang or crash.
+  if (engine->Broken()) ::_exit(status);
+  return status;
 }
 
 }  // namespace evald

@@ -16,9 +16,11 @@ struct WorkerOptions {
 };
 
 /// Connects to the agent and works until it says so (docs/protocol.md). The calling thread receives
-/// and sends heartbeats; the engine has a thread of its own. Returns the exit status: 0 after Drain
-/// or Stop, 2 when the engine cannot be made, 3 when the agent went away. May end the process
-/// itself when the engine does not come back within 2 s of Stop.
+/// and sends heartbeats; the engine has a thread of its own. A GPU is held (device_lock.h) for as
+/// long as the process lives. Returns the exit status: 0 after Drain or Stop, 2 when the engine
+/// cannot be made, 3 when it cannot be now, on a GPU that is not there or is held by another
+/// process, when the engine broke or the agent went away. May end the process itself when the
+/// engine does not come back within 2 s of Stop.
 int RunWorker(const WorkerOptions& options);
 
 /// The same over a connection that is there, with an engine that is made. For RunWorker and tests.

@@ -18,9 +18,10 @@ constexpr std::chrono::milliseconds kStepBudget{50};
 constexpr std::chrono::milliseconds kWait{500};
 constexpr size_t kOpenTrialsMax = 16;
 constexpr int64_t kNoteMicros = 500'000;  // between two heartbeats
-// How much to hold that the engine has not been given: what it takes in this time, so that the agent's
-// answer to Want and the opening of the next trial's files are hidden behind it. By time, not by number:
-// as many long requests as the engine has places for would wait for minutes, and urgent ones behind them.
+// How much to hold that the engine has not been given: what it takes in this time, so that the
+// agent's answer to Want and the opening of the next trial's files are hidden behind it. By time,
+// not by number: as many long requests as the engine has places for would wait for minutes, and
+// urgent ones behind them.
 constexpr double kLookaheadSeconds = 0.5;
 
 Error AsError(const std::exception& e) {
@@ -51,11 +52,15 @@ void TrialLoop::Post(protocol::Message message) {
 
 std::vector<protocol::Progress> TrialLoop::Snapshot() const {
   const int64_t silent_ms = (MonotonicMicros() - round_us_) / 1000;
+  const LoadProgress loading = engine_->Loading();
   const std::lock_guard lock(mutex_);
   std::vector<protocol::Progress> snapshot = snapshot_;
   for (protocol::Progress& progress : snapshot) {
     progress.engine_silent_ms = silent_ms;
-    if (!progress.oldest_task.empty()) progress.oldest_seconds += static_cast<double>(silent_ms) / 1e3;
+    progress.pulled = loading.done;
+    progress.to_pull = loading.total;
+    if (!progress.oldest_task.empty())
+      progress.oldest_seconds += static_cast<double>(silent_ms) / 1e3;
   }
   return snapshot;
 }
@@ -68,20 +73,30 @@ void TrialLoop::Run() {
     std::erase_if(open_, [](const auto& trial) { return trial->state()->over.load(); });
     if (draining_ && open_.empty() && !LeasesWait()) break;
     TakeUpWaiting();
+    if (broken_) break;
     FeedEngine();
     FlushAndCommit();
     AskForMore();
     if (!in_flight_.empty()) Compute();
+    if (broken_) break;
     UpdateSnapshot();
   }
   engine_->CancelAll();
   timeline_.Close(MonotonicMicros());
   committer_.reset();  // waits for what is queued
+  if (broken_) send_(protocol::TrialFailed{-1, 0, true, *broken_, true});
+}
+
+// What has been finished stays: it goes out before the last word.
+bool TrialLoop::Broke() {
+  broken_ = engine_->Broken();
+  if (broken_) FlushAndCommit();
+  return broken_.has_value();
 }
 
 void TrialLoop::TakeMessages(bool wait) {
   std::deque<protocol::Message> taken;
-  if (wait) timeline_.Idle(MonotonicMicros());
+  if (wait && !followed_us_) timeline_.Idle(MonotonicMicros());
   {
     std::unique_lock lock(mutex_);
     if (wait && inbox_.empty()) {
@@ -104,9 +119,15 @@ void TrialLoop::Handle(protocol::Load&& load) {
   wanted_ = 0;  // a Load cancels what was asked for before it
 }
 
+void TrialLoop::Handle(protocol::Follow&& follow) {
+  waiting_.emplace_back(std::move(follow));
+  wanted_ = 0;  // as a Load
+}
+
 void TrialLoop::Handle(protocol::Lease&& lease) {
   if (!leased_.Add(lease.trial, lease.attempt)) {
-    return log::Warn("trial {}, attempt {} was leased to this worker twice", lease.trial, lease.attempt);
+    return log::Warn("trial {}, attempt {} was leased to this worker twice", lease.trial,
+                     lease.attempt);
   }
   wanted_ = std::max(wanted_ - 1, 0);
   waiting_.emplace_back(std::move(lease));
@@ -137,18 +158,21 @@ void TrialLoop::Handle(protocol::Revoke&& revoke) {
 void TrialLoop::Handle(protocol::Shorten&& shorten) {
   std::optional<int64_t> end;
   for (const auto& trial : open_) {
-    if (trial->state()->trial != shorten.trial || trial->state()->attempt != shorten.attempt) continue;
+    if (trial->state()->trial != shorten.trial || trial->state()->attempt != shorten.attempt)
+      continue;
     end = trial->Shorten(shorten.task, shorten.first, shorten.end);
   }
   for (auto& entry : waiting_) {
     auto* lease = std::get_if<protocol::Lease>(&entry);
-    if (lease == nullptr || lease->trial != shorten.trial || lease->attempt != shorten.attempt) continue;
+    if (lease == nullptr || lease->trial != shorten.trial || lease->attempt != shorten.attempt)
+      continue;
     for (protocol::Slice& slice : lease->slices) {
       if (slice.task != shorten.task || slice.first != shorten.first) continue;
       end = slice.end = std::clamp(shorten.end, std::min(slice.first + 1, slice.end), slice.end);
     }
   }
-  if (end) send_(protocol::Shortened{shorten.trial, shorten.attempt, shorten.task, shorten.first, *end});
+  if (end)
+    send_(protocol::Shortened{shorten.trial, shorten.attempt, shorten.task, shorten.first, *end});
 }
 
 bool TrialLoop::LeasesWait() const {
@@ -159,20 +183,33 @@ bool TrialLoop::LeasesWait() const {
 
 void TrialLoop::TakeUpWaiting() {
   while (!waiting_.empty()) {
-    const auto* load = std::get_if<protocol::Load>(&waiting_.front());
-    if (load != nullptr && !open_.empty()) return;
-    if (load != nullptr) {
+    const auto* lease = std::get_if<protocol::Lease>(&waiting_.front());
+    if (lease == nullptr && !open_.empty()) return;
+    if (lease != nullptr) {
+      Open(*lease);
+    } else if (const auto* load = std::get_if<protocol::Load>(&waiting_.front())) {
       LoadCheckpoint(*load);
+      if (broken_) return;
     } else {
-      Open(std::get<protocol::Lease>(waiting_.front()));
+      FollowStaging(std::get<protocol::Follow>(waiting_.front()));
     }
     waiting_.pop_front();
   }
 }
 
+// What was loaded answers no more: its memory is taken.
+void TrialLoop::FollowStaging(const protocol::Follow& follow) {
+  TakeBackAll();
+  loaded_.reset();
+  followed_us_ = MonotonicMicros();
+  engine_->Follow(follow.directory);
+  staged_ = StagedLease();
+}
+
 void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
   TakeBackAll();  // what revoked trials left in the engine
-  const int64_t begin = MonotonicMicros();
+  int64_t begin = MonotonicMicros();
+  const std::optional<int64_t> followed_us = std::exchange(followed_us_, std::nullopt);
   loaded_.reset();
   try {
     // Engines that need no weights of ours are given no folder.
@@ -184,24 +221,30 @@ void TrialLoop::LoadCheckpoint(const protocol::Load& load) {
     FailPoint("worker.loaded");
   } catch (const std::exception& e) {
     const Error error = AsError(e);
-    send_(protocol::TrialFailed{-1, 0, error.kind() != ErrorKind::kInput, error.what()});
     timeline_.Skip(begin, MonotonicMicros());
+    if (Broke()) return;
+    const bool anywhere = error.kind() == ErrorKind::kInput || error.kind() == ErrorKind::kUsage;
+    send_(protocol::TrialFailed{-1, 0, !anywhere, error.what()});
     return;
   }
   const int64_t end = MonotonicMicros();
+  const Json report = engine_->LoadReport();
+  const bool followed = report.is_object() && report.value("followed", uint64_t{0}) > 0;
+  if (followed_us && followed) begin = *followed_us;
   timeline_.Skip(begin, end);  // before Loaded: what came earlier belongs to the run before
-  send_(protocol::Loaded{load.fingerprint, ToJson(info_), engine_->LoadReport()});
-  send_(protocol::Span{"pull", begin, end, engine_->LoadReport()});
+  send_(protocol::Loaded{load.fingerprint, ToJson(info_), report});
+  send_(protocol::Span{"pull", begin, end, report});
 }
 
 void TrialLoop::Open(const protocol::Lease& lease) {
   try {
     if (!loaded_) throw Error(ErrorKind::kInfrastructure, "this worker has no checkpoint loaded");
     if (lease.fingerprint != *loaded_) {
-      // Answers of another model would be taken for this one's: nothing that this worker was told can
-      // be trusted any more, so its agent starts another.
-      const std::string why = fmt::format("leased for checkpoint '{}', which is not what is loaded: '{}'",
-                                          lease.fingerprint, *loaded_);
+      // Answers of another model would be taken for this one's: nothing that this worker was told
+      // can be trusted any more, so its agent starts another.
+      const std::string why =
+          fmt::format("leased for checkpoint '{}', which is not what is loaded: '{}'",
+                      lease.fingerprint, *loaded_);
       return send_(protocol::TrialFailed{-1, 0, true, why});
     }
     open_.push_back(std::make_shared<OpenTrial>(lease, info_, &prepared_));
@@ -253,7 +296,8 @@ void TrialLoop::AskForMore() {
   }
   int64_t remaining = 0;
   for (const auto& trial : open_) remaining += trial->Remaining();
-  if (static_cast<double>(remaining) >= std::max(1.0, kLookaheadSeconds * requests_per_second_)) return;
+  if (static_cast<double>(remaining) >= std::max(1.0, kLookaheadSeconds * requests_per_second_))
+    return;
   wanted_ = 1;
   send_(protocol::Want{1});
 }
@@ -312,7 +356,8 @@ void TrialLoop::FlushAndCommit() {
       Fail(trial, AsError(e));
       continue;
     }
-    while (auto slice = trial->TakeComplete()) committer_->Commit(trial->state(), std::move(*slice));
+    while (auto slice = trial->TakeComplete())
+      committer_->Commit(trial->state(), std::move(*slice));
     if (!trial->complete()) continue;
     committer_->FinishTrial(trial->state(), trial->device_seconds());
     timeline_.TrialFinished(trial->state()->trial, MonotonicMicros());
@@ -327,6 +372,7 @@ void TrialLoop::StepFailed(const Error& error) {
     if (trial->in_flight() > 0) affected.push_back(trial);
   }
   TakeBackAll();
+  if (Broke()) return;
   if (error.kind() == ErrorKind::kInput && affected.size() > 1) {
     suspects_.insert(affected.begin(), affected.end());
     return;
@@ -360,8 +406,9 @@ void TrialLoop::TakeBackAll() {
   }
 }
 
-// Of each trial's requests in the engine, the one that has been there for longest. That takes a look at all of them:
-// as often as it is told, not after every step. One that ends in between is told no more.
+// Of each trial's requests in the engine, the one that has been there for longest. That takes a
+// look at all of them: as often as it is told, not after every step. One that ends in between is
+// told no more.
 void TrialLoop::NoteOldest(int64_t now) {
   if (!oldest_.empty() && now - oldest_noted_us_ < kNoteMicros) return;
   oldest_noted_us_ = now;

@@ -38,8 +38,11 @@ class TrialLoop {
   /// Queues a message of the agent.
   void Post(protocol::Message message);
 
-  /// Works until Stop, or until Drain and all that is held has been committed.
+  /// Works until Stop, until Drain and all that is held has been committed, or until the engine is
+  /// broken: then what is whole is committed, and TrialFailed says why, of trial -1.
   void Run();
+  /// Why the engine's end was the loop's, after Run.
+  const std::optional<std::string>& broken() const { return broken_; }
 
   /// The progress of each trial that is held; one with trial -1 when there is none.
   std::vector<protocol::Progress> Snapshot() const;
@@ -54,6 +57,7 @@ class TrialLoop {
 
   void TakeMessages(bool wait);
   void Handle(protocol::Load&& load);
+  void Handle(protocol::Follow&& follow);
   void Handle(protocol::Lease&& lease);
   void Handle(protocol::Revoke&& revoke);
   void Handle(protocol::Shorten&& shorten);
@@ -65,6 +69,7 @@ class TrialLoop {
   void TakeUpWaiting();
   bool LeasesWait() const;
   void LoadCheckpoint(const protocol::Load& load);
+  void FollowStaging(const protocol::Follow& follow);
   void Open(const protocol::Lease& lease);
   void FeedEngine();
   bool FeedFrom(const std::shared_ptr<OpenTrial>& trial);
@@ -74,6 +79,7 @@ class TrialLoop {
   void Keep(Finished&& finished);
   void FlushAndCommit();
   void StepFailed(const Error& error);
+  bool Broke();
   void Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error);
   void Drop(const std::shared_ptr<OpenTrial>& trial);
   void TakeBackAll();
@@ -93,11 +99,13 @@ class TrialLoop {
   std::unordered_map<uint64_t, InFlight> in_flight_;
   uint64_t next_tag_ = 1;
   /// Loads, and what came behind them: a lease belongs to the checkpoint of the Load before it.
-  std::deque<std::variant<protocol::Load, protocol::Lease>> waiting_;
+  std::deque<std::variant<protocol::Load, protocol::Lease, protocol::Follow>> waiting_;
   protocol::SeenAttempts leased_;
-  std::optional<std::string> loaded_;  ///< fingerprint of the checkpoint that answers
+  std::optional<std::string> loaded_;   ///< fingerprint of the checkpoint that answers
+  std::optional<int64_t> followed_us_;  ///< when the engine was last told to follow, until the Load
   bool draining_ = false;
   bool stopping_ = false;
+  std::optional<std::string> broken_;
   int wanted_ = 0;
   double requests_per_second_ = 0;
 
@@ -106,7 +114,8 @@ class TrialLoop {
     int64_t begin_us = 0;
     std::string task;
   };
-  std::map<std::pair<int64_t, int>, Oldest> oldest_;  ///< by trial and attempt: of its requests in the engine
+  std::map<std::pair<int64_t, int>, Oldest>
+      oldest_;  ///< by trial and attempt: of its requests in the engine
   int64_t oldest_noted_us_ = 0;
 
   mutable std::mutex mutex_;

@@ -14,6 +14,7 @@
 #include "base/random_id.h"
 #include "base/version.h"
 #include "evald/error.h"
+#include "orchestrator/devices/programs.h"
 #include "orchestrator/agent/clock_offset.h"
 #include "orchestrator/agent/courier.h"
 #include "orchestrator/agent/process_book.h"
@@ -267,7 +268,7 @@ class Agent::Impl {
   void Start(const ProcessSpec& spec) {
     try {
       if (ending_ || leaving_) throw Error(ErrorKind::kInfrastructure, "its host is leaving");
-      if (spec.program != "evald-worker" && spec.program != "evald-metric") {
+      if (!IsStartable(spec.program)) {
         throw Error(ErrorKind::kInput, fmt::format("'{}' is not a program that an agent starts", spec.program));
       }
       if (book_.Knows(spec.id)) throw Error(ErrorKind::kInternal, fmt::format("{} runs already", spec.id));

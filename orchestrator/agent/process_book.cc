@@ -28,6 +28,10 @@ void ProcessBook::Sent(const std::string& id, const protocol::Message& message) 
     entry.about.fingerprint = load->fingerprint;
     entry.about.loaded = nullptr;
     entry.about.wants = 0;  // wants before a Load are void
+  } else if (std::holds_alternative<protocol::Follow>(message)) {
+    entry.about.loading = false;  // what it had answers no more
+    entry.about.loaded = nullptr;
+    entry.about.wants = 0;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "orchestrator/agent/agent.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/eval_config.h"
+#include "orchestrator/devices/device_choice.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/staging/root.h"
 #include "protocol/agent_messages.h"
@@ -36,6 +37,15 @@ std::string HostName() {
   return host;
 }
 
+// The service has chosen those of its own host.
+std::vector<std::string> DevicesOf(const Common& common, const Flags& flags) {
+  const std::vector<std::string> asked = flags.devices.empty() ? std::vector<std::string>{"auto"} : flags.devices;
+  const std::string wrong = WrongWithDevices(asked);
+  if (!wrong.empty()) throw Error(ErrorKind::kUsage, "--devices: " + wrong);
+  if (!flags.socket.empty()) return asked;
+  return ChooseDevices(asked, "native", 1, [&] { return ListGpus(common.binaries); });
+}
+
 AgentOptions OptionsOf(const Common& common, const Flags& flags) {
   if (flags.server.empty() == flags.socket.empty()) {
     throw Error(ErrorKind::kUsage, "--server is missing: the address of the service, for example https://eval.example:8642");
@@ -54,8 +64,7 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
   options.root = flags.root.empty() ? DefaultStateDir() / "agent" : std::filesystem::absolute(flags.root);
   options.staging_root = flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root);
   options.staging_keep = flags.staging_keep;
-  options.devices = flags.devices;
-  if (options.devices.empty()) options.devices = {"cpu:0"};
+  options.devices = DevicesOf(common, flags);
   options.threads = flags.threads > 0 || !flags.socket.empty()
                         ? flags.threads
                         : std::max(1, cores / static_cast<int>(options.devices.size()));
@@ -90,7 +99,7 @@ void AddAgent(CLI::App* app, const Common* common, Action* action) {
   command->add_option("--root", flags->root, "The agent's own folder, on this host's own disk; default: ~/.local/state/evald/agent")->type_name("DIR");
   command->add_option("--staging-root", flags->staging_root, "Where checkpoints are staged; default: /dev/shm/evald-<uid>")->type_name("DIR");
   command->add_option("--staging-keep", flags->staging_keep, "Bytes of checkpoints that may stay staged without a use")->type_name("BYTES");
-  command->add_option("--devices", flags->devices, "A worker for each, for example cpu:0,cpu:1; default: cpu:0")->delimiter(',')->type_name("LIST");
+  command->add_option("--devices", flags->devices, "A worker for each: cuda:<uuid>,…, cuda:all, cpu:0,cpu:1,… or auto, the default: all GPUs, else cpu:0")->delimiter(',')->type_name("LIST");
   command->add_option("--threads", flags->threads, "Threads of each worker; default: the cores, shared")->type_name("N")->check(CLI::Range(1, 1024));
   command->add_option("--metric-processes", flags->metric_processes, "Default: as many as cores")->type_name("N")->check(CLI::Range(1, 1024));
   command->add_option("--sandbox", flags->sandbox, "Limits on code that is run, as metrics.sandbox, in JSON")->type_name("JSON");

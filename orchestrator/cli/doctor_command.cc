@@ -10,6 +10,7 @@
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/service_checks.h"
+#include "orchestrator/devices/gpu_listing.h"
 #include "orchestrator/staging/room.h"
 #include "orchestrator/staging/root.h"
 #include "orchestrator/state/database.h"
@@ -53,10 +54,18 @@ Check CheckPrograms(const std::filesystem::path& binaries) {
   return {"programs", true, binaries.string()};
 }
 
-Check CheckGpu() {
-  const bool present = ::access("/dev/nvidia0", F_OK) == 0;
-  return {"GPU", true, present ? "an NVIDIA device is present; this build has no CUDA worker, the CPU is used"
-                               : "none; the CPU is used"};
+// A machine without a GPU is fine. One whose GPUs cannot be asked for is not.
+std::vector<Check> CheckGpus(const std::filesystem::path& binaries) {
+  const GpuListing listing = ListGpus(binaries);
+  std::vector<Check> checks;
+  for (const Gpu& gpu : listing.gpus) {
+    checks.push_back({"GPU", true, fmt::format("{}, {}, {}, compute capability {}{}, {}", gpu.id, gpu.name,
+                                               HumanBytes(gpu.memory_bytes), gpu.compute,
+                                               gpu.numa_node < 0 ? "" : fmt::format(", NUMA node {}", gpu.numa_node),
+                                               listing.driver)});
+  }
+  if (checks.empty()) checks.push_back({"GPU", !listing.broken, fmt::format("none: {}; the CPU is used", listing.missing)});
+  return checks;
 }
 
 struct Flags {
@@ -67,7 +76,8 @@ struct Flags {
 ExitStatus Doctor(const Common& common, const Flags& flags) {
   std::vector<Check> checks = {
       {"processors", true, fmt::format("{} cores", std::thread::hardware_concurrency())},
-      CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root)), CheckState(), CheckPrograms(common.binaries), CheckGpu()};
+      CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root)), CheckState(), CheckPrograms(common.binaries)};
+  for (Check& check : CheckGpus(common.binaries)) checks.push_back(std::move(check));
   for (const SandboxProbe& probe : ProbeSandbox({})) {
     checks.push_back({"sandbox: " + probe.what, probe.available, probe.detail});
   }

@@ -18,6 +18,7 @@ namespace {
 struct Flags {
   std::string file;
   EvalOverrides overrides;
+  bool fast = false;
   std::string resume;
   CLI::Option* resume_option = nullptr;
   VerdictOptions verdict;
@@ -55,7 +56,8 @@ ExitStatus RunThere(const Common& common, const Flags& flags) {
   return StatusOfRun(run);
 }
 
-ExitStatus Run(const Common& common, const Flags& flags) {
+ExitStatus Run(const Common& common, Flags flags) {
+  if (flags.fast) flags.overrides.set.push_back("engine.fast=true");
   if (!flags.client.server.empty()) return RunThere(common, flags);
   RunOptions options;
   options.config = ReadEvalConfig(flags.file, flags.overrides);
@@ -85,6 +87,8 @@ void AddRun(CLI::App* app, const Common* common, Action* action) {
       ->check(CLI::ExistingFile);
   AddOverrides(command, &flags->overrides);
   AddVerdictFlags(command, &flags->verdict);
+  command->add_flag("--fast", flags->fast,
+                    "On GPUs, give determinism up for speed: engine.fast=true. Results say so");
   command->add_option("--baseline", flags->verdict.baseline, "What gates compare with: a run's folder or a results file")
       ->type_name("RUN_OR_RESULTS")
       ->check(CLI::ExistingPath);

@@ -117,6 +117,18 @@ std::vector<std::string> RunTable(const Json& runs, size_t columns) {
   return lines;
 }
 
+std::vector<std::string> SetAsideLines(const Json& hosts) {
+  std::vector<std::string> lines;
+  for (const Json& host : hosts) {
+    for (const Json& device : host.value("devices", Json::array())) {
+      const std::string why = TextOf(device, "set_aside");
+      if (why.empty()) continue;
+      lines.push_back(fmt::format("Device {} of host {} is set aside: {}", TextOf(device, "id"), TextOf(host, "id"), why));
+    }
+  }
+  return lines;
+}
+
 std::vector<std::string> RunDetails(const Json& run) {
   std::vector<std::string> lines = {fmt::format("{}  {}", TextOf(run, "id"), TextOf(run, "state"))};
   const auto add = [&](const char* name, const std::string& value) {

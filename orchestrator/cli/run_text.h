@@ -28,6 +28,9 @@ ProgressSnapshot SnapshotOf(const Json& progress);
 /// Runs as an aligned table with a header line, at most `columns` wide.
 std::vector<std::string> RunTable(const Json& runs, size_t columns);
 
+/// A line for each device of these hosts that is set aside.
+std::vector<std::string> SetAsideLines(const Json& hosts);
+
 /// One run for people: what it is, how far it is, its scores and problems.
 std::vector<std::string> RunDetails(const Json& run);
 

@@ -63,8 +63,10 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
   config.cache_dir = DefaultCacheDir();
   config.state_dir = scratch / "state";
   config.engine = {"replay", {{"generations", (scratch / "generations").string()}}};
+  config.workers.devices = {"cpu:0"};
   config.workers.count = 1;
   config.workers.threads = 1;
+  config.workers.threads_given = true;
   config.metrics.processes =
       flags.processes > 0 ? flags.processes : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   config.metrics.sandbox.unsafe = flags.unsafe;

@@ -3,10 +3,12 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "orchestrator/api/api_server.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/serve_config.h"
+#include "orchestrator/config/worker_devices.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/tunnel_wire.h"
 #include "orchestrator/service/watches.h"
@@ -27,7 +29,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.state_dir = config.state_dir;
   options.output_dir = config.output_dir;
   options.cache_dir = config.cache_dir;
-  options.devices = config.workers.count;
+  options.devices = config.workers.devices;
   options.threads = config.workers.threads;
   options.metric_processes = config.metrics.processes;
   options.sandbox = config.metrics.sandbox;
@@ -69,7 +71,8 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
 }
 
 ExitStatus Serve(const Common& common, const Flags& flags) {
-  const ServeConfig config = ReadServeConfig(flags.file, flags.set);
+  ServeConfig config = ReadServeConfig(flags.file, flags.set);
+  ChooseWorkers(&config.workers, "native", common.binaries);  // other engines do not care where they are
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);
@@ -79,8 +82,9 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
   if (common.json) {
     PrintJson({{"url", api.url()}, {"port", api.port()}, {"state_dir", config.state_dir.string()}});
   } else if (!common.quiet) {
-    fmt::print(stderr, "evald: serving at {} with {} worker{}; runs go to {}\n", api.url(), config.workers.count,
-               config.workers.count == 1 ? "" : "s", config.output_dir.string());
+    const std::vector<std::string>& devices = config.workers.devices;
+    fmt::print(stderr, "evald: serving at {} with {} worker{} ({}); runs go to {}\n", api.url(), devices.size(),
+               devices.size() == 1 ? "" : "s", Join(devices, ", "), config.output_dir.string());
   }
   service.Run();
   api.Stop();

@@ -33,6 +33,17 @@ Check CheckAgent(const Json& host) {
   return check;
 }
 
+// Devices that failed again and again.
+void AddSetAside(const Json& host, std::vector<Check>* checks) {
+  for (const Json& device : host.at("devices")) {
+    const Json aside = device.value("set_aside", Json());
+    if (!aside.is_string()) continue;
+    checks->push_back({fmt::format("device {}", device.at("id").get<std::string>()), false,
+                       fmt::format("set aside on {}: {}; see its worker's log, then start the agent anew",
+                                   host.at("id").get<std::string>(), aside.get<std::string>())});
+  }
+}
+
 Check CheckRefused(const Json& refusal) {
   const std::string name = refusal.at("name").get<std::string>();
   return {fmt::format("agent {}", name.empty() ? "(no name)" : name), false,
@@ -85,7 +96,10 @@ std::vector<Check> CheckService(const ClientFlags& flags) {
     checks.push_back({"service", version == kEvaldVersion,
                       fmt::format("{} is evald {}{}", server, version,
                                   version == kEvaldVersion ? "" : fmt::format(", and this is {}", kEvaldVersion))});
-    for (const Json& host : fleet.at("hosts")) checks.push_back(CheckAgent(host));
+    for (const Json& host : fleet.at("hosts")) {
+      checks.push_back(CheckAgent(host));
+      AddSetAside(host, &checks);
+    }
     for (const Json& refusal : fleet.at("refused")) checks.push_back(CheckRefused(refusal));
     AddTurnedAway(&client, &checks);
   } catch (const Error& e) {

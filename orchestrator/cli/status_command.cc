@@ -25,14 +25,23 @@ winsize TerminalSize() {
   return size;
 }
 
+// For what is set aside.
+Json FetchHosts(Client* client, const Flags& flags) {
+  if (!flags.run.empty()) return Json::array();
+  const Json fleet = client->Get("/v1/hosts");
+  return fleet.is_object() ? fleet.value("hosts", Json::array()) : Json::array();
+}
+
 Json Fetch(Client* client, const Flags& flags) {
   return flags.run.empty() ? client->Get(fmt::format("/v1/runs?limit={}", flags.limit)) : client->Get(RunPath(flags.run));
 }
 
-std::vector<std::string> Lines(const Json& found, const Flags& flags, size_t columns) {
+std::vector<std::string> Lines(const Json& found, const Json& hosts, const Flags& flags, size_t columns) {
   if (!flags.run.empty()) return RunDetails(found);
-  if (found.at("runs").empty()) return {"No runs yet."};
-  return RunTable(found.at("runs"), columns);
+  std::vector<std::string> lines = {"No runs yet."};
+  if (!found.at("runs").empty()) lines = RunTable(found.at("runs"), columns);
+  for (std::string& line : SetAsideLines(hosts)) lines.push_back(std::move(line));
+  return lines;
 }
 
 // Redraws in place until Ctrl-C, or until the one run that is shown is over.
@@ -40,7 +49,7 @@ void Live(Client* client, const Flags& flags) {
   for (size_t drawn = 0;;) {
     const Json found = Fetch(client, flags);
     const winsize size = TerminalSize();
-    std::vector<std::string> lines = Lines(found, flags, size.ws_col);
+    std::vector<std::string> lines = Lines(found, FetchHosts(client, flags), flags, size.ws_col);
     if (lines.size() + 1 > size.ws_row) lines.resize(std::max<size_t>(1, size.ws_row - 1u));
     std::string screen = drawn == 0 ? "" : fmt::format("\x1b[{}A\x1b[J", drawn);
     for (const std::string& line : lines) screen += line + "\n";
@@ -63,7 +72,7 @@ ExitStatus Status(const Common& common, const Flags& flags) {
     PrintJson(found);
   } else {
     constexpr size_t kUnlimited = 10'000;
-    for (const std::string& line : Lines(found, flags, kUnlimited)) fmt::print("{}\n", line);
+    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags, kUnlimited)) fmt::print("{}\n", line);
   }
   return ExitStatus::kDone;
 }

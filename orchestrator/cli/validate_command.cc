@@ -63,8 +63,9 @@ void Print(const EvalConfig& config, const Json& plan) {
     fmt::print("checkpoint  {}  ({} in {} files)\n", config.checkpoint.string(),
                HumanBytes(plan["checkpoint"]["bytes"].get<uint64_t>()), plan["checkpoint"]["files"].get<int>());
   }
-  fmt::print("engine      {}\nworkers     {} × {} threads\nmetrics     {} processes\nstaging     {}, keeping {}\noutput      {}\n\n",
-             config.engine.name, config.workers.count, config.workers.threads, config.metrics.processes,
+  fmt::print("engine      {}\nworkers     {} × {} threads, devices: {}\nmetrics     {} processes\nstaging     {}, keeping {}\noutput      {}\n\n",
+             config.engine.name, config.workers.count, config.workers.threads, Join(config.workers.devices, ", "),
+             config.metrics.processes,
              config.staging.root.string(), HumanBytes(config.staging.keep_bytes), config.output_dir.string());
   const Json& chat = plan["prompts"]["chat_template"];
   if (!chat.is_null()) {

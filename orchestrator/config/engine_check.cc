@@ -1,60 +1,27 @@
 #include "orchestrator/config/engine_check.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <chrono>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
-
-extern char** environ;
+#include "orchestrator/devices/program_output.h"
+#include "orchestrator/devices/programs.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kAnswerBytesMax = 1 << 20;
+// Engines are made within milliseconds; a machine may be busy.
+constexpr std::chrono::seconds kPatience{60};
 
-std::string ReadToEnd(int fd) {
-  std::string text;
-  char chunk[4096];
-  while (text.size() < kAnswerBytesMax) {
-    const ssize_t got = ::read(fd, chunk, sizeof(chunk));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    text.append(chunk, static_cast<size_t>(got));
-  }
-  return text;
-}
-
-// What the program prints on standard output; its standard error is ours.
-std::string OutputOf(const fs::path& program, std::vector<std::string> arguments) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) ThrowErrno("pipe", "opening", errno);
-  const UniqueFd from(ends[0]);
-  UniqueFd to(ends[1]);
-  std::vector<char*> argv;
-  arguments.insert(arguments.begin(), program.string());
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, to.get(), STDOUT_FILENO);
-  pid_t pid = -1;
-  const int failure = posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) ThrowErrno(program, "starting", failure);
-  to.reset();
-  const std::string output = ReadToEnd(from.get());
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return output;
+// Any worker program knows every engine's settings.
+fs::path AnyWorker(const fs::path& binaries) {
+  const fs::path gpu = ProgramPath(binaries, kGpuWorker);
+  const bool only_gpu = ::access((binaries / kCpuWorker).c_str(), X_OK) != 0 && ::access(gpu.c_str(), X_OK) == 0;
+  return only_gpu ? gpu : binaries / kCpuWorker;
 }
 
 [[noreturn]] void Refuse(const EngineConfig& engine, const Json& answer, const std::string& where) {
@@ -73,10 +40,11 @@ std::string OutputOf(const fs::path& program, std::vector<std::string> arguments
 }  // namespace
 
 void CheckEngineSettings(const EvalConfig& config, const fs::path& binaries) {
-  const fs::path program = binaries / "evald-worker";
+  const fs::path program = AnyWorker(binaries);
   const std::string output =
       OutputOf(program, {"--check-settings", "--engine", config.engine.name, "--settings",
-                         ToLine(config.engine.settings), "--log-level", "off"});
+                         ToLine(config.engine.settings), "--log-level", "off"},
+               kPatience);
   const std::string where = program.string() + " --check-settings";
   Json answer;
   try {

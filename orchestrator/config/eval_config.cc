@@ -235,7 +235,8 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   if (deciding_only) return json;
   json["task_dirs"] = Json::array();
   for (const fs::path& dir : config.task_dirs) json["task_dirs"].push_back(dir.string());
-  json["workers"] = {{"count", config.workers.count},
+  json["workers"] = {{"devices", config.workers.devices},
+                     {"count", config.workers.count},
                      {"threads", config.workers.threads},
                      {"max_attempts", config.workers.max_attempts},
                      {"heartbeat_timeout_s", config.workers.heartbeat_timeout_s},

@@ -19,8 +19,12 @@ namespace evald {
 inline constexpr int kBootstrapItersMax = 1'000'000;
 
 struct WorkersConfig {
-  int count = 0;         ///< 0 in the file's absence: one per two cores, at least 1
-  int threads = 0;       ///< per worker; 0: cores divided by workers, at least 1
+  /// As asked for (orchestrator/devices/device_choice.h); after ChooseWorkers those that were chosen, a
+  /// worker each.
+  std::vector<std::string> devices = {"auto"};
+  int count = 0;         ///< of workers on the CPU; in the file's absence one per two cores, at least 1
+  int threads = 0;       ///< per worker; in the file's absence cores divided by workers, at least 1
+  bool threads_given = false;
   int max_attempts = 3;  ///< how often a trial is leased before the run is incomplete
   double heartbeat_timeout_s = 60;
   double stall_timeout_s = 1800;  ///< of an engine that does not come back

@@ -6,6 +6,7 @@
 
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/devices/device_choice.h"
 #include "orchestrator/staging/root.h"
 
 namespace evald {
@@ -30,13 +31,25 @@ fs::path ResolvePath(const fs::path& file, const std::string& text) {
 WorkersConfig ReadWorkers(YamlSection& top, const std::string& key) {
   WorkersConfig workers;
   if (auto section = top.Section(key)) {
+    const std::vector<std::string> devices = section->Strings("devices");
     workers.count = static_cast<int>(section->Integer("count", 1, kWorkersMax).value_or(0));
+    if (!devices.empty()) {
+      const std::string wrong = WrongWithDevices(devices);
+      if (!wrong.empty()) section->Refuse("devices", wrong);
+      if (workers.count > 0) section->Refuse("count", "says how many work on the CPU; it cannot be given together with 'devices'");
+      workers.devices = devices;
+    } else if (workers.count > 0) {
+      workers.devices = CpuDevices(workers.count);
+    }
     workers.threads = static_cast<int>(section->Integer("threads", 1, kWorkersMax).value_or(0));
     workers.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
     workers.heartbeat_timeout_s = section->Number("heartbeat_timeout_s", 2, 86400).value_or(60);
     workers.stall_timeout_s = section->Number("stall_timeout_s", 1, 86400).value_or(1800);
+    workers.threads_given = workers.threads > 0;
     section->Finish();
   }
+  const bool named = workers.devices.front() != "auto" && workers.devices.front() != "cuda:all";
+  if (named) workers.count = static_cast<int>(workers.devices.size());
   if (workers.count == 0) workers.count = std::max(1, Cores() / 2);
   if (workers.threads == 0) workers.threads = std::max(1, Cores() / workers.count);
   return workers;

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "evald/error.h"
+#include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet/stream_wire.h"
 
 namespace evald {
@@ -93,7 +94,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     const fs::path log_path = options_.log_dir / (spec.id + ".log");
     UniqueFd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!log) ThrowErrno(log_path, "open the log", errno);
-    const fs::path program = options_.binaries / spec.program;
+    const fs::path program = ProgramPath(options_.binaries, spec.program);
     std::vector<std::string> arguments = spec.arguments;
     if (spec.program == "evald-metric") {
       arguments.insert(arguments.end(), options_.metric_arguments.begin(), options_.metric_arguments.end());

@@ -111,12 +111,23 @@ bool ProcessPool::TakeWant(const std::string& id) {
   return true;
 }
 
-void ProcessPool::Exited(const std::string& id, const std::string& how) {
+void ProcessPool::NoteEnd(const std::string& id, const std::string& how) {
   Member& member = members_.at(id);
   member.running = member.connected = member.ready = false;
   member.wants = 0;
   last_exit_ = member.cause.empty() ? id + ": " + how : id + ": " + member.cause;
   member.cause.clear();
+}
+
+void ProcessPool::GaveUp(const std::string& id, const std::string& why) {
+  members_.at(id).cause = why;
+  NoteEnd(id, why);
+  members_.at(id).next.reset();
+}
+
+void ProcessPool::Exited(const std::string& id, const std::string& how) {
+  NoteEnd(id, how);
+  Member& member = members_.at(id);
   if (closing_) return;
   if (member.next) {
     member.spec = std::move(member.next->spec);
@@ -148,10 +159,12 @@ void ProcessPool::Retire(const std::string& id) {
   member.retired = true;
 }
 
-bool ProcessPool::exhausted() const {
+bool ProcessPool::exhausted(const std::function<bool(const std::string& id)>& useless) const {
   const auto retired = [this](const std::string& id) { return members_.at(id).retired; };
   return !std::all_of(ids_.begin(), ids_.end(), retired) &&
-         std::all_of(ids_.begin(), ids_.end(), [&](const std::string& id) { return retired(id) || given_up(id); });
+         std::all_of(ids_.begin(), ids_.end(), [&](const std::string& id) {
+           return retired(id) || given_up(id) || (useless && useless(id));
+         });
 }
 
 }  // namespace evald

@@ -57,17 +57,20 @@ class ProcessPool {
   void Progressed(const std::string& id) { members_.at(id).restarts = 0; }
   /// Why the process is about to be ended; goes before how it ended.
   void NoteCause(const std::string& id, const std::string& cause) { members_.at(id).cause = cause; }
+  const std::string& cause(const std::string& id) const { return members_.at(id).cause; }
   /// The process ended. Starts what comes next in the slot: what was assigned meanwhile, or the same
   /// again later, unless the pool is closing or its restarts are used up.
   void Exited(const std::string& id, const std::string& how);
+  /// The process ended, and nothing is started in the slot until something is assigned.
+  void GaveUp(const std::string& id, const std::string& why);
   /// The slot's host has left: what ran in it is forgotten, and nothing is started until something is assigned or
   /// adopted. No slot that is given up.
   void Retire(const std::string& id);
   /// Nothing is started any more.
   void Close() { closing_ = true; }
 
-  /// Every slot whose host has not left is given up, and there is one.
-  bool exhausted() const;
+  /// Every slot whose host has not left is given up, or `useless`, and there is one.
+  bool exhausted(const std::function<bool(const std::string& id)>& useless = {}) const;
   /// How the last one ended, for the error when exhausted.
   const std::string& last_exit() const { return last_exit_; }
   const std::vector<std::string>& ids() const { return ids_; }
@@ -93,6 +96,7 @@ class ProcessPool {
     std::string cause;
   };
   void Start(const std::string& id);
+  void NoteEnd(const std::string& id, const std::string& how);
   void StopFor(const std::string& id, Assignment next);
   void StartOrFail(const std::string& id);
 

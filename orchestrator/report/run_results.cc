@@ -58,6 +58,8 @@ Json Facts(const RunResultsInput& input) {
           {"version", input.directory.record().value("evald_version", "")},
           {"fingerprint", input.fingerprint},
           {"engine", input.engine},
+          {"devices", input.directory.record().value("devices", Json::object())},
+          {"set_aside", input.directory.record().value("set_aside", Json::object())},
           {"isolation", input.isolation},
           {"truncated", Truncated(input)},
           {"work", Work(input)},
@@ -168,6 +170,9 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
                Effort(facts["work"], outcome.seconds), 100 * outcome.device_share);
     for (const auto& [task, count] : facts["truncated"].items()) {
       if (count.get<int64_t>() > 0) fmt::print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
+    }
+    if (facts["engine"].value("fast", false)) {
+      fmt::print("Computed with 'fast': the last bits may depend on how requests were batched.\n");
     }
     if (facts["engine"].value("emulated", false)) fmt::print("The answers are emulated: these are not a model's scores.\n");
     if (config.metrics.sandbox.unsafe) fmt::print("The model's code ran WITHOUT isolation (unsafe).\n");

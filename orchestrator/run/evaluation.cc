@@ -121,6 +121,12 @@ void Evaluation::StartStaging() {
         stage_total_ = static_cast<int64_t>(total);
       });
     };
+    hooks.followable = [this](const fs::path& folder) {
+      OnLoop([this, folder] {
+        followable_ = {folder.string(), followable_.times + 1};
+        hooks_.work();
+      });
+    };
     auto staged = std::make_shared<StagedCheckpoint>(Stager(options).Stage(config_.checkpoint, hooks));
     OnLoop([this, begin, staged] {
       staged_.emplace(std::move(*staged));
@@ -191,6 +197,12 @@ protocol::Load Evaluation::load() const {
     return {config_.checkpoint.string(), kUnstaged + config_.checkpoint.string()};
   }
   return {"", ""};
+}
+
+std::optional<Evaluation::Followable> Evaluation::followable() const {
+  const bool staging = followable_.times > 0 && !staging_done_;
+  if (!staging || ending_ || draining_ || paused_) return std::nullopt;
+  return followable_;
 }
 
 bool Evaluation::wants_workers() const {
@@ -282,6 +294,15 @@ ProgressSnapshot Evaluation::Progress() const {
     snapshot.tasks.push_back(std::move(progress));
   }
   if (NeedsStaging(config_)) snapshot.phases.push_back({"stage", stage_done_, stage_total_, true, stage_note_});
+  if (!pulls_.empty()) {
+    PhaseProgress pull{"pull", 0, 0, true, ""};
+    for (const auto& [worker, bytes] : pulls_) {
+      pull.done += bytes.first;
+      pull.total += bytes.second;
+    }
+    if (pulls_.size() > 1) pull.note = fmt::format("to {} devices", pulls_.size());
+    snapshot.phases.push_back(std::move(pull));
+  }
   snapshot.phases.push_back({"prepare", static_cast<int64_t>(prepare_done_),
                              static_cast<int64_t>(prepare_total_), false, ""});
   PhaseProgress generate{"generate", generated, documents, false, ""};

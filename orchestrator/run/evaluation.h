@@ -80,11 +80,23 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// The checkpoint may be loaded.
   bool staged() const { return staging_done_ && !over_; }
   protocol::Load load() const;
+  /// While the checkpoint is being staged: where, once that can be followed, and which time it is.
+  struct Followable {
+    std::string folder;
+    int times = 0;
+    bool operator==(const Followable&) const = default;
+  };
+  std::optional<Followable> followable() const;
   /// A worker with the checkpoint loaded would be of use.
   bool wants_workers() const;
   /// So would one that has to load it first: others have much that they have not begun.
   bool wants_more_workers() const;
   bool wants_scorers() const;
+  /// The first worker that loaded the checkpoint has said what its engine is.
+  bool engine_known() const { return !engine_info_.is_null(); }
+  /// Whether this engine (EngineInfo) may answer for this run: beside GPUs of one kind nothing else does, since
+  /// the numbers of others differ in their last bits.
+  bool Suits(const Json& engine) const;
   /// Device seconds that nobody works on; nothing before it is planned.
   std::optional<double> open_s() const;
   /// Bytes of the checkpoint, once it is staged; 0 where none has to be.
@@ -112,6 +124,11 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void ScorerHeard(const std::string& scorer, int64_t now) { machine_.ScorerHeard(scorer, now); }
   void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
   void OnProgress(const std::string& worker, const protocol::Progress& progress);
+  /// A worker that loads the checkpoint has pulled so many of its bytes.
+  void OnPull(const std::string& worker, int64_t done, int64_t total) { pulls_[worker] = {done, total}; }
+  void DeviceSetAside(const std::string& device, const std::string& why);
+  /// A device whose engine is `engine` computes for this run: results name every GPU, also those of a life before.
+  void NoteDevice(const Json& engine);
   /// A worker of this run's checkpoint is idle: what is to be sent to whom, so that it gets something.
   std::vector<std::pair<std::string, protocol::Shorten>> Relieve(const std::string& worker);
   void OnShortened(const protocol::Shortened& shortened);
@@ -123,7 +140,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation);
   void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
   void OnSpan(const std::string& process, const protocol::Span& span);
-  void WorkerLost(const std::string& worker, const std::string& cause);
+  /// With `at_fault` its device may be the cause: what is lost with it again counts as lost once.
+  void WorkerLost(const std::string& worker, const std::string& cause, bool at_fault = false);
   void ScorerLost(const std::string& scorer, const std::string& cause);
   std::vector<std::string> SilentWorkers(int64_t now) const { return machine_.SilentWorkers(now); }
   std::vector<std::string> SilentScorers(int64_t now) const { return machine_.SilentScorers(now); }
@@ -181,6 +199,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool NeedsKind(RequestKind kind) const;
 
   // evaluation_messages.cc
+  void Note(const char* member, Json value);
   void CommitGenerations(const CommittedFile& file);
   void CommitScores(const MetricJob& job, const protocol::JobDone& done);
   void FinishTask(size_t task);
@@ -210,6 +229,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::optional<StagedCheckpoint> staged_;
   std::string fingerprint_;
   bool staging_done_ = false;
+  Followable followable_;
   std::optional<Suite> suite_;
   bool planning_ = false;
   bool planned_ = false;
@@ -230,6 +250,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   int64_t stage_done_ = 0, stage_total_ = 0;
   size_t prepare_done_ = 0, prepare_total_ = 0;
   std::string stage_note_;
+  std::map<std::string, std::pair<int64_t, int64_t>> pulls_;  // bytes done and in all, by worker
   int64_t generated_at_plan_ = 0;
   WorkDone earlier_;  // what lives before this one did
 

@@ -21,7 +21,7 @@ std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
 
 // What an engine says of itself and decides its answers.
 Json Identity(Json engine) {
-  for (const char* key : {"concurrency", "device", "devices", "refused"}) engine.erase(key);
+  for (const char* key : {"concurrency", "device", "device_id", "devices", "driver", "follows", "refused"}) engine.erase(key);
   return engine;
 }
 
@@ -31,8 +31,44 @@ void Evaluation::RowAppeared(const std::string& process, const std::string& titl
   timeline_.AddRow(process, title, is_device);
 }
 
+bool Evaluation::Suits(const Json& engine) const {
+  if (engine_info_.is_null() || !(engine_info_.contains("device_id") || engine.contains("device_id"))) return true;
+  const auto same = [&](const char* key) { return engine_info_.value(key, Json()) == engine.value(key, Json()); };
+  return same("name") && same("version") && same("device");
+}
+
+void Evaluation::NoteDevice(const Json& engine) {
+  const std::string device = engine.value("device_id", "");
+  if (device.empty()) return;
+  Json devices = directory_.record().value("devices", Json::object());
+  const Json about = {{"kind", engine.value("device", "")}, {"driver", engine.value("driver", "")}};
+  if (devices.contains(device) && devices[device] == about) return;
+  devices[device] = about;
+  Note("devices", std::move(devices));
+}
+
+// For people: a run does not fail over it.
+void Evaluation::Note(const char* member, Json value) {
+  try {
+    directory_.Update({{member, std::move(value)}});
+  } catch (const Error& e) {
+    log::Warn("{}", e.what());
+  }
+}
+
+void Evaluation::DeviceSetAside(const std::string& device, const std::string& why) {
+  if (ending_) return;
+  Json aside = directory_.record().value("set_aside", Json::object());
+  aside[device] = why;
+  Note("set_aside", std::move(aside));
+}
+
 void Evaluation::WorkerLoaded(const std::string& worker, const protocol::Loaded& loaded) {
   if (ending_) return;
+  if (loaded.report.is_object() && loaded.report.contains("gb_per_s")) {  // it pulled, perhaps between two heartbeats
+    const auto bytes = loaded.report.value("bytes", int64_t{0});
+    OnPull(worker, bytes, bytes);
+  }
   Json engine = loaded.engine;
   const Json scoring = loaded.report.value("scoring", Json());  // of an engine that tests itself
   if (scoring.is_object() && !scoring.value("offered", true)) engine["refused"] = scoring.value("reason", "");
@@ -315,8 +351,9 @@ void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFaile
   CheckEnd();
 }
 
-void Evaluation::WorkerLost(const std::string& worker, const std::string& cause) {
-  machine_.WorkerLost(worker, cause);
+void Evaluation::WorkerLost(const std::string& worker, const std::string& cause, bool at_fault) {
+  pulls_.erase(worker);
+  machine_.WorkerLost(worker, cause, at_fault);
   CheckEnd();
 }
 

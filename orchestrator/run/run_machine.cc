@@ -246,7 +246,7 @@ bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& caus
   return true;
 }
 
-void RunMachine::WorkerLost(const std::string& worker, const std::string& cause) {
+void RunMachine::WorkerLost(const std::string& worker, const std::string& cause, bool at_fault) {
   stealing_.Forget(DeviceOf(worker));
   doubling_.Forget(DeviceOf(worker));
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
@@ -257,7 +257,7 @@ void RunMachine::WorkerLost(const std::string& worker, const std::string& cause)
       EndCopy(grant.item, grant.attempt);
     }
   }
-  for (const Grant& grant : trials_table_.Lose(worker, cause)) KeepPartsOf(grant.item, grant.attempt);
+  for (const Grant& grant : trials_table_.Lose(worker, cause, at_fault)) KeepPartsOf(grant.item, grant.attempt);
   std::erase_if(withdrawn_, [&](const WithdrawOrder& order) { return order.worker == worker; });
 }
 

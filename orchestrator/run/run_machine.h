@@ -146,7 +146,8 @@ class RunMachine {
   /// What `documents` took this worker's device, the longest of their requests `longest_s`: corrects the estimate.
   void Measured(const std::string& worker, size_t task, int64_t documents, double device_s, double longest_s);
   void WorkerHeard(const std::string& worker, int64_t now) { trials_table_.Heard(worker, now); }
-  void WorkerLost(const std::string& worker, const std::string& cause);
+  /// `at_fault` as in LeaseTable::Lose.
+  void WorkerLost(const std::string& worker, const std::string& cause, bool at_fault = false);
 
   /// These documents' generations are durable in `file`. Queues their scoring.
   void GenerationsCommitted(size_t task, const std::vector<int64_t>& documents,

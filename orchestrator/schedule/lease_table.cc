@@ -88,18 +88,25 @@ std::optional<std::pair<std::string, int>> LeaseTable::Withdraw(int64_t id) {
   return held;
 }
 
-std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause) {
+void LeaseTable::GoBack(int64_t id) {
+  EndLease(id);
+  queue_[items_.at(id).rank].push_front(id);
+}
+
+std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause, bool at_fault) {
   std::vector<Grant> held = HeldBy(holder);
   std::sort(held.begin(), held.end(), [this](const Grant& a, const Grant& b) {
     return leases_.at(a.item).grant > leases_.at(b.item).grant;
   });
   for (const Grant& grant : held) {  // the oldest last, so that it goes first again
-    if (grant.item == held.back().item) {
-      EndAttempt(grant.item, cause, true);
-    } else {
-      EndLease(grant.item);
-      queue_[items_.at(grant.item).rank].push_front(grant.item);
+    std::string& failed_with = items_.at(grant.item).failed_with;
+    const bool again = at_fault && failed_with == holder;
+    if (grant.item != held.back().item || again) {
+      GoBack(grant.item);
+      continue;
     }
+    if (at_fault) failed_with = holder;
+    EndAttempt(grant.item, cause, true);
   }
   heard_.erase(holder);
   return held;

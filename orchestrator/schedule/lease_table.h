@@ -64,8 +64,9 @@ class LeaseTable {
   std::optional<std::pair<std::string, int>> Withdraw(int64_t item);
 
   /// `holder` is gone: ends all its leases and returns them. The one it has held longest, which it
-  /// was most likely at, has failed by that; the others go back to the queue.
-  std::vector<Grant> Lose(const std::string& holder, const std::string& cause);
+  /// was most likely at, has failed by that; the others go back to the queue. With `at_fault` the
+  /// holder may well be what failed: an item fails only once with the same one in a row.
+  std::vector<Grant> Lose(const std::string& holder, const std::string& cause, bool at_fault = false);
 
   /// Holders that have been silent for too long, with at least one lease each.
   std::vector<std::string> Silent(int64_t now) const;
@@ -94,9 +95,11 @@ class LeaseTable {
     int64_t rank = 0;
     int attempts = 0;
     int failures = 0;
+    std::string failed_with;  ///< the last holder that was at fault
   };
   void EndAttempt(int64_t item, const std::string& cause, bool retry);
   void EndLease(int64_t item);
+  void GoBack(int64_t item);
 
   LeaseLimits limits_;
   std::map<int64_t, std::deque<int64_t>> queue_;  // by rank

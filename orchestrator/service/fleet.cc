@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "evald/engine_info.h"
+#include "orchestrator/devices/programs.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/schedule/placement.h"
 #include "orchestrator/service/process_id.h"
@@ -29,6 +30,7 @@ Fleet::Fleet(Loop* loop, FleetOptions options)
     : loop_(loop),
       options_(std::move(options)),
       router_(this),
+      devices_(options_.device_limits),
       use_decayed_us_(MonotonicMicros()),
       workers_(loop, &router_, options_.worker_restarts_max),
       scorers_(loop, &router_, options_.metric_restarts_max) {}
@@ -77,8 +79,7 @@ std::set<std::string> Fleet::FingerprintsOfRuns() const {
 void Fleet::ReleaseStaged() {
   std::set<std::string> used = FingerprintsOfRuns();
   for (const auto& [id, slot] : slots_) {
-    const bool loads = slot.loading && (!slot.loaded || slot.loaded->fingerprint != *slot.loading);
-    if (loads) used.insert(*slot.loading);
+    if (slot.loads()) used.insert(*slot.loading);
     if (slot.loaded && slot.host == kLocalHost) used.insert(slot.loaded->fingerprint);
   }
   std::erase_if(held_, [&](auto& held) { return used.count(held.first) == 0; });
@@ -118,8 +119,10 @@ void Fleet::StartWorker(const std::string& id, const Evaluation& run) {
   const WorkerProfile profile = run.profile();
   slot.run = run.number();
   const int threads = HostOf(id).info.threads > 0 ? HostOf(id).info.threads : profile.threads;
+  const std::string program = WorkerProgram(profile.engine, slot.device);
+  slot.computes_on_gpu = program == kGpuWorker;
   workers_.Assign({id,
-                   "evald-worker",
+                   program,
                    {"--engine", profile.engine, "--settings", profile.settings.dump(), "--device", slot.device,
                     "--threads", std::to_string(threads), "--seed", std::to_string(profile.seed), "--log-level",
                     options_.log_level},
@@ -160,9 +163,20 @@ void Fleet::Serve() {
   serving_ = false;
 }
 
-Evaluation* Fleet::Choose(const Slot& slot) const {
+// Of one run all numbers come from one kind of engine. Where there are GPUs, it is theirs. A worker that would be
+// started anew for the run may come to be of another kind than it is.
+bool Fleet::Suits(const std::string& id, const Evaluation& run) const {
+  const Slot& slot = slots_.at(id);
+  const bool other = slot.loaded && !run.Suits(slot.loaded->engine);
+  if (other && workers_.tag(id) == TagOf(run.profile())) return false;
+  return run.engine_known() || run.config().engine.name != "native" || IsGpu(slot.device) || !HasGpu();
+}
+
+Evaluation* Fleet::Choose(const std::string& id) const {
+  const Slot& slot = slots_.at(id);
   std::vector<DispatchRun> wanting;
   for (const auto& [number, entry] : runs_) {
+    if (!Suits(id, *entry.run)) continue;
     const bool loads = slot.loading != entry.run->load().fingerprint;
     if (loads && !WorthLoading(slot, *entry.run)) continue;
     if (entry.run->wants_workers() || (loads && entry.run->wants_more_workers())) {
@@ -183,7 +197,7 @@ bool Fleet::WorthLoading(const Slot& slot, const Evaluation& run) const {
   if (HostHas(slot.host, run)) return true;
   StagingCase at;
   for (const auto& [id, other] : slots_) {
-    if (workers_.given_up(id) || !Usable(id) || !HostHas(other.host, run)) continue;
+    if (workers_.given_up(id) || !Usable(id) || !HostHas(other.host, run) || !Suits(id, run)) continue;
     if (other.held.empty() || other.run == run.number()) ++at.devices_beside;
   }
   at.open_s = run.open_s();
@@ -205,8 +219,8 @@ void Fleet::ServeWorker(const std::string& id, bool* gave) {
   Slot& slot = slots_.at(id);
   const bool fresh = workers_.connected(id) && !slot.loading;
   if (!Usable(id) || workers_.stopping(id) || (!fresh && !workers_.HasWant(id))) return;
-  Evaluation* run = Choose(slot);
-  if (run == nullptr) return;
+  Evaluation* run = Choose(id);
+  if (run == nullptr) return FollowStaging(id);
   if (workers_.tag(id) != TagOf(run->profile())) {
     if (slot.held.empty()) StartWorker(id, *run);
     return;
@@ -225,7 +239,9 @@ void Fleet::ServeWorker(const std::string& id, bool* gave) {
 }
 
 void Fleet::Give(const std::string& id, const protocol::Lease& lease) {
-  slots_.at(id).held.insert({lease.trial, lease.attempt});
+  Slot& slot = slots_.at(id);
+  slot.held.insert({lease.trial, lease.attempt});
+  if (Entry* entry = Find(slot.run); entry != nullptr && slot.loaded) entry->run->NoteDevice(slot.loaded->engine);
   router_.Send(id, lease);
 }
 
@@ -234,9 +250,36 @@ void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
   slot.run = run.number();
   slot.loading = run.load().fingerprint;
   slot.load_sent_us = MonotonicMicros();
+  slot.pulled = slot.to_pull = 0;
   workers_.SetReady(id, false);
   workers_.ClearWants(id);  // a Load cancels them
   router_.Send(id, run.load());
+  Changed(id);
+}
+
+// A worker of this host that has nothing to do pulls what is being staged, as far as it has landed. Not where a
+// run may yet ask for what it has loaded.
+void Fleet::FollowStaging(const std::string& id) {
+  Slot& slot = slots_.at(id);
+  if (slot.host != kLocalHost || !slot.follows || !slot.held.empty()) return;
+  if (slot.loads() || (slot.loading && FingerprintsOfRuns().count(*slot.loading) > 0)) return;
+  const Entry* best = nullptr;
+  for (const auto& [number, entry] : runs_) {
+    if (!entry.run->followable() || TagOf(entry.run->profile()) != workers_.tag(id)) continue;
+    if (best == nullptr || entry.priority > best->priority) best = &entry;
+  }
+  if (best == nullptr) return;
+  const Evaluation::Followable staging = *best->run->followable();
+  const std::pair<int64_t, int> what(best->run->number(), staging.times);
+  if (slot.following == what) return;
+  slot.following = what;
+  slot.pulled = slot.to_pull = 0;
+  slot.run = what.first;
+  slot.loading.reset();
+  slot.loaded.reset();
+  workers_.SetReady(id, false);
+  workers_.ClearWants(id);  // as a Load does
+  router_.Send(id, protocol::Follow{staging.folder});
   Changed(id);
 }
 
@@ -283,6 +326,8 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
     workers_.Connected(id);
     slots_.at(id).pid = hello->pid;
+    // Null where none could be made.
+    slots_.at(id).follows = hello->engine.is_object() && hello->engine.value("follows", false);
     Changed(id);
     Serve();
   } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
@@ -304,6 +349,7 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
     Entry* entry = Find(RunOfWireId(done->trial));
     if (entry == nullptr) return;
     if (entry->run->OnTrialDone(id, *done)) use_[entry->user] += done->device_seconds;
+    devices_.Finished(DeviceOf(slots_.at(id)));
     SendWithdrawn(entry->run.get());
     slots_.at(id).held.erase({done->trial, done->attempt});
     Serve();
@@ -360,6 +406,7 @@ void Fleet::OnTrialFailed(const std::string& id, const protocol::TrialFailed& fa
   }
   if (failed.retry) {
     log::Warn("worker {}: {}", id, failed.message);
+    slot.excused = !failed.device;
     workers_.NoteCause(id, failed.message);
     router_.Kill(id);
     return;
@@ -373,11 +420,17 @@ void Fleet::OnWorkerProgress(const std::string& id, const protocol::Progress& pr
   if (static_cast<double>(progress.engine_silent_ms) > 1e3 * options_.stall_timeout_s) {
     return KillHung(id, fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000));
   }
+  Slot& slot = slots_.at(id);
+  if (slot.pulls() && progress.to_pull > 0) {
+    slot.pulled = progress.pulled;
+    slot.to_pull = progress.to_pull;
+    if (Entry* entry = Find(slot.run)) entry->run->OnPull(id, progress.pulled, progress.to_pull);
+  }
   if (progress.trial >= 0) {
     if (Evaluation* run = RunOf(progress.trial)) run->OnProgress(id, progress);
   } else if (workers_.HasWant(id)) {
     Relieve(id);
-  } else if (!slots_.at(id).loading) {
+  } else if (!slot.loading) {
     Serve();  // it came late, and others may have more than they need by now
   }
 }
@@ -396,6 +449,7 @@ void Fleet::Relieve(const std::string& id) {
   const Slot& slot = slots_.at(id);
   if (!slot.loaded || !Usable(id)) return;
   for (const auto& [number, entry] : runs_) {
+    if (!Suits(id, *entry.run)) continue;
     if (entry.run->load().fingerprint != *slot.loading || workers_.tag(id) != TagOf(entry.run->profile())) continue;
     const auto orders = entry.run->Relieve(id);
     for (const auto& [victim, shorten] : orders) router_.Send(victim, shorten);
@@ -408,18 +462,11 @@ void Fleet::Relieve(const std::string& id) {
   }
 }
 
-void Fleet::OnExit(const std::string& id, const ProcessExit& exit) {
+// With `by_itself`, nobody wanted it to end.
+void Fleet::OnExit(const std::string& id, const ProcessExit& exit, bool by_itself) {
   const std::string how = ToString(exit);
   if (workers_.Owns(id)) {
-    Slot& slot = slots_.at(id);
-    slot.loading.reset();
-    slot.loaded.reset();
-    slot.pid = 0;
-    slot.held.clear();
-    for (const auto& [number, entry] : runs_) entry.run->WorkerLost(id, fmt::format("worker {}: {}", id, how));
-    workers_.Exited(id, how);
-    Changed(id);
-    ReleaseStaged();
+    OnWorkerExit(id, how, by_itself && !stopping_ && !workers_.stopping(id));
   } else {
     for (const auto& [number, entry] : runs_) {
       entry.run->ScorerLost(id, fmt::format("metric process {}: {}", id, how));
@@ -431,11 +478,42 @@ void Fleet::OnExit(const std::string& id, const ProcessExit& exit) {
   TellExhausted();
 }
 
+void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_itself) {
+  Slot& slot = slots_.at(id);
+  slot.loading.reset();
+  slot.loaded.reset();
+  slot.following.reset();
+  slot.follows = false;
+  slot.pid = 0;
+  slot.held.clear();
+  const std::string& noted = workers_.cause(id);
+  const std::string cause = noted.empty() ? how : noted;
+  const bool at_fault = by_itself && slot.computes_on_gpu && !slot.excused;
+  slot.excused = false;
+  const bool aside = at_fault && devices_.Failed(DeviceOf(slot), cause, MonotonicMicros());
+  const std::string why = Aside(id).value_or("");
+  if (aside) log::Error("device {} of host {} is set aside: {}", slot.device, slot.host, why);
+  const std::string worker = IsGpu(slot.device) ? fmt::format("worker {} ({})", id, slot.device) : "worker " + id;
+  for (const auto& [number, entry] : runs_) {
+    if (aside) entry.run->DeviceSetAside(slot.device, why);
+    entry.run->WorkerLost(id, worker + ": " + cause, at_fault);
+  }
+  if (aside) {
+    workers_.GaveUp(id, fmt::format("device {} is set aside: {}", slot.device, why));
+    TellDevices();
+  } else {
+    workers_.Exited(id, how);
+  }
+  Changed(id);
+  ReleaseStaged();
+}
+
 void Fleet::TellExhausted() {
   const std::string see = "; see " + options_.log_dir.string();
   const auto runs = runs_;  // they may leave while they are told
   for (const auto& [number, entry] : runs) {
-    if (workers_.exhausted()) entry.run->NoWorkers(workers_.last_exit() + see);
+    const auto useless = [&](const std::string& id) { return !Suits(id, *entry.run); };
+    if (workers_.exhausted(useless)) entry.run->NoWorkers(workers_.last_exit() + see);
     if (scorers_.exhausted()) entry.run->NoScorers(scorers_.last_exit() + see);
   }
 }
@@ -467,6 +545,7 @@ void Fleet::Tick() {
       Abandon(id);
     }
   }
+  if (AllAside()) TellExhausted();  // a run that was added since has to hear of it
   for (ProcessPool* pool : {&workers_, &scorers_}) {
     for (const std::string& id : pool->NotConnectedFor(kHelloMicros, now)) {
       if (HostOf(id).here) KillHung(id, "it was started and has not said hello");
@@ -494,10 +573,13 @@ Json Fleet::Workers() const {
     if (slot.device.empty() || HostOf(id).left) continue;
     const auto run = runs_.find(slot.run);
     const char* state = !HostOf(id).here         ? "away"
+                        : Aside(id)                 ? "set aside"
                         : workers_.given_up(id)     ? (workers_.restarts(id) > 0 ? "failed" : "idle")
                         : !workers_.running(id)   ? "restarting"
                         : !workers_.connected(id) ? "starting"
-                        : slot.loading && !slot.loaded ? "loading"
+                        : slot.loads()             ? "loading"
+                        : slot.following && !slot.loading && run != runs_.end() && run->second.run->followable()
+                            ? "loading"
                         : !slot.held.empty()       ? "working"
                                                    : "idle";
     workers.push_back({{"id", id},
@@ -509,6 +591,7 @@ Json Fleet::Workers() const {
                        {"trials", slot.held.size()},
                        {"pid", slot.pid},
                        {"engine", slot.loaded ? slot.loaded->engine.value("name", "") : ""},
+                       {"pull", slot.pulls() && slot.to_pull > 0 ? Json({{"done", slot.pulled}, {"total", slot.to_pull}}) : Json()},
                        {"restarts", workers_.restarts(id)}});
   }
   return workers;
@@ -519,7 +602,10 @@ Json Fleet::Devices(const std::string& host) const {
   if (hosts_.at(host).left) return devices;
   for (const auto& [id, slot] : slots_) {
     if (slot.host != host || slot.device.empty()) continue;
-    devices.push_back({{"id", slot.device}, {"worker", workers_.running(id) ? Json(id) : Json()}});
+    const auto aside = Aside(id);
+    devices.push_back({{"id", slot.device},
+                       {"worker", workers_.running(id) ? Json(id) : Json()},
+                       {"set_aside", aside ? Json(*aside) : Json()}});
   }
   return devices;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "orchestrator/devices/device_book.h"
 #include "orchestrator/fleet/host.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/process_pool.h"
@@ -25,6 +26,7 @@ struct FleetOptions {
   int worker_restarts_max = 6;  ///< of one worker without progress between
   int metric_restarts_max = 6;
   double stall_timeout_s = 1800;  ///< an engine that does not come back for so long is killed
+  DeviceLimits device_limits;     ///< when a GPU is set aside
 };
 
 /// A host as the fleet sees it.
@@ -38,7 +40,8 @@ struct HostInfo {
 /// The hosts, their processes, and the runs they work for: gives each worker that asks a trial of the
 /// run that ChooseRun names, loading that run's checkpoint first, and each metric process a job;
 /// passes what they report to the run it belongs to. Workers outlive runs. Processes of other hosts
-/// are called "<host>.w0" here, those of the local one "w0". Loop thread only.
+/// are called "<host>.w0" here, those of the local one "w0". A GPU that fails again and again is set
+/// aside (DeviceBook) until its host joins anew. Loop thread only.
 class Fleet {
  public:
   Fleet(Loop* loop, FleetOptions options);
@@ -64,7 +67,7 @@ class Fleet {
   bool HostHere(const std::string& name) const;
   /// Of a host that was added: "connected", "away" (it may come back at any time) or "left".
   std::string_view HostState(const std::string& name) const;
-  /// Devices of all hosts that are there.
+  /// Devices of all hosts that are there, but for those that are set aside.
   int device_count() const;
 
   // ---- runs
@@ -120,8 +123,17 @@ class Fleet {
     std::optional<std::string> loading;     ///< fingerprint of the last Load sent
     std::optional<protocol::Loaded> loaded; ///< its answer
     int64_t pid = 0;
+    bool computes_on_gpu = false;  ///< its program does; with other engines the device is only a name
+    bool excused = false;  ///< it said why it ends, and that its device is not at fault
     int64_t load_sent_us = 0;
+    int64_t pulled = 0, to_pull = 0;  ///< bytes, while it loads or follows
+    bool follows = false;  ///< its engine can
+    /// What it was last told to follow: of which run, and which time.
+    std::optional<std::pair<int64_t, int>> following;
     std::set<std::pair<int64_t, int>> held;  ///< trials, with their attempts
+
+    bool loads() const { return loading && (!loaded || loaded->fingerprint != *loading); }
+    bool pulls() const { return loads() || (following && !loading); }
   };
   // The host of each process.
   class HostRouter : public Host {
@@ -137,6 +149,11 @@ class Fleet {
   };
   void ShowRow(Evaluation* run, const std::string& id) const;
   bool Usable(const std::string& id) const;
+  bool HasGpu() const;
+  static std::string DeviceOf(const Slot& slot) { return slot.host + "/" + slot.device; }
+  /// Why the worker's device is set aside.
+  std::optional<std::string> Aside(const std::string& id) const;
+  bool AllAside() const;
   const HostEntry& HostOf(const std::string& id) const;
   void TellDevices();
   void StartWhatIsMissing(const std::string& host);
@@ -152,11 +169,13 @@ class Fleet {
   void Relieve(const std::string& id);
   void Give(const std::string& id, const protocol::Lease& lease);
   void SendWithdrawn(Evaluation* run);
-  void OnExit(const std::string& id, const ProcessExit& exit);
+  void OnExit(const std::string& id, const ProcessExit& exit, bool by_itself = true);
+  void OnWorkerExit(const std::string& id, const std::string& how, bool by_itself);
   void TellExhausted();
 
   void ServeWorker(const std::string& id, bool* gave);
-  Evaluation* Choose(const Slot& slot) const;
+  Evaluation* Choose(const std::string& id) const;
+  bool Suits(const std::string& id, const Evaluation& run) const;
   std::set<std::string> FingerprintsOfRuns() const;
   bool HostHas(const std::string& host, const Evaluation& run) const;
   bool WorthLoading(const Slot& slot, const Evaluation& run) const;
@@ -164,6 +183,7 @@ class Fleet {
   void StartWorker(const std::string& id, const Evaluation& run);
   void StartScorers(const std::string& host);
   void SendLoad(const std::string& id, const Evaluation& run);
+  void FollowStaging(const std::string& id);
   bool ServeScorer(const std::string& id, bool own_only);
   Entry* Find(int64_t run_number);
   Evaluation* RunOf(int64_t wire_id);
@@ -179,6 +199,7 @@ class Fleet {
   std::map<std::string, Slot> slots_;
   std::map<std::string, Json> isolation_;  // by metric process
   std::map<std::string, StagedCheckpoint> held_;  // of runs that are over, by fingerprint
+  DeviceBook devices_;
   DeviceUse use_;
   int64_t use_decayed_us_ = 0;
   bool serving_ = false;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "orchestrator/devices/programs.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"
 
@@ -54,7 +55,25 @@ bool Fleet::Usable(const std::string& id) const {
   const HostEntry& host = HostOf(id);
   if (!host.here || host.leaving) return false;
   const auto slot = slots_.find(id);
-  return slot == slots_.end() || !slot->second.device.empty();
+  return slot == slots_.end() || (!slot->second.device.empty() && !Aside(id));
+}
+
+std::optional<std::string> Fleet::Aside(const std::string& id) const { return devices_.aside(DeviceOf(slots_.at(id))); }
+
+bool Fleet::HasGpu() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [this](const auto& slot) { return IsGpu(slot.second.device) && Usable(slot.first); });
+}
+
+// Of hosts that have not left. True only where there are devices.
+bool Fleet::AllAside() const {
+  bool any = false;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.device.empty() || HostOf(id).left) continue;
+    if (!Aside(id)) return false;
+    any = true;
+  }
+  return any;
 }
 
 void Fleet::AddHost(Host* host, const HostInfo& info) {
@@ -68,6 +87,7 @@ void Fleet::AddHost(Host* host, const HostInfo& info) {
     places_[id] = {info.name, there};
     slots_[id].host = info.name;
     slots_[id].device = info.devices[i];
+    devices_.Forget(DeviceOf(slots_[id]));
     workers_.AddSlot(id);
     for (const auto& [number, run] : runs_) ShowRow(run.run.get(), id);
   }
@@ -90,7 +110,7 @@ void Fleet::ShowRow(Evaluation* run, const std::string& id) const {
 
 void Fleet::AdoptProcess(const std::string& id, const protocol::HeldProcess& process) {
   ProcessPool& pool = workers_.Owns(id) ? workers_ : scorers_;
-  if (pool.running(id)) OnExit(id, {0, 0, "replaced by another process of its host"});
+  if (pool.running(id)) OnExit(id, {0, 0, "replaced by another process of its host"}, false);
   pool.Adopt({id, process.program, process.arguments, process.tag}, process.pid != 0);
   pool.AddWants(id, process.wants);
   if (!workers_.Owns(id)) {
@@ -99,6 +119,8 @@ void Fleet::AdoptProcess(const std::string& id, const protocol::HeldProcess& pro
   }
   Slot& slot = slots_.at(id);
   slot.pid = process.pid;
+  slot.computes_on_gpu = process.program == kGpuWorker;
+  slot.follows = process.engine.is_object() && process.engine.value("follows", false);
   if (process.loading) slot.loading = process.fingerprint;
   if (process.loaded.is_object()) {
     slot.loaded = protocol::Loaded{process.fingerprint, process.loaded.value("engine", Json()),
@@ -121,7 +143,7 @@ void Fleet::HostReady(const std::string& name, const std::vector<protocol::HeldP
   for (ProcessPool* pool : {&workers_, &scorers_}) {
     for (const std::string& id : pool->ids()) {
       if (places_.at(id).first == name && pool->running(id) && there.count(id) == 0) {
-        OnExit(id, {0, 0, "lost with its agent"});
+        OnExit(id, {0, 0, "lost with its agent"}, false);
       }
     }
   }
@@ -208,7 +230,7 @@ std::string_view Fleet::HostState(const std::string& name) const {
 
 int Fleet::device_count() const {
   return static_cast<int>(std::count_if(slots_.begin(), slots_.end(), [this](const auto& slot) {
-    return !slot.second.device.empty() && hosts_.at(slot.second.host).here;
+    return !slot.second.device.empty() && hosts_.at(slot.second.host).here && !Aside(slot.first);
   }));
 }
 
@@ -224,7 +246,7 @@ void Fleet::StartWhatIsMissing(const std::string& name) {
   if (!host.here || host.leaving || stopping_ || runs_.empty()) return;
   for (const std::string& id : workers_.ids()) {
     if (places_.at(id).first != name || !Usable(id) || !workers_.given_up(id)) continue;
-    const Evaluation* run = Choose(slots_.at(id));
+    const Evaluation* run = Choose(id);
     StartWorker(id, run != nullptr ? *run : *runs_.rbegin()->second.run);
   }
   StartScorers(name);

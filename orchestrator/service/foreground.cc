@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/config/worker_devices.h"
 #include "orchestrator/fleet/local_host.h"
 #include "orchestrator/fleet/socket_directory.h"
 #include "orchestrator/report/progress.h"
@@ -36,9 +37,7 @@ LocalHostOptions MakeHostOptions(const RunOptions& options, const fs::path& sock
 }
 
 HostInfo MakeHostInfo(const EvalConfig& config) {
-  HostInfo info{kLocalHost, {}, 0, config.metrics.processes};
-  for (int i = 0; i < config.workers.count; ++i) info.devices.push_back(fmt::format("cpu:{}", i));
-  return info;
+  return {kLocalHost, config.workers.devices, 0, config.metrics.processes};
 }
 
 // One evaluation, the processes it needs, and somebody who watches.
@@ -118,9 +117,11 @@ class ForegroundRun {
 
 }  // namespace
 
-RunOutcome RunEvaluation(const RunOptions& options) {
+RunOutcome RunEvaluation(const RunOptions& asked) {
+  RunOptions options = asked;
   // A checkpoint that is not whole is refused before anything is made or started.
   if (NeedsStaging(options.config)) CheckShards(ReadCheckpointLayout(options.config.checkpoint));
+  ChooseWorkers(&options.config.workers, options.config.engine.name, options.binaries);
   RunDirectory directory = options.resume ? RunDirectory::Resume(options.config, options.resume_run)
                                           : RunDirectory::Create(options.config);
   const fs::path path = directory.path();

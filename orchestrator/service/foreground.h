@@ -21,9 +21,10 @@ struct RunOptions {
 };
 
 /// Evaluates one checkpoint on this machine: stages it, prepares tasks, runs workers and metric
-/// processes, commits what they finish, and writes results. Runs an event loop on the calling thread
+/// processes, commits what they finish, and writes results. What devices it works on is chosen first
+/// (ChooseWorkers). Runs an event loop on the calling thread
 /// until done; takes SIGINT and SIGTERM (once: drain; twice: stop). Throws Error for what makes the
 /// run impossible; what fails on the way is reported in the outcome.
-RunOutcome RunEvaluation(const RunOptions& options);
+RunOutcome RunEvaluation(const RunOptions& asked);
 
 }  // namespace evald

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/service/submission.h"
@@ -44,11 +45,9 @@ FleetOptions FleetOptionsOf(const ServiceOptions& options) {
 }
 
 LocalAgent LocalAgentOf(const ServiceOptions& options) {
-  std::string devices;
-  for (int i = 0; i < options.devices; ++i) devices += fmt::format("{}cpu:{}", i == 0 ? "" : ",", i);
   return {options.binaries / "evald",
           {"agent", "--socket", (options.state_dir / kAgentSocket).string(), "--root", options.state_dir.string(),
-           "--staging-root", options.staging_root.string(), "--devices", devices, "--metric-processes",
+           "--staging-root", options.staging_root.string(), "--devices", Join(options.devices, ","), "--metric-processes",
            std::to_string(options.metric_processes), "--sandbox", ToJson(options.sandbox).dump(), "--linger",
            fmt::format("{}", options.linger_s), "--log-level", options.log_level},
           options.state_dir};

@@ -29,7 +29,7 @@ struct ServiceOptions {
   std::filesystem::path output_dir;  ///< runs' folders
   std::filesystem::path cache_dir;   ///< prepared tasks
   std::string log_level = "warn";
-  int devices = 1;
+  std::vector<std::string> devices = {"cpu:0"};  ///< a worker each
   int threads = 1;  ///< of each worker
   int metric_processes = 1;
   SandboxOptions sandbox;

@@ -101,7 +101,8 @@ EvalConfig Service::ReadSubmission(const Submission& submission) const {
 EvalConfig Service::Configure(const Submission& submission) const {
   EvalConfig config = ReadSubmission(submission);
   if (NeedsStaging(config)) CheckShards(ReadCheckpointLayout(config.checkpoint));
-  config.workers.count = options_.devices;
+  config.workers.devices = options_.devices;
+  config.workers.count = static_cast<int>(options_.devices.size());
   config.workers.threads = options_.threads;
   config.metrics.processes = options_.metric_processes;
   config.metrics.sandbox = options_.sandbox;

@@ -41,6 +41,7 @@ function strip(host, worker) {
 }
 
 function holds(worker) {
+  if (worker.pull) return `pulled ${bytes(worker.pull.done)} of ${bytes(worker.pull.total)}`;
   if (!worker.fingerprint) return 'waiting for work';
   return `warm with ${nameOfFingerprint(worker.fingerprint) ?? worker.fingerprint.slice(0, 12)}, waiting for work`;
 }
@@ -50,7 +51,7 @@ function deviceCard(host, device, worker) {
     el('div', { class: 'spread' }, el('h3', {}, device.id), worker ? badge(worker.state) : el('span', { class: 'muted small' }, 'no worker')),
     worker ? [
       el('div', {}, strip(host.id, worker), el('p', { class: 'small muted spread', 'aria-hidden': 'true' }, el('span', {}, '2 min ago'), el('span', {}, 'now'))),
-      el('p', { class: 'small' }, worker.run ? ['works on ', runLink(worker.run)] : el('span', { class: 'muted' }, holds(worker))),
+      el('p', { class: 'small' }, worker.run ? ['works on ', runLink(worker.run)] : el('span', { class: 'muted' }, device.set_aside ?? holds(worker))),
       el('p', { class: 'small muted' }, [`worker ${worker.id}`, worker.pid ? `process ${worker.pid}` : null, worker.engine || null,
         worker.trials > 0 ? plural(worker.trials, 'trial') : null, worker.restarts > 0 ? plural(worker.restarts, 'restart') : null].filter(Boolean).join(' \u00b7 ')),
     ] : null);
@@ -150,7 +151,7 @@ class FleetView {
         const worker = workers.find((one) => one.host === host.id && one.device === device.id);
         const card = old.get(device.id) ?? el('div', { 'data-device': device.id });
         // The strip moves all the time: only it is made anew while the rest stands.
-        show(card, [worker ?? null, nameOfFingerprint(worker?.fingerprint)], () => deviceCard(host, device, worker));
+        show(card, [device, worker ?? null, nameOfFingerprint(worker?.fingerprint)], () => deviceCard(host, device, worker));
         const moving = card.querySelector('.strip');
         if (moving && worker) moving.replaceWith(strip(host.id, worker));
         return card;

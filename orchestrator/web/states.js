@@ -24,6 +24,7 @@ const kStates = {
   starting: ['active', '\u25d4'],
   loading: ['active', '\u25d4'],
   restarting: ['warn', '\u21bb'],
+  'set aside': ['bad', '\u2715'],
   // of hosts and documents
   connected: ['good', '\u2713'],
   away: ['bad', '!'],

@@ -140,8 +140,9 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
     if (state == "queued") view->queue.push_back(run.at("id"));
   }
   view->workers = {{{"id", "w0"}, {"host", "local"}, {"device", "cpu:0"}, {"state", "idle"}, {"run", nullptr},
-                    {"fingerprint", nullptr}, {"trials", 3}, {"pid", 4711}, {"engine", "native"}, {"restarts", 0}}};
-  view->hosts = {{{"id", "local"}, {"state", "connected"}, {"version", "0.1.0"}, {"pid", 4710}, {"devices", {{{"id", "cpu:0"}, {"worker", "w0"}}}},
+                    {"fingerprint", nullptr}, {"trials", 3}, {"pid", 4711}, {"engine", "native"},
+                    {"pull", nullptr}, {"restarts", 0}}};
+  view->hosts = {{{"id", "local"}, {"state", "connected"}, {"version", "0.1.0"}, {"pid", 4710}, {"devices", {{{"id", "cpu:0"}, {"worker", "w0"}, {"set_aside", nullptr}}}},
                   {"staged", {"ab"}}, {"shared_memory", {{"total", 1000}, {"free", 500}}}}};
   view->refused = {{{"name", "node7"}, {"reason", "it is evald 0.0.9, and this is 0.1.0; both must be the same"}, {"at", kTime}}};
   view->staged = {{{"fingerprint", "ab"}, {"host", "local"}, {"directory", "/dev/shm/x/ab"}, {"bytes", 10},

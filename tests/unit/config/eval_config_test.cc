@@ -11,6 +11,7 @@ namespace evald {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -88,6 +89,32 @@ TEST(EvalConfig, PromptsAreWrittenAsItSays) {
   EXPECT_FALSE(all.Multiturn());
   EXPECT_EQ(all.chat_date, 1769817600);
   EXPECT_EQ(all.system_instruction, "Be brief.");
+}
+
+TEST(EvalConfig, DevicesAreAskedForByNameOrCounted) {
+  const auto read = [](const std::string& workers) {
+    return ParseEvalConfig("tasks: [gsm8k]\nengine: {name: emulated}\nworkers: " + workers + "\n",
+                           "/somewhere/eval.yaml", {})
+        .workers;
+  };
+  EXPECT_THAT(read("{threads: 1}").devices, ElementsAre("auto"));
+  EXPECT_THAT(read("{count: 2}").devices, ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_THAT(read("{devices: cuda:all}").devices, ElementsAre("cuda:all"));
+  const WorkersConfig two = read("{devices: [cuda:GPU-a, cuda:GPU-b]}");
+  EXPECT_THAT(two.devices, ElementsAre("cuda:GPU-a", "cuda:GPU-b"));
+  EXPECT_EQ(two.count, 2);
+  EXPECT_FALSE(two.threads_given);
+  EXPECT_TRUE(read("{devices: cpu:3, threads: 5}").threads_given);
+}
+
+TEST(EvalConfig, DevicesThatAreNoneAreRefused) {
+  EXPECT_THAT(Problem(kPlain, {"workers.count=2", "workers.devices=auto"}),
+              HasSubstr("key 'workers.count': says how many work on the CPU; it cannot be given together with 'devices'"));
+  const std::string text = "tasks: [gsm8k]\nengine: {name: emulated}\nworkers:\n  devices: ";
+  EXPECT_THAT(Problem(text + "cuda:0\n"),
+              StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': found 'cuda:0', expected auto, cuda:all,"));
+  EXPECT_THAT(Problem(text + "[cpu:0, cuda:GPU-a]\n"), HasSubstr("names a CPU and a GPU"));
+  EXPECT_THAT(Problem(text + "[auto, cpu:0]\n"), HasSubstr("'auto' stands alone"));
 }
 
 TEST(EvalConfig, PromptsThatCannotBeWrittenAreRefused) {

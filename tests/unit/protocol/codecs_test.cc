@@ -148,6 +148,14 @@ TEST(EngineInfoCodec, ThereAndBack) {
   EngineInfo info{"native", "0.1", {RequestKind::kLoglikelihood}, 4096, true, true, false, 16};
   const EngineInfo back = EngineInfoFromJson(ToJson(info), "x");
   EXPECT_EQ(ToLine(ToJson(back)), ToLine(ToJson(info)));
+  for (const char* key : {"device_id", "driver", "fast"}) EXPECT_FALSE(ToJson(info).contains(key)) << key;
+  info.device_id = "cuda:GPU-a";
+  info.driver = "driver 13.0";
+  info.fast = true;
+  const EngineInfo gpu = EngineInfoFromJson(ToJson(info), "x");
+  EXPECT_EQ(gpu.device_id, "cuda:GPU-a");
+  EXPECT_EQ(gpu.driver, "driver 13.0");
+  EXPECT_TRUE(gpu.fast);
   Json wrong = ToJson(info);
   wrong["kinds"][0] = "dream";
   EXPECT_THAT(ErrorOf([&] { EngineInfoFromJson(wrong, "hello"); }), HasSubstr("hello: kinds"));

@@ -70,6 +70,22 @@ TEST(LeaseTable, OfALostHoldersLeasesOnlyTheOldestHasFailed) {
   EXPECT_EQ(table.Lease("w", 0)->attempt, 3) << "attempt numbers grow all the same";
 }
 
+// A device that fails thrice must not take a trial with it that others could do.
+TEST(LeaseTable, WhatIsLostWithTheSameFaultyHolderFailsOnce) {
+  LeaseTable table({.attempts_max = 3});
+  table.Add(1, 0);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(table.Lease("gpu", 0)) << i;
+    table.Lose("gpu", "a kernel failed", true);
+  }
+  for (const char* holder : {"other", "third"}) {
+    ASSERT_TRUE(table.Lease(holder, 0)) << holder;
+    EXPECT_TRUE(table.given_up().empty());
+    table.Lose(holder, "a kernel failed", true);
+  }
+  ASSERT_EQ(table.given_up().size(), 1u) << "it fails wherever it goes";
+}
+
 TEST(LeaseTable, OnlyHoldersThatHoldSomethingAreSilent) {
   LeaseTable table({.attempts_max = 3, .silence_max_us = 100});
   table.Add(1, 0);

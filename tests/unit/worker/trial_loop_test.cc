@@ -31,6 +31,7 @@ class ScriptedEngine : public Engine {
     if (on_load) on_load();
     inner_->Load(directory);
   }
+  void Follow(const fs::path& staging) override { followed.push_back({staging, pending(), loads}); }
   void Submit(uint64_t tag, Request request) override {
     submitted.push_back({request.doc_id, request.idx, request.repeat});
     if (on_submit) on_submit(request);
@@ -52,8 +53,12 @@ class ScriptedEngine : public Engine {
   }
   size_t pending() const override { return inner_->pending(); }
   void CancelAll() override { inner_->CancelAll(); }
-  Json LoadReport() const override { return inner_->LoadReport(); }
+  Json LoadReport() const override { return report ? *report : inner_->LoadReport(); }
+  LoadProgress Loading() const override { return loading; }
+  std::optional<std::string> Broken() const override { return broken; }
 
+  LoadProgress loading;
+  std::optional<std::string> broken;
   std::function<void()> on_load;
   std::function<void(const Request&)> on_submit;
   std::function<void(Generation*)> on_finished;
@@ -62,6 +67,13 @@ class ScriptedEngine : public Engine {
     size_t pending = 0, submitted = 0;
   };
   std::vector<AtStep> steps;  // what it held at the beginning of each
+  struct Followed {
+    fs::path staging;
+    size_t pending = 0;
+    int loads = 0;  // before it
+  };
+  std::vector<Followed> followed;
+  std::optional<Json> report;  // of Load, in place of the emulated engine's
   int loads = 0;
 
  private:
@@ -133,6 +145,60 @@ TEST_F(TrialLoopTest, EachRequestAndRepeatIsThereOnceInOrder) {
   ASSERT_EQ(Sent<protocol::TrialDone>().size(), 1u);
   EXPECT_GT(Sent<protocol::TrialDone>()[0].device_seconds, 0.005);
   EXPECT_TRUE(Sent<protocol::TrialFailed>().empty());
+}
+
+TEST_F(TrialLoopTest, FollowsAfterWhatItHoldsAndAnswersNoMoreThen) {
+  Prepare({"math", 6});
+  ScriptedEngine engine(Json{{"concurrency", 2}, {"delay_ms", 2}});
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 6, "1.0.jsonl")}},
+                protocol::Follow{"/staging"},
+                protocol::Lease{2, 0, {MakeSlice("math", 0, 6, "2.0.jsonl")}}});
+  ASSERT_EQ(engine.followed.size(), 1u);
+  EXPECT_EQ(engine.followed[0].staging, "/staging");
+  EXPECT_EQ(engine.followed[0].pending, 0u);
+  EXPECT_EQ(engine.followed[0].loads, 1);
+  const auto done = Sent<protocol::TrialDone>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].trial, 1);
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].trial, 2);
+  EXPECT_TRUE(failed[0].retry);
+}
+
+TEST_F(TrialLoopTest, ThePullBeginsWithAFollowThatWasOfUse) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1000}}) {
+    sent_.clear();
+    ScriptedEngine engine;
+    engine.report = Json{{"followed", bytes}};
+    TrialLoop* running = nullptr;
+    TrialLoop loop(&engine, [&](const protocol::Message& message) {
+      if (std::holds_alternative<protocol::Loaded>(message)) running->Post(protocol::Drain{});
+      const std::lock_guard lock(mutex_);
+      sent_.push_back(message);
+    });
+    running = &loop;
+    loop.Post(protocol::Follow{"/staging"});
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      loop.Post(MakeLoad());
+    });
+    loop.Run();
+    later.join();
+    int64_t pull = -1, idle = 0, last = 0;
+    for (const protocol::Span& span : Sent<protocol::Span>()) {
+      EXPECT_GE(span.begin, last) << "spans follow one another";
+      last = span.end;
+      (span.name == "pull" ? pull : idle) = span.end - span.begin;
+    }
+    if (bytes > 0) {
+      EXPECT_GE(pull, 140'000);
+      EXPECT_EQ(idle, 0);
+    } else {
+      EXPECT_LT(pull, 140'000);
+      EXPECT_GE(idle, 140'000);
+    }
+  }
 }
 
 TEST_F(TrialLoopTest, SliceDoneSaysWhatItTook) {
@@ -283,6 +349,59 @@ TEST_F(TrialLoopTest, AnInfrastructureFailureMayBeTriedAgainAndTheWorkerGoesOn) 
   sent_.clear();
   Run(&engine, {MakeLoad(), protocol::Lease{1, 1, {MakeSlice("math", 0, 6, "1.1.jsonl")}}});
   EXPECT_EQ(Sent<protocol::TrialDone>().size(), 1u);
+}
+
+TEST_F(TrialLoopTest, ABrokenDeviceEndsTheWorkerWhichKeepsWhatIsWholeAndSaysWhyLast) {
+  Prepare({"whole", 3});
+  Prepare({"half", 8});
+  ScriptedEngine engine(Json{{"concurrency", 1}});
+  int answers = 0;
+  engine.on_finished = [&](Generation*) {
+    if (++answers < 6) return;
+    engine.broken = "cuda:GPU-a: a kernel failed";
+    throw Error(ErrorKind::kInfrastructure, *engine.broken);
+  };
+  // Nobody tells it to end.
+  Run(&engine,
+      {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("whole", 0, 3, "1.0.jsonl")}},
+       protocol::Lease{2, 0, {MakeSlice("half", 0, 8, "2.0.jsonl")}}},
+      false);
+  EXPECT_EQ(Sent<protocol::TrialDone>().size(), 1u);
+  EXPECT_EQ(test::ReadGenerations(folder_.path() / "1.0.jsonl").size(), 3u);
+  EXPECT_EQ(test::ReadGenerations(folder_.path() / "2.0.jsonl.part").size(), 2u);
+  const auto* last = std::get_if<protocol::TrialFailed>(&sent_.back());
+  ASSERT_NE(last, nullptr) << "the last word";
+  EXPECT_EQ(last->trial, -1);
+  EXPECT_TRUE(last->retry);
+  EXPECT_EQ(last->message, "cuda:GPU-a: a kernel failed");
+  EXPECT_EQ(Sent<protocol::TrialFailed>().size(), 1u);
+}
+
+TEST_F(TrialLoopTest, ADeviceThatBreaksWhileLoadingEndsTheWorkerToo) {
+  ScriptedEngine engine;
+  engine.on_load = [&] {
+    engine.broken = "cuda:GPU-a is lost";
+    throw Error(ErrorKind::kInfrastructure, *engine.broken);
+  };
+  Run(&engine, {MakeLoad()}, false);
+  ASSERT_EQ(Sent<protocol::TrialFailed>().size(), 1u);
+  EXPECT_EQ(Sent<protocol::TrialFailed>()[0].trial, -1);
+  EXPECT_TRUE(Sent<protocol::TrialFailed>()[0].retry);
+  EXPECT_TRUE(Sent<protocol::Loaded>().empty());
+}
+
+TEST_F(TrialLoopTest, TellsHowFarAPullIs) {
+  ScriptedEngine engine;
+  std::vector<protocol::Progress> seen;
+  engine.on_load = [&] {
+    engine.loading = {3, 7};
+    seen = loop_->Snapshot();
+  };
+  Prepare({"math", 1});
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 1, "1.0.jsonl")}}});
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].pulled, 3);
+  EXPECT_EQ(seen[0].to_pull, 7);
 }
 
 TEST_F(TrialLoopTest, ANanIsRefused) {

@@ -1,0 +1,17 @@
+// What evald-worker-cuda --list-devices printed.
+#include <cstdint>
+#include <string>
+
+#include "evald/error.h"
+#include "orchestrator/devices/device_choice.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const evald::GpuListing listing = evald::ParseGpuListing(text, "input");
+    evald::ChooseDevices({"auto"}, "native", 1, [&] { return listing; });
+  } catch (const evald::Error&) {
+  }
+  evald::WrongWithDevices({text});
+  return 0;
+}

@@ -1,0 +1,361 @@
+"""GPUs from end to end, with the kernels on emulated ones (evald-worker-cuda-emulated): no GPU is needed.
+
+What a worker computes is a real model's, the example's: its scores are compared with the processor's. Faults are
+ordered with EVALD_EMULATED_FAULT=gpu:kind:calls, in every worker process anew.
+"""
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import unittest
+import urllib.request
+
+from evald_case import BINARIES, QUICKSTART, EvaldCase, scores
+
+WORKER = BINARIES / "evald-worker-cuda-emulated"
+CHECKPOINTS = QUICKSTART / "checkpoints"
+FIRST, SECOND = "cuda:GPU-emulated-0", "cuda:GPU-emulated-1"
+# Few calls to the runtime: none but the first of a load has been made.
+AT_ONCE = 5
+
+
+@unittest.skipUnless(WORKER.exists(), "evald-worker-cuda-emulated is not built")
+class GpuCase(EvaldCase):
+    def setUp(self):
+        super().setUp()
+        self.make_suite(sums=16, choice=12)
+        self.environment = {**os.environ, "EVALD_WORKER_CUDA": str(WORKER), "EVALD_EMULATED_GPUS": f"2:{256 << 20}",
+                            "EVALD_DEVICE_LOCKS": str(self.folder / "locks")}
+        self.environment.pop("EVALD_EMULATED_FAULT", None)
+
+    def config(self, name, devices, step="step-01200", engine=None, **changes):
+        return self.write_config(
+            f"{name}.yaml", checkpoint=str(CHECKPOINTS / step),
+            engine={"name": "native", "kv_cache": "16MiB", "chunk": 256, "concurrency": 4, "copy_threads": 1, **(engine or {})},
+            workers={"devices": devices, "threads": 1}, staging={"root": str(self.folder / "staging")},
+            output={"dir": "runs", "name": name}, **changes)
+
+    def run_gpu(self, name, devices="cuda:all", fault=None, **changes):
+        environment = {**self.environment, **({"EVALD_EMULATED_FAULT": fault} if fault else {})}
+        done = self.evald("run", self.config(name, devices, **changes), "--json", "--quiet", env=environment)
+        return done, json.loads(done.stdout)
+
+    def run_well(self, name, *arguments, **changes):
+        done, document = self.run_gpu(name, *arguments, **changes)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
+        return document
+
+    def folder_of(self, name):
+        return self.folder / "runs" / name
+
+    def lines(self, name, task):
+        return [json.loads(line) for line in (self.folder_of(name) / f"samples_{task}.jsonl").read_text().splitlines()]
+
+    def spans(self, name, span):
+        trace = json.loads((self.folder_of(name) / "timeline.json").read_text())["traceEvents"]
+        rows = {event["tid"]: event["args"]["name"] for event in trace if event["name"] == "thread_name"}
+        return [(rows[event["tid"]], event["args"]) for event in trace if event["ph"] == "X" and event["name"] == span]
+
+    def assert_same(self, name, other):
+        self.assertEqual(self.samples(self.folder_of(name)), self.samples(self.folder_of(other)))
+
+
+class Scores(GpuCase):
+    def test_two_gpus_one_gpu_and_the_processor_agree(self):
+        two = self.run_well("two")
+        facts = two["evald"]
+        self.assertLessEqual(set(facts["devices"]), {FIRST, SECOND})
+        self.assertTrue(facts["devices"], "results name GPUs by their UUIDs")
+        self.assertTrue(facts["engine"]["deterministic"])
+        self.assertNotIn("fast", facts["engine"])
+        self.assertEqual(facts["set_aside"], {})
+        pulls = self.spans("two", "pull")
+        self.assertEqual({row for row, _ in pulls}, {f"worker w0 ({FIRST})", f"worker w1 ({SECOND})"})
+        for _, pull in pulls:
+            self.assertGreater(pull["gb_per_s"], 0)
+            self.assertGreater(pull["bytes"], 4e6)
+
+        one = self.run_well("one", FIRST)
+        self.assertEqual(list(one["evald"]["devices"]), [FIRST])
+        self.assertEqual(scores(one), scores(two))
+        self.assert_same("one", "two")  # byte by byte, whatever the batches were
+
+        cpu = self.run_well("cpu", "cpu:0")
+        self.assertEqual(cpu["evald"]["devices"], {})
+        near = []
+        for gpu, other in zip(self.lines("two", "choice"), self.lines("cpu", "choice")):
+            for mine, theirs in zip(gpu["resps"], other["resps"]):
+                near.append(abs(float(mine[0][0]) - float(theirs[0][0])))
+        # bf16 has 8 bits: a log-probability of a few units moves by a few hundredths.
+        self.assertGreater(max(near), 0, "it was computed by another device")
+        self.assertLess(max(near), 0.3)
+        self.assertLess(math.sqrt(sum(d * d for d in near) / len(near)), 0.1)
+        for task, metric in (("choice", "acc,none"), ("sums", "exact_match,none")):
+            self.assertAlmostEqual(two["results"][task][metric], cpu["results"][task][metric], delta=0.17)
+
+    def test_fast_says_so(self):
+        path = self.config("fast", FIRST, tasks=["choice"])
+        done = self.evald("run", path, "--fast", env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
+        engine = json.loads((self.folder_of("fast") / "results.json").read_text())["evald"]["engine"]
+        self.assertEqual((engine["fast"], engine["deterministic"]), (True, False))
+        self.assertIn("fast", engine["version"])
+        self.assertIn("Computed with 'fast'", done.stdout)
+
+    def test_auto_takes_gpus_where_there_are_any(self):
+        found = set(self.run_well("gpus", "auto", tasks=["choice"])["evald"]["devices"])
+        self.assertTrue(found and found <= {FIRST, SECOND}, found)
+        self.environment["EVALD_EMULATED_GPUS"] = "0"
+        none = self.run_well("none", "auto", tasks=["choice"])
+        self.assertEqual(none["evald"]["devices"], {})
+        self.assertNotIn("device_id", none["evald"]["engine"])
+
+    def test_gpus_that_are_not_there_are_named(self):
+        for name, devices, words in (("other", "cuda:GPU-absent", f"device cuda:GPU-absent is not there; visible: {FIRST}, {SECOND}"),):
+            done, document = self.run_gpu(name, devices)
+            self.assertEqual(done.returncode, 3)
+            self.assertIn(words, document["error"])
+        self.environment["EVALD_EMULATED_GPUS"] = "0"
+        done, document = self.run_gpu("none")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("there is no GPU", document["error"])
+
+
+class Faults(GpuCase):
+    """`plain` is what a run gives that nothing happens to."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_well("plain", FIRST)
+
+    def test_a_gpu_that_is_set_aside_leaves_its_work_to_the_other(self):
+        self.make_suite(sums=150, choice=40)  # enough for three failures meanwhile
+        self.run_well("long", SECOND)
+        for kind, words in (("kernel", "kernel"), ("ecc", "ECC")):
+            with self.subTest(kind):
+                done, document = self.run_gpu(kind, fault=f"0:{kind}:{AT_ONCE}")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
+                facts = document["evald"]
+                self.assertEqual(list(facts["devices"]), [SECOND])
+                self.assertEqual(list(facts["set_aside"]), [FIRST])
+                self.assertIn("failed 3 times within 10 minutes", facts["set_aside"][FIRST])
+                self.assertRegex(facts["set_aside"][FIRST], words)
+                self.assertIn(f"device {FIRST} of host local is set aside", done.stderr)
+                self.assert_same(kind, "long")
+
+    def test_a_checkpoint_that_has_no_room_sets_no_gpu_aside(self):
+        """It is the checkpoint's fault: the next one, of any user's, may well fit."""
+        self.make_suite(sums=150, choice=40)  # enough for three failures meanwhile
+        self.run_well("long", SECOND)
+        done, document = self.run_gpu("full", fault=f"0:oom:{AT_ONCE}")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
+        self.assertGreaterEqual(len(re.findall(r"worker w0: .*out of memory", done.stderr)), 3, done.stderr)
+        self.assertEqual(document["evald"]["set_aside"], {})
+        self.assert_same("full", "long")
+
+    def test_without_a_gpu_left_the_run_ends_with_the_cause(self):
+        done, document = self.run_gpu("gone", fault=f"0:lost:{AT_ONCE},1:lost:{AT_ONCE}")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(document["error"], r"no worker .*: w[01]: device cuda:GPU-emulated-[01] is set aside: .*lost")
+        again = self.evald("run", self.config("gone", "cuda:all"), "--json", "--quiet", "--resume", env=self.environment)
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.assert_same("gone", "plain")
+
+    def test_a_gpu_that_is_lost_on_the_way_comes_back(self):
+        """Each worker loses it after so many calls: far enough for a trial, not for the run."""
+        for calls in (1000, 1300, 700, 1800, 500, 2500):
+            name = f"lost{calls}"
+            done, document = self.run_gpu(name, FIRST, fault=f"0:lost:{calls}")
+            if done.returncode == 0 and "the device was lost" in done.stderr:
+                break
+        else:
+            self.fail(f"no number of calls lies between a trial and the run\n{done.stderr}")
+        self.assertIn("starting it again", done.stderr)
+        self.assertEqual(document["evald"]["set_aside"], {})
+        self.assert_same(name, "plain")
+
+    def test_too_little_memory_ends_the_trials_that_ran_into_it(self):
+        """One allocation fails after so many calls. Where it is a load's the worker starts anew; here it is not."""
+        for calls in (160, 120, 200, 100, 300, 80, 500):
+            name = f"oom{calls}"
+            done, document = self.run_gpu(name, FIRST, fault=f"0:oom:{calls}")
+            if done.returncode == 0 and "out of memory" in done.stderr and "trial" in done.stderr:
+                break
+        else:
+            self.fail(f"no number of calls lies between the load and the last allocation\n{done.stderr}")
+        self.assertRegex(done.stderr, r"worker w0: trial \d+ failed: .*out of memory")
+        self.assertNotIn("starting it again", done.stderr, "only the trial ended")
+        self.assertEqual(document["evald"]["set_aside"], {})
+        self.assert_same(name, "plain")
+
+
+class Service(GpuCase):
+    def setUp(self):
+        super().setUp()
+        self.daemon = None
+        self.addCleanup(self.stop)
+
+    def stop(self):
+        if self.daemon is None:
+            return
+        self.daemon.send_signal(signal.SIGTERM)
+        try:
+            self.daemon.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.daemon.kill()
+            self.daemon.communicate()
+
+    def serve(self, devices, **environment):
+        config = {"listen": "127.0.0.1:0", "state_dir": "state", "cache_dir": "cache", "output_dir": "runs",
+                  "workers": {"devices": devices, "threads": 1}, "metrics": {"processes": 1},
+                  "staging": {"root": str(self.folder / "staging")}}
+        path = self.folder / "serve.yaml"
+        path.write_text(json.dumps(config))
+        self.daemon = self.start("serve", path, "--json", env={**self.environment, **environment})
+        line = self.daemon.stdout.readline()
+        self.assertTrue(line, "the service does not start")
+        self.url = json.loads(line)["url"]
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read())
+
+    def evaluate(self, name, step):
+        config = json.loads(self.config(name, "auto", step).read_text())
+        run = self.call("POST", "/v1/runs", {"config": config, "base": str(self.folder)})
+        over = ("done", "incomplete", "failed", "cancelled")
+        self.phases = {}
+
+        def ended():
+            now = self.call("GET", f"/v1/runs/{run['id']}")
+            self.phases.update({phase["name"]: phase for phase in now["progress"]["phases"]})
+            return now["state"] in over and now
+
+        return self.wait_for("the run's end", ended, 200)
+
+    def test_the_next_checkpoint_is_pulled_into_the_same_memory(self):
+        for step in ("step-00600", "step-01200"):
+            self.run_well(f"alone-{step}", FIRST, step=step)
+        self.serve(FIRST)
+        workers = []
+        for number, step in enumerate(("step-00600", "step-01200", "step-00600")):
+            run = self.evaluate(f"{number}-{step}", step)
+            self.assertEqual(run["state"], "done", run["problems"])
+            folder = self.folder / "runs" / run["directory"].rsplit("/", 1)[1]
+            self.assertEqual(self.samples(folder), self.samples(self.folder_of(f"alone-{step}")), step)
+            workers.append(self.call("GET", "/v1/workers")["workers"][0])
+            pulled = self.phases["pull"]
+            self.assertEqual((pulled["unit"], pulled["done"]), ("bytes", pulled["total"]))
+            self.assertGreater(pulled["total"], 4e6)
+            trace = json.loads((folder / "timeline.json").read_text())["traceEvents"]
+            pulls = [event["args"] for event in trace if event["ph"] == "X" and event["name"] == "pull"]
+            self.assertEqual([pull["swapped"] for pull in pulls], [len(workers) > 1], step)
+        self.assertEqual(len({worker["pid"] for worker in workers}), 1, "one process for all")
+        self.assertEqual(workers[0]["device"], FIRST)
+
+    def test_a_checkpoint_is_pulled_while_it_is_staged(self):
+        """What takes long to stage is a shard that no model has a use for, which comes last."""
+        folder = self.folder / "slow"
+        shutil.copytree(CHECKPOINTS / "step-00600", folder)
+        (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+        with (folder / "model-1.safetensors").open("rb") as shard:
+            tensors = [name for name in json.loads(shard.read(struct.unpack("<Q", shard.read(8))[0])) if name != "__metadata__"]
+        unused, floats = "unused.rotary_emb.inv_freq", 100 << 20
+        header = json.dumps({unused: {"dtype": "F32", "shape": [floats], "data_offsets": [0, 4 * floats]}}).encode()
+        with (folder / "model-2.safetensors").open("wb") as shard:
+            shard.write(struct.pack("<Q", len(header)) + header)
+            shard.truncate(8 + len(header) + 4 * floats)
+        index = {"weight_map": {**dict.fromkeys(tensors, "model-1.safetensors"), unused: "model-2.safetensors"}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+        self.run_well("alone", FIRST, step="step-00600")
+        self.serve(FIRST)
+        self.evaluate("before", "step-01200")  # from here on there is a worker
+        self.wait_for("the run to let go", lambda: not self.call("GET", "/v1/workers")["workers"][0]["trials"])
+        run = self.evaluate("slow", folder)
+        self.assertEqual(run["state"], "done", run["problems"])
+        name = run["directory"].rsplit("/", 1)[1]
+        self.assertEqual(self.samples(self.folder / "runs" / name), self.samples(self.folder_of("alone")))
+        trace = json.loads((self.folder / "runs" / name / "timeline.json").read_text())["traceEvents"]
+        spans = {event["name"]: event for event in trace if event["ph"] == "X" and event["name"] in ("stage", "pull")}
+        pull, stage = spans["pull"], spans["stage"]
+        self.assertEqual(pull["args"]["followed"], pull["args"]["bytes"])
+        self.assertTrue(pull["args"]["swapped"])
+        self.assertLess(pull["ts"], stage["ts"] + stage["dur"], "the pull began before the staging had ended")
+        self.assertLess(pull["args"]["load_seconds"], 0.5 * pull["dur"] / 1e6)
+
+    def test_a_gpu_that_is_set_aside_is_shown(self):
+        self.serve("cuda:all", EVALD_EMULATED_FAULT=f"0:kernel:{AT_ONCE}")
+        aside = lambda: {d["id"]: d["set_aside"] for d in self.call("GET", "/v1/hosts")["hosts"][0]["devices"]}[FIRST]
+        for number in range(10):  # nothing fails while nobody wants anything of it
+            run = self.evaluate(f"aside{number}", "step-01200")
+            self.assertEqual(run["state"], "done", run["problems"])
+            if aside():
+                break
+        why = aside()
+        self.assertIn("failed 3 times within 10 minutes", why)
+        states = {worker["device"]: worker["state"] for worker in self.call("GET", "/v1/workers")["workers"]}
+        self.assertEqual(states[FIRST], "set aside")
+        self.assertNotEqual(states[SECOND], "set aside")
+        status = self.evald("status", "--once", "--server", self.url)
+        self.assertIn(f"Device {FIRST} of host local is set aside: it failed 3 times", status.stdout)
+        doctor = self.evald("doctor", "--json", "--server", self.url, env=self.environment)
+        found = {check["what"]: check for check in json.loads(doctor.stdout)["checks"]}
+        self.assertFalse(found[f"device {FIRST}"]["available"])
+        self.assertIn("set aside on local", found[f"device {FIRST}"]["detail"])
+
+    def test_another_hosts_gpu_computes_alone(self):
+        """The service's own host has none. Numbers of its processor and of the GPU are not mixed in one run."""
+        self.run_well("alone", FIRST)
+        self.serve("cpu:0")
+        root = self.folder / "north"
+        log = (self.folder / "north.log").open("wb")
+        agent = subprocess.Popen([BINARIES / "evald", "agent", "--server", self.url, "--name", "north", "--root", root,
+                                  "--staging-root", root / "staging", "--devices", FIRST, "--metric-processes", "1", "--threads", "1"],
+                                 env=self.environment, stdout=log, stderr=log)
+        self.addCleanup(log.close)
+        self.addCleanup(agent.wait)
+        self.addCleanup(agent.kill)
+        self.wait_for("the agent", lambda: "connected" in [h["state"] for h in self.call("GET", "/v1/hosts")["hosts"] if h["id"] == "north"])
+        run = self.evaluate("north", "step-01200")
+        self.assertEqual(run["state"], "done", run["problems"])
+        name = run["directory"].rsplit("/", 1)[1]
+        facts = json.loads((self.folder / "runs" / name / "results.json").read_text())["evald"]
+        self.assertEqual(list(facts["devices"]), [FIRST])
+        self.assertEqual(self.samples(self.folder / "runs" / name), self.samples(self.folder_of("alone")))
+        self.assertEqual({row for row, _ in self.spans(name, "generate")}, {f"worker north.w0 ({FIRST})"})
+
+
+class Looking(GpuCase):
+    def gpus(self):
+        done = self.evald("doctor", "--json", env=self.environment)
+        return [check for check in json.loads(done.stdout)["checks"] if check["what"] == "GPU"]
+
+    def test_doctor_names_each_gpu(self):
+        details = [check["detail"] for check in self.gpus()]
+        self.assertEqual(len(details), 2)
+        self.assertTrue(details[0].startswith(FIRST) and details[1].startswith(SECOND), details)
+
+    def test_doctor_says_what_is_missing(self):
+        self.environment["EVALD_EMULATED_GPUS"] = "0"
+        self.assertIn("the CPU is used", self.gpus()[0]["detail"])
+        self.assertTrue(self.gpus()[0]["available"], "a machine without a GPU is fine")
+        self.environment["EVALD_WORKER_CUDA"] = str(self.folder / "absent")
+        self.assertRegex(self.gpus()[0]["detail"], r"none: (this build has no evald-worker-cuda: .+|.*absent is not there); the CPU is used")
+        self.environment["EVALD_WORKER_CUDA"] = "/bin/false"
+        self.assertFalse(self.gpus()[0]["available"], "there should be one that answers")
+
+    def test_a_worker_lists_its_devices(self):
+        out = subprocess.run([WORKER, "--list-devices"], env=self.environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertEqual([device["id"] for device in json.loads(out.stdout)["devices"]], [FIRST, SECOND])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,177 @@
+"""scripts/gpu-check: parts that resume, limits of time that leave nothing behind, archives; and its parts on the
+emulated device, where that is built."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BINARIES = pathlib.Path(os.environ.get("EVALD_BINARIES", SOURCE / "build" / "dev")).resolve()
+
+# Parts that stand in for the real ones: the same script, results and processes.
+PARTS = r'''
+import os, subprocess, sys, time
+from outcome import Failure, Outcome, Skip
+import parts as real
+
+def good(check):
+    check.program("/bin/sh", "-c", "echo good was here")
+    return Outcome("passed", "well", {"figure": 7})
+
+def bad(check):
+    check.program("/bin/sh", "-c", "echo broken >&2; exit 5")
+
+def lacking(check):
+    raise Skip("no such thing here")
+
+def hanging(check):
+    # Children of children, one in a session of its own.
+    check.program("/bin/sh", "-c", f"echo $$ >{os.environ['PIDS']}; setsid sleep 1000 & sleep 1000 & sleep 1000")
+
+def stepping(check):
+    def work(name, seconds):
+        with open(os.environ["STEPS"], "a") as log:
+            log.write(name + "\n")
+        check.try_program("/bin/sleep", "0.7", seconds=seconds)
+        return name.upper()
+    return Outcome("passed", "", {"steps": check.steps(["a", "b", "c"], work, 30)})
+
+PARTS = [real.Part("good", "ends well", good, 20, 1), real.Part("bad", "fails", bad, 20, 1),
+         real.Part("lacking", "is skipped", lacking, 20, 1), real.Part("hanging", "never ends", hanging, 1, 0.1),
+         real.Part("stepping", "goes on", stepping, 20, 0.1, resumes=True)]
+Check = real.Check
+'''
+STAND_IN = r'''
+import runpy, sys, types
+sys.path.insert(0, sys.argv[1] + "/gpu_check")
+import parts as real
+stand_in = types.ModuleType("parts")
+exec(open(sys.argv[2]).read(), stand_in.__dict__)
+sys.modules["parts"] = stand_in
+script = sys.argv[1] + "/gpu-check"
+sys.argv = [script] + sys.argv[3:]
+runpy.run_path(script, run_name="__main__")
+'''
+
+
+class GpuCheck(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-gpu-check-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        (self.folder / "parts.py").write_text(PARTS)
+        (self.folder / "stand_in.py").write_text(STAND_IN)
+        self.results = self.folder / "results"
+        self.scratch = self.folder / "scratch"
+
+    def check(self, *arguments, results=None, timeout=120):
+        environment = dict(os.environ, PIDS=str(self.folder / "pids"), STEPS=str(self.folder / "steps"),
+                           EVALD_BINARIES=str(BINARIES), PYTHONDONTWRITEBYTECODE="1")
+        return subprocess.run(
+            [sys.executable, self.folder / "stand_in.py", SOURCE / "scripts", self.folder / "parts.py", *arguments,
+             "--results", results or self.results, "--scratch", self.scratch],
+            capture_output=True, text=True, env=environment, timeout=timeout, check=False)
+
+    def result(self, part):
+        return json.loads((self.results / f"{part}.json").read_text())
+
+    def test_each_part_has_a_result_and_a_second_run_does_none_again(self):
+        done = self.check()
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(self.result("good")["status"], "passed")
+        self.assertEqual(self.result("good")["figures"], {"figure": 7})
+        self.assertIn("good was here", (self.results / "good.log").read_text())
+        self.assertEqual(self.result("bad")["status"], "failed")
+        self.assertIn("broken", self.result("bad")["message"])
+        self.assertEqual(self.result("lacking")["status"], "skipped")
+        self.assertEqual(self.result("stepping")["figures"]["steps"], {"a": "A", "b": "B", "c": "C"})
+        before = {path.name: path.stat().st_mtime_ns for path in self.results.glob("*.json")}
+        again = self.check()
+        self.assertEqual(again.returncode, 1)
+        self.assertEqual(before, {path.name: path.stat().st_mtime_ns for path in self.results.glob("*.json")})
+        self.assertEqual(self.check("--only", "good").returncode, 1)
+        self.assertNotEqual(before["good.json"], (self.results / "good.json").stat().st_mtime_ns)
+        self.assertEqual(before["bad.json"], (self.results / "bad.json").stat().st_mtime_ns)
+
+    def test_a_part_that_hangs_is_ended_with_all_its_processes(self):
+        begin = time.monotonic()
+        done = self.check("--only", "hanging")
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertEqual(self.result("hanging")["status"], "failed")
+        self.assertIn("stopped after 1 s", self.result("hanging")["message"])
+        shell = int((self.folder / "pids").read_text())
+        self.assertFalse(pathlib.Path(f"/proc/{shell}").exists())
+        mine = f"PIDS={self.folder}/pids".encode()
+        for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                self.assertNotIn(mine, entry.read_bytes(), entry)
+            except OSError:
+                pass
+        self.assertFalse(any(self.scratch.glob("*")), done.stdout)
+
+    def test_steps_that_are_done_are_not_done_again(self):
+        self.assertEqual(self.check("--only", "good,stepping", "--seconds", "1.6").returncode, 3)
+        self.assertEqual(self.result("stepping")["status"], "stopped")
+        done = len(self.result("stepping")["steps"])
+        self.assertIn(done, (1, 2))
+        for part in ("bad", "hanging"):
+            (self.results / f"{part}.json").write_text(json.dumps({"status": "skipped"}))
+        (self.results / "lacking.json").write_text(json.dumps({"status": "skipped"}))
+        self.assertEqual(self.check().returncode, 0)
+        self.assertEqual(self.result("stepping")["status"], "passed")
+        steps = (self.folder / "steps").read_text().split()
+        self.assertEqual(len(steps), 4, "the step that was cut off is the only one that was done twice")
+
+    def test_an_archive_is_taken_over_elsewhere(self):
+        archive = self.folder / "results.tar.gz"
+        self.check("--only", "good,bad", "--archive", archive)
+        with tarfile.open(archive) as tar:
+            names = tar.getnames()
+        self.assertIn("results/good.json", names)
+        self.assertIn("results/summary.txt", names)
+        elsewhere = self.folder / "elsewhere"
+        listed = self.check("--from", archive, "--list", results=elsewhere)
+        self.assertRegex(listed.stdout, r"good +passed")
+        self.assertRegex(listed.stdout, r"stepping +goes on")
+        self.assertEqual((elsewhere / "good.json").read_text(), (self.results / "good.json").read_text())
+
+    def test_an_unknown_part_is_refused(self):
+        done = self.check("--only", "goood")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no part is called goood", done.stderr)
+
+
+@unittest.skipUnless((BINARIES / "evald-gpu-bench-emulated").exists(), "evald-gpu-bench-emulated is not built")
+class Emulated(unittest.TestCase):
+    def test_a_real_part_on_the_emulated_device(self):
+        with tempfile.TemporaryDirectory(prefix="evald-gpu-check-") as folder:
+            done = subprocess.run(
+                [sys.executable, SOURCE / "scripts/gpu-check", "--emulated", "--only", "start", "--results",
+                 f"{folder}/results", "--scratch", folder],
+                capture_output=True, text=True, timeout=200, check=False,
+                env=dict(os.environ, EVALD_BINARIES=str(BINARIES), PYTHONDONTWRITEBYTECODE="1"))
+            start = json.loads((pathlib.Path(folder) / "results/start.json").read_text())
+            self.assertEqual(start["status"], "passed", done.stdout + done.stderr)
+            self.assertEqual(start["figures"]["devices"][0]["id"], "cuda:GPU-emulated-0")
+
+    def test_the_benchmarks_run_on_the_emulated_device(self):
+        checkpoint = SOURCE / "tests/golden/native/llama3"
+        for workload in ("pull", "swap", "gpu-generate", "products"):
+            with self.subTest(workload):
+                done = subprocess.run([BINARIES / "evald-gpu-bench-emulated", workload, "--quick", "--json",
+                                       "--checkpoint", checkpoint], capture_output=True, text=True, timeout=200,
+                                      check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                report = json.loads(done.stdout)
+                self.assertEqual(report["workload"], workload)
+                self.assertGreater(report["value"], 0)
+                self.assertGreater(report["baseline_value"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+#include "orchestrator/devices/device_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "evald/error.h"
+#include "orchestrator/devices/programs.h"
+
+namespace evald {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Devices = std::vector<std::string>;
+
+GpuListing Two() {
+  return {{{"cuda:GPU-a", "NVIDIA H200", 1, 0, "9.0"}, {"cuda:GPU-b", "NVIDIA H200", 1, 1, "9.0"}}, "driver 13.0", "", false};
+}
+GpuListing None() { return {{}, "", "no NVIDIA driver is loaded", false}; }
+
+Devices Choose(const Devices& asked, const GpuListing& listing, const std::string& engine = "native") {
+  return ChooseDevices(asked, engine, 3, [&] { return listing; });
+}
+
+template <typename Work>
+std::string Problem(const Work& work, ErrorKind kind) {
+  try {
+    work();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(DeviceChoice, AutoTakesAllGpusElseTheProcessors) {
+  EXPECT_THAT(Choose({"auto"}, Two()), ElementsAre("cuda:GPU-a", "cuda:GPU-b"));
+  EXPECT_THAT(Choose({"auto"}, None()), ElementsAre("cpu:0", "cpu:1", "cpu:2"));
+}
+
+TEST(DeviceChoice, NobodyAsksForGpusThatAreNotUsed) {
+  const auto never = []() -> GpuListing { throw std::logic_error("asked"); };
+  EXPECT_THAT(ChooseDevices({"auto"}, "openai", 2, never), ElementsAre("cpu:0", "cpu:1"));
+  EXPECT_THAT(ChooseDevices({"cpu:4", "cpu:1"}, "native", 2, never), ElementsAre("cpu:4", "cpu:1"));
+}
+
+TEST(DeviceChoice, NamedGpusMustBeThere) {
+  EXPECT_THAT(Choose({"cuda:GPU-b"}, Two()), ElementsAre("cuda:GPU-b"));
+  EXPECT_THAT(Problem([] { Choose({"cuda:GPU-b", "cuda:GPU-c"}, Two()); }, ErrorKind::kInfrastructure),
+              HasSubstr("device cuda:GPU-c is not there; visible: cuda:GPU-a, cuda:GPU-b"));
+  EXPECT_THAT(Problem([] { Choose({"cuda:GPU-b"}, None()); }, ErrorKind::kInfrastructure),
+              HasSubstr("there is no GPU: no NVIDIA driver is loaded"));
+}
+
+TEST(DeviceChoice, AllMeansThatThereMustBeOne) {
+  EXPECT_THAT(Choose({"cuda:all"}, Two()), ElementsAre("cuda:GPU-a", "cuda:GPU-b"));
+  EXPECT_THAT(Problem([] { Choose({"cuda:all"}, None()); }, ErrorKind::kInfrastructure),
+              HasSubstr("no NVIDIA driver is loaded"));
+}
+
+TEST(DeviceChoice, AnEngineWithoutGpusIsGivenNone) {
+  EXPECT_THAT(Problem([] { Choose({"cuda:all"}, Two(), "replay"); }, ErrorKind::kUsage),
+              HasSubstr("engine 'replay' computes on no GPU"));
+}
+
+TEST(DeviceChoice, WhatIsWrongIsSaid) {
+  EXPECT_EQ(WrongWithDevices({"auto"}), "");
+  EXPECT_EQ(WrongWithDevices({"cpu:0", "cpu:12"}), "");
+  EXPECT_EQ(WrongWithDevices({"cuda:GPU-8f6d-1", "cuda:MIG-12"}), "");
+  EXPECT_THAT(WrongWithDevices({}), HasSubstr("expected auto"));
+  for (const char* bad : {"gpu:0", "cuda:0", "cuda:", "cuda:GPU-a/../b", "cpu:", "cpu:x", "cpu:-1", "cpu:12345", "", "AUTO"}) {
+    EXPECT_THAT(WrongWithDevices({bad}), HasSubstr("expected auto, cuda:all, cuda:<uuid> or cpu:<number>")) << bad;
+  }
+  EXPECT_THAT(WrongWithDevices({"auto", "cpu:0"}), HasSubstr("'auto' stands alone"));
+  EXPECT_THAT(WrongWithDevices({"cuda:GPU-a", "cuda:all"}), HasSubstr("'cuda:all' stands alone"));
+  EXPECT_THAT(WrongWithDevices({"cpu:1", "cpu:1"}), HasSubstr("twice"));
+  EXPECT_THAT(WrongWithDevices({"cpu:1", "cuda:GPU-a"}), HasSubstr("a CPU and a GPU"));
+}
+
+TEST(Programs, TheGpusWorkerIsForTheNativeEngineOnAGpu) {
+  EXPECT_EQ(WorkerProgram("native", "cuda:GPU-a"), "evald-worker-cuda");
+  EXPECT_EQ(WorkerProgram("native", "cpu:0"), "evald-worker");
+  EXPECT_EQ(WorkerProgram("openai", "cuda:GPU-a"), "evald-worker");
+  EXPECT_TRUE(IsStartable("evald-worker-cuda"));
+  EXPECT_FALSE(IsStartable("sh"));
+}
+
+}  // namespace
+}  // namespace evald

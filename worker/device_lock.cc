@@ -1,0 +1,98 @@
+#include "worker/device_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr useconds_t kPollMicros = 50'000;
+constexpr mode_t kFolderMode = 01777;  // anybody may add a file, and remove only their own
+constexpr mode_t kFileMode = 0666;
+
+// What a folder may hold, whatever the device is called.
+std::string FileName(std::string device) {
+  for (char& c : device) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.')
+      c = '_';
+  }
+  return device;
+}
+
+void MakeFolder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), kFolderMode) == 0) {
+    ::chmod(folder.c_str(), kFolderMode);  // whatever the umask is
+  } else if (errno != EEXIST) {
+    ThrowErrno(folder, "make the folder", errno);
+  }
+}
+
+// Made by the first, opened by all others: kernels refuse O_CREAT on others' files in such a
+// folder.
+UniqueFd Open(const fs::path& file) {
+  while (true) {
+    UniqueFd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (fd || errno != ENOENT) {
+      if (!fd) ThrowErrno(file, "open", errno);
+      return fd;
+    }
+    UniqueFd made(
+        ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kFileMode));
+    if (made) {
+      ::fchmod(made.get(), kFileMode);
+      return made;
+    }
+    if (errno != EEXIST) ThrowErrno(file, "make", errno);
+  }
+}
+
+std::string Holder(int fd) {
+  char text[64] = {};
+  const ssize_t got = ::pread(fd, text, sizeof text - 1, 0);
+  const std::string holder(Trim(std::string(text, static_cast<size_t>(std::max<ssize_t>(got, 0)))));
+  return holder.empty() ? "another process" : "process " + holder;
+}
+
+}  // namespace
+
+fs::path DeviceLock::DefaultFolder() {
+  const char* set = std::getenv("EVALD_DEVICE_LOCKS");
+  return set != nullptr && set[0] != '\0' ? fs::path(set) : fs::path("/dev/shm/evald-devices");
+}
+
+DeviceLock::DeviceLock(const fs::path& folder, const std::string& device,
+                       std::chrono::milliseconds patience) {
+  MakeFolder(folder);
+  const fs::path file = folder / FileName(device);
+  fd_ = Open(file);
+  const int64_t until =
+      MonotonicMicros() + std::chrono::duration_cast<std::chrono::microseconds>(patience).count();
+  while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) ThrowErrno(file, "flock", errno);
+    if (MonotonicMicros() >= until) {
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("{} is held by {} ({})", device, Holder(fd_.get()), file.string()),
+                  "wait for it to end, or name other devices under 'workers.devices'");
+    }
+    ::usleep(kPollMicros);
+  }
+  // Only for the message above.
+  const std::string pid = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(fd_.get(), 0) != 0 || ::pwrite(fd_.get(), pid.data(), pid.size(), 0) < 0) return;
+}
+
+}  // namespace evald
