@@ -27,6 +27,9 @@ struct Options {
   std::filesystem::path python;      ///< for baselines: has numpy, tokenizers, lm_eval; or empty
   std::string llama_server;          ///< address of one that has the same checkpoint; may be empty
   std::filesystem::path scratch;     ///< an empty folder for the workload's files
+  std::string gpu;                   ///< UUID of the GPU to measure; empty: the first visible one
+  std::filesystem::path lengths;     ///< where gpu-generate writes its requests' lengths; or empty
+  bool fast = false;                 ///< the GPU engine may let numbers depend on the batch
   bool quick = false;                ///< a small size, to see that the workload works
 };
 
@@ -48,9 +51,6 @@ generation_kwargs: {until: ["\n"], max_gen_toks: 16, do_sample: false}
 metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
 metadata: {version: 1.0}
 )";
-
-/// All workloads, in the order in which `evald-bench --list` names them (bench/main.cc).
-const std::vector<Workload>& Workloads();
 
 Result RunStage(const Options& options);
 Result RunOverlap(const Options& options);

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "bench/engine_bench.h"
+#include "bench/gpu/chat_trace.h"
+#include "bench/gpu/gpu_bench.h"
+#include "evald/error.h"
+
+namespace evald::bench {
+namespace {
+
+constexpr double kTokensPerSecond = 16'000;  // the bar
+constexpr uint64_t kTraceSeed = 7;
+
+// What these requests need at least, on a machine of these rates: whatever the schedule, each token
+// is multiplied once, each step reads the weights, and each answer's token reads what it attends to.
+struct Bound {
+  double flops = 0;
+  double bytes = 0;
+  double steps = 0;  ///< with so many sequences at once
+
+  Bound(const Workout& model, const std::vector<ChatLengths>& trace, int concurrency) {
+    double outputs = 0, longest = 0;
+    for (const ChatLengths& lengths : trace) {
+      const double rows = lengths.prompt + lengths.output - 1;
+      flops += model.Flops(rows, rows * (rows + 1) / 2, lengths.output);
+      const double read = (lengths.output - 1) * (lengths.prompt + lengths.output / 2.0);
+      bytes += model.KvBytes(read);
+      outputs += lengths.output;
+      longest = std::max<double>(longest, lengths.output);
+    }
+    steps = std::max(longest, std::ceil(outputs / concurrency));
+    bytes += steps * model.WeightBytes();
+  }
+
+  double Seconds(double matrix_rate, double memory_rate) const {
+    return std::max(flops / matrix_rate, bytes / memory_rate);
+  }
+};
+
+std::vector<Request> RequestsOf(const std::vector<ChatLengths>& trace, int vocab_size, uint64_t seed) {
+  std::vector<Request> requests;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    Request request;
+    request.doc_id = static_cast<int64_t>(i);
+    request.context_tokens = RandomTokens(trace[i].prompt, vocab_size, seed + i);
+    request.sampling.max_gen_toks = trace[i].output;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+void WriteLengths(const std::filesystem::path& file, const std::vector<ChatLengths>& trace) {
+  Json pairs = Json::array();
+  for (const ChatLengths& lengths : trace) pairs.push_back({lengths.prompt, lengths.output});
+  WriteFileAtomic(file, ToLine(pairs));
+}
+
+void CheckLengths(const std::vector<ChatLengths>& trace, const Answered& answered) {
+  for (size_t i = 0; i < trace.size(); ++i) {
+    if (answered.generations[i].tokens_out == trace[i].output) continue;
+    throw Error(ErrorKind::kInternal,
+                fmt::format("request {}: {} tokens were generated, {} are wanted", i,
+                            answered.generations[i].tokens_out, trace[i].output),
+                "the checkpoint must not end texts by itself (bench/gpu/make_checkpoint.py)");
+  }
+}
+
+}  // namespace
+
+Result RunGpuGenerate(const Options& options) {
+  const auto checkpoint = GpuCheckpoint(options);
+  UseBenchGpu(options);
+  const Workout model(checkpoint);
+  std::vector<ChatLengths> trace = ChatTrace(options.quick ? 12 : 1000, kTraceSeed);
+  if (options.quick) {
+    for (ChatLengths& lengths : trace) {
+      lengths = {std::min(lengths.prompt, 24), std::min(lengths.output, 8)};
+    }
+  }
+  if (!options.lengths.empty()) WriteLengths(options.lengths, trace);
+  const double matrix_rate = MatrixRate(SizesOf(options));
+  const double memory_rate = MemoryRate(SizesOf(options));
+
+  Result result;
+  Json rounds = Json::array();
+  const std::vector<int> concurrencies =
+      options.quick ? std::vector<int>{8} : std::vector<int>{256, 512, 1000};
+  for (const int concurrency : concurrencies) {
+    const auto engine = GpuEngine(options, {{"concurrency", concurrency},
+                                            {"max_length", options.quick ? 128 : 4096}});
+    engine->Load(checkpoint);
+    AnswerAll(engine.get(), RequestsOf({trace.begin(), trace.begin() + trace.size() / 8},
+                                       model.vocab_size, 1'000'000));
+    const Answered answered = AnswerAll(engine.get(), RequestsOf(trace, model.vocab_size, 1));
+    CheckLengths(trace, answered);
+    const Bound bound(model, trace, concurrency);
+    const double rate = static_cast<double>(answered.tokens_out) / answered.seconds;
+    const double bound_seconds = bound.Seconds(matrix_rate, memory_rate);
+    rounds.push_back({{"concurrency", concurrency},
+                      {"seconds", answered.seconds},
+                      {"tokens_in", answered.tokens_in},
+                      {"tokens_out", answered.tokens_out},
+                      {"output_tokens_per_s", rate},
+                      {"bound_seconds", bound_seconds},
+                      {"of_bound", bound_seconds / answered.seconds},
+                      {"bound_flops_seconds", bound.flops / matrix_rate},
+                      {"bound_bytes_seconds", bound.bytes / memory_rate},
+                      {"least_steps", bound.steps},
+                      {"engine", ToJson(engine->Info())}});
+    result.value = std::max(result.value, rate);
+  }
+  result.unit = "tokens/s";
+  result.baseline = "the bar; SGLang has been reported at 16,215 and vLLM at 12,553 on an H100";
+  result.baseline_value = kTokensPerSecond;
+  result.target = 1;
+  result.details = {{"rounds", rounds},
+                    {"requests", trace.size()},
+                    {"fast", options.fast},
+                    {"matrix_tflops", matrix_rate / 1e12},
+                    {"memory_gb_per_s", memory_rate / 1e9}};
+  return result;
+}
+
+}  // namespace evald::bench

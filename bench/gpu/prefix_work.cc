@@ -1,0 +1,26 @@
+#include "bench/gpu/prefix_work.h"
+
+#include <algorithm>
+
+namespace evald::bench {
+
+PrefixWork PrefixWorkOf(std::vector<std::vector<int32_t>> sequences) {
+  // In this order a sequence shares more with the one before it than with any earlier one.
+  std::sort(sequences.begin(), sequences.end());
+  PrefixWork work;
+  const std::vector<int32_t> none;
+  const std::vector<int32_t>* before = &none;
+  for (const std::vector<int32_t>& sequence : sequences) {
+    const auto differ = std::mismatch(sequence.begin(), sequence.end(), before->begin(), before->end());
+    const int64_t shared = differ.first - sequence.begin();
+    const auto length = static_cast<int64_t>(sequence.size());
+    work.tokens_asked += length;
+    work.tokens_distinct += length - shared;
+    work.pairs += static_cast<double>(length) * static_cast<double>(length + 1) / 2 -
+                  static_cast<double>(shared) * static_cast<double>(shared + 1) / 2;
+    before = &sequence;
+  }
+  return work;
+}
+
+}  // namespace evald::bench

@@ -1,0 +1,113 @@
+"""Parts that are right or wrong."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from outcome import Failure, Outcome, Skip
+
+SANITIZER_STATUS = 77
+# Files of tests/unit/cuda that belong to `models`; all others are `kernels`.
+MODELS = ("models_test", "engine_test")
+SUITE_SECONDS = 280
+
+
+def start(check):
+    """Nothing is computed; what does not start is found in seconds."""
+    figures = {"version": check.layout.version, "libraries": check.libraries, "python": machine_of_python()}
+    if not check.emulated:
+        if not shutil.which("nvidia-smi"):
+            raise Failure("nvidia-smi is not there: is the NVIDIA driver installed?")
+        query = "name,uuid,driver_version,memory.total,pcie.link.gen.max,pcie.link.width.max"
+        figures["gpus"] = check.program("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader").output.split("\n")
+        if not any(name.startswith("libcublasLt") for name in check.libraries):
+            raise Failure("libcublasLt was found neither in CUDA's folders nor in Python's packages", figures)
+    figures["devices"] = check.devices()
+    check.program(check.layout.program("evald-gpu-bench"), "--list")
+    doctor = check.try_program(check.layout.binaries / "evald", "doctor")
+    figures["doctor"] = doctor.output.splitlines()
+    statvfs = os.statvfs(check.scratch)
+    figures["scratch"] = {"folder": str(check.scratch), "free_gib": statvfs.f_bavail * statvfs.f_frsize / 2**30}
+    figures["processors"] = os.cpu_count()
+    return Outcome("passed", "", figures)
+
+
+def machine_of_python():
+    versions = {}
+    for name in ("torch", "transformers", "safetensors"):
+        try:
+            versions[name] = __import__("importlib.metadata", fromlist=["version"]).version(name)
+        except Exception:  # not installed
+            versions[name] = None
+    return versions
+
+
+def programs(check):
+    """evald-cuda-check, or what stands for it on the emulated device: the unit tests."""
+    if not check.emulated:
+        return [check.layout.binaries / "evald-cuda-check"]
+    found = sorted((check.layout.binaries / "tests").glob("cuda_*_test"))
+    if not found:
+        raise Failure(f"{check.layout.binaries / 'tests'} holds no cuda_*_test")
+    return found
+
+
+def suites_of(check, program):
+    """Suites of tests, each with the name of its source file, without .cc."""
+    listing = check.scratch / "tests.json"
+    check.program(program, "--gtest_list_tests", f"--gtest_output=json:{listing}")
+    listed = json.loads(listing.read_text())
+    return {suite["name"]: Path(suite["testsuite"][0]["file"]).stem for suite in listed["testsuites"]}
+
+
+def run_suites(check, chosen, before=()):
+    """Each suite of the chosen source files as a step, in a process of its own: an error of the device
+    that ends one leaves the others."""
+    steps = {f"{file}/{suite}": (path, suite) for path in programs(check)
+             for suite, file in suites_of(check, path).items() if chosen(file)}
+
+    def work(step, seconds):
+        path, suite = steps[step]
+        done = check.try_program(*before, path, f"--gtest_filter={suite}.*", "--gtest_brief=1", seconds=seconds)
+        return {"status": done.status, "seconds": round(done.seconds, 2),
+                "failed": [line.split("] ", 1)[1].split(" (")[0] for line in done.output.splitlines()
+                           if line.startswith("[  FAILED  ]")][:20]}
+
+    outcomes = check.steps(list(steps), work, SUITE_SECONDS)
+    bad = [step for step, outcome in outcomes.items() if outcome is None or outcome["status"] != 0]
+    if not steps:
+        raise Failure("there are no such tests")
+    if bad:
+        raise Failure(f"{len(bad)} of {len(outcomes)} suites: {', '.join(bad)[:300]}", {"suites": outcomes})
+    return Outcome("passed", f"{len(outcomes)} suites", {"suites": outcomes})
+
+
+def kernels(check):
+    return run_suites(check, lambda name: name not in MODELS)
+
+
+def models(check):
+    return run_suites(check, lambda name: name in MODELS)
+
+
+def sanitizer(check, tool, *options):
+    if check.emulated:
+        raise Skip("the emulated device has no sanitizer")
+    path = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not os.path.exists(path):
+        raise Skip("compute-sanitizer is not installed")
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    if not version:
+        raise Skip("compute-sanitizer does not start")
+    return run_suites(check, lambda name: name not in MODELS,
+                      (path, "--tool", tool, "--error-exitcode", str(SANITIZER_STATUS), *options))
+
+
+def memcheck(check):
+    return sanitizer(check, "memcheck", "--leak-check", "no")
+
+
+def racecheck(check):
+    return sanitizer(check, "racecheck")

@@ -1,0 +1,20 @@
+"""How a part ends."""
+
+
+class Outcome:
+    """`status` is passed, missed (a bar, not a check), failed, skipped or stopped."""
+
+    def __init__(self, status, message="", figures=None):
+        self.status = status
+        self.message = message
+        self.figures = figures or {}
+
+
+class Failure(Exception):
+    def __init__(self, message, figures=None):
+        super().__init__(message)
+        self.figures = figures or {}
+
+
+class Skip(Exception):
+    """This machine lacks what the part needs; the text says what."""
