@@ -89,12 +89,14 @@ class FailingDisk(FaultCase):
             return None, str(error)
 
     def life_of_service(self, env, key="the-run"):
-        """The run when it is over; None when the service ended, or refused it, before."""
+        """The run when it is over; None when the service ended, or refused it, before: then `refusal` is its answer."""
+        self.refusal = ""
         if not self.serve(env=env):
             return None
         body = {"config": json.loads(self.config().read_text()), "base": str(self.folder)}
         status, run = self.ask("POST", "/v1/runs", body, **{"Idempotency-Key": key})
         if status not in (200, 201):
+            self.refusal = run
             return None
         return self.run_over(run["id"])
 
@@ -113,7 +115,7 @@ class FailingDisk(FaultCase):
                 elif run is not None:
                     self.assertIn(str(self.disk), str(run["problems"]), f"{what}: the run's problems name no file")
                 else:
-                    self.assertIn(str(self.disk), self.daemon_log(), f"{what}: the error names no file")
+                    self.assertIn(str(self.disk), self.daemon_log() + self.refusal, f"{what}: the error names no file")
                 self.end_daemon(signal.SIGTERM)
                 over = run is not None and run["state"] in OVER
                 again = self.life_of_service(None, "again" if over and run["state"] != "done" else "the-run")

@@ -215,14 +215,17 @@ class Page(unittest.TestCase):
         for kind in ("generate", "score", "stage"):
             self.assertGreater(self.page.count(f"svg.timeline rect.span-{kind}"), 0)
         # The table beside the picture says the same as the trace; a worker may have the next trial begun before one ends.
-        thread = next(event["tid"] for event in trace if event["name"] == "thread_name" and event["args"]["name"].startswith("worker w0"))
-        spans = sorted((event["ts"], event["ts"] + event["dur"]) for event in trace
-                       if event["ph"] == "X" and event["tid"] == thread and event["name"] == "generate")
+        # Which worker got something to do is not the page's.
+        generated = [event for event in trace if event["ph"] == "X" and event["name"] == "generate"]
+        thread, row = next((event["tid"], event["args"]["name"]) for event in trace if event["name"] == "thread_name"
+                           and event["tid"] == generated[0]["tid"])
+        spans = sorted((event["ts"], event["ts"] + event["dur"]) for event in generated if event["tid"] == thread)
         ends = [0, *itertools.accumulate((end for _, end in spans), max)]
         busy = sum(max(0, end - max(begin, before)) for (begin, end), before in zip(spans, ends)) / 1e6
-        shown = self.page.run("""const table = document.querySelector('details table');
+        shown = self.page.run(f"""const table = document.querySelector('details table');
             const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.textContent === 'generate');
-            return [...table.tBodies[0].rows].find((row) => row.cells[0].textContent.startsWith('worker w0')).cells[column].textContent;""")
+            const row = [...table.tBodies[0].rows].find((row) => row.cells[0].textContent === {json.dumps(row)});
+            return row.cells[column].textContent;""")
         self.assertAlmostEqual(float(shown.split(" s")[0]), busy, delta=0.5 if busy >= 10 else 0.06)
         # Nearer and back by keys.
         whole = self.page.text(".readout")
