@@ -1,9 +1,9 @@
-# The GPU part that runs on a GPU (evald_cuda_real) is built where the CUDA toolkit and cuBLASLt's header are. Its
-# emulation (evald_cuda_emulated) needs neither and is built always.
+# The GPU part that runs on a GPU (evald_cuda_real) is built where the CUDA toolkit is. Its emulation
+# (evald_cuda_emulated) needs none and is built always.
 #   EVALD_CUDA             found here: ON or OFF
 #   EVALD_CUDA_MISSING     what was not found, in one line
-#   EVALD_CUBLAS_INCLUDE   folder of cublasLt.h, where it is not the toolkit's
-# libcublasLt itself is loaded when a GPU is first used (products_cublaslt.cc): none is needed to build.
+#   EVALD_CUBLAS_INCLUDE   folder of cublasLt.h, where it is not the toolkit's. It is not needed: libcublasLt is loaded
+#                          when a GPU is first used; but where it is found, cublaslt_abi.h is compared with it.
 set(EVALD_CUDA_ARCHITECTURES "80-virtual;90-real" CACHE STRING
   "What device code is compiled for, as CMAKE_CUDA_ARCHITECTURES")
 set(EVALD_CUBLAS_INCLUDE "" CACHE PATH "Folder of cublasLt.h, where it is not the CUDA toolkit's")
@@ -30,14 +30,12 @@ function(evald_find_cuda)
   find_library(EVALD_CUDART cudart_static HINTS ${root}/lib64 ${root}/lib ${root}/targets/x86_64-linux/lib
                NO_DEFAULT_PATH)
   find_path(EVALD_CUBLASLT_H cublasLt.h HINTS ${EVALD_CUBLAS_INCLUDE} ${EVALD_CUDA_INCLUDE})
-  foreach(part "EVALD_CUDA_INCLUDE:cuda_runtime_api.h" "EVALD_CUDART:libcudart_static.a" "EVALD_CUBLASLT_H:cublasLt.h")
+  foreach(part "EVALD_CUDA_INCLUDE:cuda_runtime_api.h" "EVALD_CUDART:libcudart_static.a")
     string(REPLACE ":" ";" part ${part})
     list(GET part 0 variable)
     list(GET part 1 file)
     if(NOT ${variable})
-      set(EVALD_CUDA_MISSING
-        "${file} was not found beside ${EVALD_NVCC} (-DEVALD_CUBLAS_INCLUDE= names the folder of cublasLt.h)"
-        PARENT_SCOPE)
+      set(EVALD_CUDA_MISSING "${file} was not found beside ${EVALD_NVCC}" PARENT_SCOPE)
       return()
     endif()
   endforeach()
