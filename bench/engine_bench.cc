@@ -4,6 +4,7 @@
 
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -49,13 +50,8 @@ ModelShape::ModelShape(const fs::path& checkpoint) {
   head_weights = vocab_size * hidden;
 }
 
-double ModelShape::PromptFlops(double tokens) const {
-  const double pairs = tokens * (tokens + 1) / 2;
-  return 2 * tokens * layer_weights + 2 * head_weights + 4 * pairs * query_size * layers;
-}
-
-double ModelShape::TokenBytes(double position) const {
-  return 2 * (layer_weights + head_weights) + 8 * kv_size * layers * (position + 1);
+double ModelShape::Flops(double rows, double pairs, double heads) const {
+  return 2 * rows * layer_weights + 4 * pairs * query_size * layers + 2 * heads * head_weights;
 }
 
 std::unique_ptr<Engine> LoadedEngine(const fs::path& checkpoint, const Json& settings) {
@@ -68,11 +64,22 @@ std::unique_ptr<Engine> LoadedEngine(const fs::path& checkpoint, const Json& set
   return engine;
 }
 
-double Answer(Engine* engine, const std::vector<Request>& requests) {
+Answered AnswerAll(Engine* engine, const std::vector<Request>& requests) {
+  Answered answered;
+  answered.generations.resize(requests.size());
   const int64_t begin = MonotonicMicros();
+  const auto elapsed = [&] { return static_cast<double>(MonotonicMicros() - begin) / 1e6; };
   for (size_t i = 0; i < requests.size(); ++i) engine->Submit(i, requests[i]);
-  while (engine->pending() > 0) engine->Step(std::chrono::milliseconds(10'000));
-  return static_cast<double>(MonotonicMicros() - begin) / 1e6;
+  while (engine->pending() > 0) {
+    for (Finished& finished : engine->Step(std::chrono::milliseconds(10'000))) {
+      if (answered.first_seconds == 0) answered.first_seconds = elapsed();
+      answered.tokens_in += finished.generation.tokens_in;
+      answered.tokens_out += finished.generation.tokens_out;
+      answered.generations.at(finished.tag) = std::move(finished.generation);
+    }
+  }
+  answered.seconds = elapsed();
+  return answered;
 }
 
 std::vector<int32_t> RandomTokens(int count, int vocab_size, uint64_t seed) {

@@ -24,18 +24,31 @@ struct ModelShape {
   int vocab_size = 0;
 
   explicit ModelShape(const std::filesystem::path& checkpoint);
-  /// Multiplications and additions of a prompt whose last token's logits are wanted; of attention
-  /// only what the causal mask leaves.
-  double PromptFlops(double tokens) const;
+  /// Multiplications and additions of `rows` tokens that see `pairs` positions together (each its
+  /// own included), the logits of `heads` of them wanted.
+  double Flops(double rows, double pairs, double heads) const;
+  /// The same of a prompt whose last token's logits are wanted.
+  double PromptFlops(double tokens) const { return Flops(tokens, tokens * (tokens + 1) / 2, 1); }
+  /// Bytes of the weights in bf16.
+  double WeightBytes() const { return 2 * (layer_weights + head_weights); }
+  /// Bytes of keys and values of so many positions, in bf16.
+  double KvBytes(double positions) const { return 4 * kv_size * layers * positions; }
   /// Bytes that one more token at `position` must read: bf16 weights, fp32 keys and values.
-  double TokenBytes(double position) const;
+  double TokenBytes(double position) const { return WeightBytes() + 2 * KvBytes(position + 1); }
 };
 
 /// The native engine on all cores, loaded. `settings` as under `engine:` in eval.yaml.
 std::unique_ptr<Engine> LoadedEngine(const std::filesystem::path& checkpoint, const Json& settings);
 
-/// Seconds from the submission of these requests until the last answer.
-double Answer(Engine* engine, const std::vector<Request>& requests);
+/// What an engine made of requests, all submitted at once.
+struct Answered {
+  double seconds = 0;        ///< from the first request until the last answer
+  double first_seconds = 0;  ///< until the first answer
+  int64_t tokens_in = 0;
+  int64_t tokens_out = 0;
+  std::vector<Generation> generations;  ///< in the requests' order
+};
+Answered AnswerAll(Engine* engine, const std::vector<Request>& requests);
 
 /// Tokens that have no prefix in common with those of another seed.
 std::vector<int32_t> RandomTokens(int count, int vocab_size, uint64_t seed);

@@ -69,7 +69,7 @@ Result RunEnginePrefill(const Options& options) {
     request.continuation_tokens = {1};
     return request;
   };
-  Answer(engine.get(), {prompt(0)});  // pages and buffers are there from now on
+  AnswerAll(engine.get(), {prompt(0)});  // pages and buffers are there from now on
   const OneDnnProduct product = FastestOneDnnProduct();
   Rounds rounds(engine.get(), product);
   const int count = options.quick ? 1 : 7;

@@ -9,7 +9,7 @@ namespace evald {
 std::unique_ptr<Engine> MakeNativeEngineFor(const EngineOptions& options) {
   if (!options.device.starts_with("cuda:")) return MakeNativeEngine(options);
   const int node = native::cuda::GpuOf(options.device).numa_node;
-  native::cuda::BindThread(native::cuda::CpusNear(node));
+  native::cuda::BindNear(native::cuda::CpusNear(node));
   return native::cuda::MakeCudaEngine(options);
 }
 

@@ -81,7 +81,7 @@ Result RunGpuChoice(const Options& options) {
   UseBenchGpu(options);
   const Questions questions = Prepare(options, checkpoint);
   const PrefixWork work = WorkOf(questions.requests);
-  const Workout model(checkpoint);
+  const ModelShape model(checkpoint);
   const auto engine = GpuEngine(options, Json::object());
   engine->Load(checkpoint);
   const double before = MatrixRate(SizesOf(options));

@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/jsonl.h"
-#include "bench/engine_bench.h"
 #include "bench/gpu/chat_trace.h"
 #include "bench/gpu/gpu_bench.h"
 #include "evald/error.h"
@@ -23,7 +22,7 @@ struct Bound {
   double bytes = 0;
   double steps = 0;  ///< with so many sequences at once
 
-  Bound(const Workout& model, const std::vector<ChatLengths>& trace, int concurrency) {
+  Bound(const ModelShape& model, const std::vector<ChatLengths>& trace, int concurrency) {
     double outputs = 0, longest = 0;
     for (const ChatLengths& lengths : trace) {
       const double rows = lengths.prompt + lengths.output - 1;
@@ -75,7 +74,7 @@ void CheckLengths(const std::vector<ChatLengths>& trace, const Answered& answere
 Result RunGpuGenerate(const Options& options) {
   const auto checkpoint = GpuCheckpoint(options);
   UseBenchGpu(options);
-  const Workout model(checkpoint);
+  const ModelShape model(checkpoint);
   std::vector<ChatLengths> trace = ChatTrace(options.quick ? 12 : 1000, kTraceSeed);
   if (options.quick) {
     for (ChatLengths& lengths : trace) {

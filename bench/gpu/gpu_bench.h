@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "bench/bench.h"
+#include "bench/engine_bench.h"
 #include "bench/gpu/limits.h"
 #include "worker/engine.h"
 #include "worker/native/cuda/runtime.h"
@@ -29,33 +29,5 @@ LimitSizes SizesOf(const Options& options);
 
 /// The native engine on that GPU, nothing loaded. `settings` as under `engine:` in eval.yaml.
 std::unique_ptr<Engine> GpuEngine(const Options& options, Json settings);
-
-/// What an engine made of requests, all submitted at once.
-struct Answered {
-  double seconds = 0;        ///< from the first request until the last answer
-  double first_seconds = 0;  ///< until the first answer
-  int64_t tokens_in = 0;
-  int64_t tokens_out = 0;
-  std::vector<Generation> generations;  ///< in the requests' order
-};
-Answered AnswerAll(Engine* engine, const std::vector<Request>& requests);
-
-/// A model's arithmetic, of checkpoints whose config.json is spelled as Llama's.
-struct Workout {
-  double layer_weights = 0;  ///< elements of the matrices of all layers
-  double head_weights = 0;
-  double query_size = 0;  ///< heads times head size
-  double kv_size = 0;
-  double layers = 0;
-  int vocab_size = 0;
-
-  explicit Workout(const std::filesystem::path& checkpoint);
-  /// Multiplications and additions of `rows` tokens that see `pairs` positions together (each its own
-  /// included), the logits of `heads` of them wanted.
-  double Flops(double rows, double pairs, double heads) const;
-  double WeightBytes() const { return 2 * (layer_weights + head_weights); }
-  /// Bytes of keys and values, in bf16, of so many positions.
-  double KvBytes(double positions) const { return 4 * kv_size * layers * positions; }
-};
 
 }  // namespace evald::bench

@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "bench/engine_bench.h"
 #include "bench/gpu/gpu_bench.h"
 #include "bench/run_evald.h"
 #include "evald/error.h"
@@ -105,7 +104,7 @@ Result RunSwap(const Options& options) {
   const fs::path twin = Twin(checkpoint, options.scratch / "twin");
   const auto engine = GpuEngine(options, {{"max_length", options.quick ? 128 : 4096}});
   const double rate = PinnedRate(SizesOf(options));
-  const Workout shape(checkpoint);
+  const ModelShape shape(checkpoint);
   const auto first_token = [&](const fs::path& folder, uint64_t seed, Json* report) {
     Request request;
     request.context_tokens = RandomTokens(32, shape.vocab_size, seed);

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "base/cpu_list.h"
 #include "evald/error.h"
 #include "transfer_reference.h"
 #include "worker/native/cuda/convert.h"

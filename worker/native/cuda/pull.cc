@@ -126,7 +126,7 @@ class Puller::Work {
     int64_t waited = 0;
     try {
       if (!options_.uuid.empty()) UseGpu(options_.uuid);
-      BindThread(cpus_);
+      BindNear(cpus_);
       if (*lane == nullptr) *lane = std::make_unique<Lane>(options_);
       CopyChunks(lane->get(), &waited);
     } catch (...) {
