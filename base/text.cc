@@ -173,6 +173,28 @@ std::string ReplaceInvalidUtf8(std::string_view text) {
   return out;
 }
 
+std::string Printable(std::string_view text) {
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    size_t bad = 0;
+    const size_t length = Utf8Sequence(p + i, text.size() - i, &bad);
+    const bool control = length == 1 && (p[i] < 0x20 || p[i] == 0x7F) && p[i] != '\n' && p[i] != '\t';
+    if (length == 0 || control) {
+      out += fmt::format("\\x{:02x}", p[i]);
+      ++i;
+    } else if (length == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0) {  // U+0080 to U+009F
+      out += fmt::format("\\u{:04x}", p[i + 1]);
+      i += 2;
+    } else {
+      out.append(text.substr(i, length));
+      i += length;
+    }
+  }
+  return out;
+}
+
 size_t CodePoints(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

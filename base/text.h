@@ -35,6 +35,10 @@ bool IsUtf8(std::string_view text);
 /// `bytes.decode("utf-8", errors="replace")` does.
 std::string ReplaceInvalidUtf8(std::string_view text);
 
+/// `text` as it may be shown on a terminal whatever it came from: valid UTF-8, without control characters other than
+/// line feed and tab. A byte or character that may not be shown is written out: `\xf3`, `\x1b`, `\u009b`.
+std::string Printable(std::string_view text);
+
 /// Number of Unicode code points in valid UTF-8, Python's len(str).
 size_t CodePoints(std::string_view text);
 

@@ -184,7 +184,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
   }
   constexpr size_t kShown = 10;
   for (size_t i = 0; i < std::min(kShown, outcome.problems.size()); ++i) {
-    fmt::print(stderr, "evald: error: {}\n", outcome.problems[i]);
+    fmt::print(stderr, "evald: error: {}\n", Printable(outcome.problems[i]));
   }
   if (outcome.problems.size() > kShown) fmt::print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
   if (outcome.status == ExitStatus::kIncomplete && !outcome.directory.empty()) {

@@ -56,6 +56,7 @@ class Damage(FaultCase):
         expected = self.undisturbed(config)
         for name, damage in sample(self.damages(), 3, self.rng):
             with self.subTest(damage=name):
+                self.clear()
                 run = self.interrupted(config)
                 committed = {p: p.read_bytes() for p in run.glob("generations/*/*.jsonl")}
                 self.fold_wal()
@@ -68,7 +69,19 @@ class Damage(FaultCase):
                     self.assertEqual(self.aside(), ["state.db.damaged-1"])
                 for path, content in committed.items():
                     self.assertEqual(path.read_bytes(), content, "what was complete is adopted, not made again")
-                self.clear()
+
+    def test_what_is_said_of_damage_can_be_read(self):
+        config = self.config(engine=self.SLOW)
+        expected = self.undisturbed(config)
+        self.interrupted(config)
+        self.fold_wal()
+        database = self.disk / "state" / "state.db"
+        content = database.read_bytes()
+        self.assertIn(b"costs", content)
+        database.write_bytes(content.replace(b"costs", b"co\xf3\x1b["))  # no UTF-8, and a terminal's control sequence
+        said = self.finish(config, expected, "a name in the database's schema")
+        self.assertIn(r"co\xf3\x1b[", said)
+        self.assertIn("set aside as", said)
 
     def test_flipped_bits_anywhere_in_the_database(self):
         config = self.config(engine=self.SLOW)

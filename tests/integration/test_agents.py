@@ -398,7 +398,7 @@ class Refusals(Agents):
         (self.folder / "wrong.token").write_text("not-a-token-of-anyone\n")
         (self.folder / "read.token").write_text(TOKENS["read"] + "\n")
         wrong = self.agent_command("north")
-        for file, said in (("wrong.token", "401"), ("read.token", "403")):
+        for file, said in (("wrong.token", "HTTP/1.1 401"), ("read.token", "HTTP/1.1 403")):
             command = [w.replace("worker.token", file) for w in wrong]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.agents[file] = process
@@ -437,7 +437,7 @@ class Refusals(Agents):
 
         wrong = [word.replace("worker.token", "wrong.token") for word in self.agent_command("south")]
         self.agents["south"] = subprocess.Popen(wrong, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.line_with(self.agents["south"], "401")
+        self.line_with(self.agents["south"], "HTTP/1.1 401")
         twin = [word.replace("hosts/north", "hosts/twin") for word in self.agent_command("north")]
         self.agents["twin"] = subprocess.Popen(twin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.line_with(self.agents["twin"], "is connected")

@@ -1,0 +1,30 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/text.h"
+
+namespace evald {
+namespace {
+
+TEST(Printable, LeavesTextAsItIs) {
+  for (const std::string text : {"", "a line\n\tand another", "naïve café – 日本語 🙂", "\\x1b is written so"}) {
+    EXPECT_EQ(Printable(text), text);
+  }
+}
+
+TEST(Printable, WritesOutBytesThatAreNoText) {
+  EXPECT_EQ(Printable("co\xf3ts"), "co\\xf3ts");
+  EXPECT_EQ(Printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
+  EXPECT_EQ(Printable("cut \xe6\x97"), "cut \\xe6\\x97");
+}
+
+TEST(Printable, WritesOutWhatATerminalWouldObey) {
+  EXPECT_EQ(Printable("\x1b[2Jgone"), "\\x1b[2Jgone");
+  EXPECT_EQ(Printable("over\rwritten\b\x7f"), "over\\x0dwritten\\x08\\x7f");
+  EXPECT_EQ(Printable(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(Printable("\xc2\x9b" "2J\xc2\xa0"), "\\u009b2J\xc2\xa0");  // CSI as one character; a no-break space may stay
+}
+
+}  // namespace
+}  // namespace evald
