@@ -134,38 +134,43 @@ void CpuDevice::Multiply(const Linear& linear, Rows from, Rows to) {
   Multiply(linear, rows(from), static_cast<int64_t>(rows_.size()), y);
 }
 
-// x [count][inputs] as the kernels want it for a product with so many rows.
-const float* CpuDevice::Packed(const float* x, int64_t count, int64_t inputs) {
-  if (count <= kernels_.few_rows) return x;
-  Grow(&packed_rows_, kernels_.packed_floats(count, inputs));
+// x [count][inputs] as the kernels want it for a product with so many rows and such weights.
+const float* CpuDevice::Packed(const float* x, int64_t count, int64_t inputs, WeightType type) {
+  const int64_t floats = kernels_.packed_floats(count, inputs, type);
+  if (floats == 0) return x;
+  Floats& packed = packed_rows_[static_cast<size_t>(type)];
+  Grow(&packed, floats);
   pool_->ForEach(kernels_.row_blocks(count), 4 * count * inputs, [&](int64_t block, int) {
-    kernels_.pack_rows(x, count, inputs, block, packed_rows_.data());
+    kernels_.pack_rows(x, count, inputs, type, block, packed.data());
   });
-  return packed_rows_.data();
+  return packed.data();
 }
 
 // y[row][outputs] = x[row][inputs] times all parts, each a column block of y.
 void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, float* y) {
   struct Task {
     const Linear::Part* part;
+    const float* x;
     Columns columns;
     float* y;
   };
   const int64_t outputs = linear.outputs(), inputs = linear.inputs();
   std::vector<Task> tasks;
+  std::array<const float*, 3> packed = {};  // by the parts' WeightType, nearly always one
   float* part_y = y;
   for (const Linear::Part& part : linear.parts) {
     const int64_t columns = part.matrix.rows;
+    const float*& part_x = packed[static_cast<size_t>(part.matrix.type)];
+    if (part_x == nullptr) part_x = Packed(x, count, inputs, part.matrix.type);
     for (const Columns& task :
          count <= kernels_.few_rows
              ? TasksOfFewRows(columns, inputs)
              : TasksOfManyRows(columns, kernels_.panel_columns, pool_->threads())) {
-      tasks.push_back({&part, task, part_y});
+      tasks.push_back({&part, part_x, task, part_y});
     }
     part_y += columns;
   }
   MultiplyArgs all;
-  all.x = Packed(x, count, inputs);
   all.rows = count;
   all.inner = inputs;
   all.y_stride = outputs;
@@ -173,6 +178,7 @@ void CpuDevice::Multiply(const Linear& linear, const float* x, int64_t count, fl
                  [&](int64_t index, int thread) {
                    const Task& task = tasks[static_cast<size_t>(index)];
                    MultiplyArgs args = all;
+                   args.x = task.x;
                    args.weights = task.part->matrix.data;
                    args.type = task.part->matrix.type;
                    args.first = task.columns.first;

@@ -67,7 +67,7 @@ class CpuDevice : public Device {
   HeadOffsets Offsets(int64_t head) const;
   void NormalizeRow(const NormWeights& norm, const float* x, int64_t width, float* out) const;
   void ActivateRows(const float* in, int64_t count, int64_t width, float* out);
-  const float* Packed(const float* x, int64_t count, int64_t inputs);
+  const float* Packed(const float* x, int64_t count, int64_t inputs, WeightType type);
   void Multiply(const Linear& linear, const float* x, int64_t count, float* y);
   void AttendTask(int64_t first, int64_t end, int64_t head, int64_t layer, int64_t window,
                   int thread);
@@ -85,7 +85,7 @@ class CpuDevice : public Device {
   std::vector<Row> rows_;
   std::array<Floats, 7> buffers_;  ///< by Rows
   Floats logits_;
-  Floats packed_rows_;  ///< of the product that is being computed
+  std::array<Floats, 3> packed_rows_;  ///< of the product that is being computed, by WeightType
   Floats gathered_, expert_inner_, expert_activated_, expert_out_;
   std::vector<Floats> scratch_;                      ///< per thread
   std::vector<std::vector<AttendRow>> attend_rows_;  ///< likewise

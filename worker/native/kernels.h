@@ -5,8 +5,9 @@
 #include "worker/native/activation.h"
 #include "worker/native/page_positions.h"
 
-/// The inner loops of the native engine, in fp32. Included by files that are compiled for one
-/// instruction set only, so it includes nothing that has inline functions.
+/// The inner loops of the native engine, in fp32 (products may take bf16 pairs; see cpu.h).
+/// Included by files that are compiled for one instruction set only, so it includes nothing that
+/// has inline functions.
 ///
 /// Order of summation: every number that these functions give depends on its own inputs and on the
 /// inner dimension (or on absolute key positions) alone, never on how many rows, columns or threads
@@ -23,7 +24,7 @@ inline constexpr int kKeyBlock = 16;
 
 /// y[r][n] = sum over i of x[r][i] * w[n][i] (+ bias[n]) for n in [first, end).
 struct MultiplyArgs {
-  /// [rows][inner]; of more than Kernels::few_rows rows, what Kernels::pack_rows made of it.
+  /// [rows][inner]; where Kernels::packed_floats is not 0, what Kernels::pack_rows made of it.
   const float* x = nullptr;
   int64_t rows = 0;
   int64_t inner = 0;
@@ -67,13 +68,16 @@ inline int64_t ScoreStride(int64_t keys) {
 /// One instruction set's functions. All are reentrant.
 struct Kernels {
   const char* name;
-  int64_t few_rows;       ///< rows of x that are multiplied as they lie
+  int64_t few_rows;       ///< up to so many rows, weights are read as they lie
   int64_t panel_columns;  ///< of a product with more rows, computed together
   int64_t (*row_blocks)(int64_t rows);
-  int64_t (*packed_floats)(int64_t rows, int64_t inner);
-  /// Lays out one of the row_blocks(rows) blocks of x [rows][inner], in memory of
-  /// packed_floats(rows, inner) that all blocks share.
-  void (*pack_rows)(const float* x, int64_t rows, int64_t inner, int64_t row_block, float* packed);
+  /// What x needs to be laid out anew for a product with weights of that type; 0 where it is
+  /// multiplied as it lies.
+  int64_t (*packed_floats)(int64_t rows, int64_t inner, WeightType type);
+  /// Lays out one of the row_blocks(rows) blocks of x [rows][inner], in memory of packed_floats
+  /// that all blocks share.
+  void (*pack_rows)(const float* x, int64_t rows, int64_t inner, WeightType type, int64_t row_block,
+                    float* packed);
   int64_t (*multiply_scratch_floats)(int64_t rows);
   void (*multiply)(const MultiplyArgs& args);
   void (*attend)(const AttendArgs& args);
@@ -98,5 +102,8 @@ const Kernels& PortableKernels();
 /// Null where the compiler's target has no such instruction set.
 const Kernels* Avx2Kernels();
 const Kernels* Avx512Kernels();
+/// Those of AVX-512 with products of bf16 weights by the bf16 dot instruction: x is rounded to
+/// bf16, sums are in fp32.
+const Kernels* Avx512Bf16Kernels();
 
 }  // namespace evald::native

@@ -23,7 +23,7 @@ namespace evald {
 ///                         worker's share of the processors
 ///     concurrency: 128    sequences computed at once
 ///     chunk: 512          rows (tokens) computed at once, at most
-///     kernels: auto       avx512, avx2 or portable
+///     kernels: auto       avx512, avx2 or portable; avx512_bf16 (cpu.h) only by name
 ///
 /// Submit throws Error(kInput) for a request that can never be answered; the others stay.
 std::unique_ptr<Engine> MakeNativeEngine(const EngineOptions& options);

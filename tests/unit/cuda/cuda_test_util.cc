@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "../native/native_test_util.h"
 #include "worker/native/cuda/pull.h"
 
 namespace evald::native::cuda {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../native/native_test_util.h"
 #include "worker/native/cuda/cuda_device.h"
 #include "worker/native/cuda/device_weights.h"
 #include "worker/native/cuda/products.h"
@@ -64,10 +65,6 @@ std::vector<std::vector<float>> AllLogits(CudaModel* model, const std::vector<in
 testing::AssertionResult SameBits(const std::vector<std::vector<float>>& found,
                                   const std::vector<std::vector<float>>& expected);
 
-struct Spread {
-  double largest = 0;
-  double rms = 0;
-};
 /// Between the model's logits and the golden ones of the prompts with so many tokens; infinite
 /// where one is NaN.
 Spread LogitsSpread(const std::string& golden, CudaModel* model, const std::set<size_t>& prompts);

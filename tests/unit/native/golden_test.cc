@@ -27,6 +27,17 @@ TEST_P(GoldenTest, WithinTheSpreadOfBf16) {
   EXPECT_LT(LogitsError(GetParam(), &model), golden["bf16"]["rms"].get<double>());
 }
 
+// Likewise where products take activations in bf16, as all of transformers' do.
+TEST_P(GoldenTest, Bf16ProductsAreWithinTheSpreadOfBf16) {
+  if (!HasBf16Products()) GTEST_SKIP() << "this processor has no bf16 dot instruction";
+  const Json golden = Golden(GetParam());
+  BareModel model(GoldenPath(GetParam()), "avx512_bf16"), exact(GoldenPath(GetParam()), "avx512");
+  const Spread found = LogitsSpread(GetParam(), &model);
+  EXPECT_LT(found.rms, golden["bf16"]["rms"].get<double>());
+  EXPECT_LT(found.largest, golden["bf16"]["largest"].get<double>());
+  EXPECT_EQ(found.largest > 10 * LogitsError(GetParam(), &exact), StoredType(GetParam()) == "BF16");
+}
+
 TEST_P(GoldenTest, GreedyTextIsIdentical) {
   // Without end tokens, as it was recorded.
   CheckpointCopy copy(GetParam());

@@ -77,7 +77,7 @@ TEST_P(InvarianceTest, OrderThreadsChunksAndCacheDoNotMatter) {
 
 TEST_P(InvarianceTest, NeitherWithTheInstructionSetCapped) {
   const std::vector<Request> requests = Mixed();
-  for (const std::string& kernels : AvailableKernels()) {
+  for (const std::string& kernels : AllKernels()) {
     const auto expected =
         Lines(GetParam(), requests, 0, {{"kernels", kernels}, {"concurrency", 1}}, 1);
     EXPECT_EQ(Lines(GetParam(), requests, 6, {{"kernels", kernels}, {"chunk", 19}}, 2), expected)
@@ -89,7 +89,7 @@ TEST_P(InvarianceTest, LogitsOfEveryChunking) {
   std::vector<int32_t> tokens;
   for (int i = 0; i < 200; ++i) tokens.push_back(i * 37 % 318 + 2);
   const std::vector<int64_t> positions = {0, 1, 17, 63, 64, 65, 128, 199};
-  for (const std::string& kernels : AvailableKernels()) {
+  for (const std::string& kernels : AllKernels()) {
     BareModel model(GoldenPath(GetParam()), kernels);
     const auto expected = model.Logits(tokens, positions, 200);
     for (const int64_t chunk : {1, 2, 13, 64, 100}) {

@@ -33,6 +33,34 @@ std::vector<uint16_t> Bf16(std::vector<float>* values) {
   return out;
 }
 
+std::vector<float> Product(const Kernels& kernels, const std::vector<float>& x, int64_t rows,
+                           int64_t inner, const void* weights, WeightType type, int64_t out,
+                           const float* bias = nullptr) {
+  std::vector<float> y(static_cast<size_t>(rows * out), -1);
+  Floats scratch(static_cast<size_t>(kernels.multiply_scratch_floats(rows)));
+  Floats packed;
+  MultiplyArgs args;
+  args.x = x.data();
+  if (const int64_t floats = kernels.packed_floats(rows, inner, type); floats > 0) {
+    packed.assign(static_cast<size_t>(floats), NAN);
+    for (int64_t block = 0; block < kernels.row_blocks(rows); ++block) {
+      kernels.pack_rows(x.data(), rows, inner, type, block, packed.data());
+    }
+    args.x = packed.data();
+  }
+  args.rows = rows;
+  args.inner = inner;
+  args.weights = weights;
+  args.type = type;
+  args.end = out;
+  args.bias = bias;
+  args.y = y.data();
+  args.y_stride = out;
+  args.scratch = scratch.data();
+  kernels.multiply(args);
+  return y;
+}
+
 class KernelsTest : public testing::TestWithParam<std::string> {
  protected:
   const Kernels& kernels_ = SelectKernels(GetParam());
@@ -40,29 +68,7 @@ class KernelsTest : public testing::TestWithParam<std::string> {
   std::vector<float> Multiply(const std::vector<float>& x, int64_t rows, int64_t inner,
                               const void* weights, WeightType type, int64_t out,
                               const float* bias = nullptr) {
-    std::vector<float> y(static_cast<size_t>(rows * out), -1);
-    Floats scratch(static_cast<size_t>(kernels_.multiply_scratch_floats(rows)));
-    Floats packed;
-    MultiplyArgs args;
-    args.x = x.data();
-    if (rows > kernels_.few_rows) {
-      packed.assign(static_cast<size_t>(kernels_.packed_floats(rows, inner)), NAN);
-      for (int64_t block = 0; block < kernels_.row_blocks(rows); ++block) {
-        kernels_.pack_rows(x.data(), rows, inner, block, packed.data());
-      }
-      args.x = packed.data();
-    }
-    args.rows = rows;
-    args.inner = inner;
-    args.weights = weights;
-    args.type = type;
-    args.end = out;
-    args.bias = bias;
-    args.y = y.data();
-    args.y_stride = out;
-    args.scratch = scratch.data();
-    kernels_.multiply(args);
-    return y;
+    return Product(kernels_, x, rows, inner, weights, type, out, bias);
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, KernelsTest, testing::ValuesIn(AvailableKernels()),
@@ -357,6 +363,114 @@ TEST_P(KernelsTest, NormAgainstDoubles) {
   for (size_t i = 0; i < 73; ++i) {
     EXPECT_NEAR(out[i], x[i] / std::sqrt(squares / 73 + 0.01) * weight[i], 1e-5);
   }
+}
+
+// Of a processor that multiplies bf16.
+class Bf16ProductsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasBf16Products()) GTEST_SKIP() << "this processor has no bf16 dot instruction";
+    kernels_ = &SelectKernels("avx512_bf16");
+  }
+
+  const Kernels* kernels_ = nullptr;
+};
+
+// To nearest even, with integers.
+float RoundToBf16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000u;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+TEST_F(Bf16ProductsTest, AgainstDoublesOfRoundedRows) {
+  for (const int64_t inner : {2, 16, 30, 32, 34, 74, 256, 2050, 4866}) {
+    for (const int64_t rows : {1, 3, 12, 13, 41}) {
+      const int64_t out = 37;
+      const auto x = Random(static_cast<size_t>(rows * inner), 21);
+      auto values = Random(static_cast<size_t>(out * inner), 22);
+      const auto w = Bf16(&values);
+      const auto bias = Random(static_cast<size_t>(out), 23);
+      const auto y =
+          Product(*kernels_, x, rows, inner, w.data(), WeightType::kBF16, out, bias.data());
+      double unrounded_error = 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t n = 0; n < out; ++n) {
+          double expected = bias[static_cast<size_t>(n)], unrounded = expected, size = 1;
+          for (int64_t i = 0; i < inner; ++i) {
+            const float value = x[static_cast<size_t>(r * inner + i)];
+            const double weight = values[static_cast<size_t>(n * inner + i)];
+            expected += RoundToBf16(value) * weight;
+            unrounded += value * weight;
+            size += std::abs(value * weight);
+          }
+          const double found = y[static_cast<size_t>(r * out + n)];
+          ASSERT_NEAR(found, expected, 2e-7 * size) << inner << " " << rows << " " << r << " " << n;
+          unrounded_error = std::max(unrounded_error, std::abs(found - unrounded));
+        }
+      }
+      EXPECT_GT(unrounded_error, 1e-4) << "rows were not rounded";
+    }
+  }
+}
+
+TEST_F(Bf16ProductsTest, RowsAndColumnsDoNotDependOnTheirNeighbours) {
+  const int64_t inner = 2346, rows = 101, out = 53;
+  const auto x = Random(static_cast<size_t>(rows * inner), 24);
+  auto values = Random(static_cast<size_t>(out * inner), 25);
+  const auto w = Bf16(&values);
+  const auto all = Product(*kernels_, x, rows, inner, w.data(), WeightType::kBF16, out);
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::vector<float> row(x.begin() + r * inner, x.begin() + (r + 1) * inner);
+    for (const int64_t n : {r % out, (r * 7 + 3) % out}) {
+      const auto one =
+          Product(*kernels_, row, 1, inner, w.data() + n * inner, WeightType::kBF16, 1);
+      ASSERT_EQ(one[0], all[static_cast<size_t>(r * out + n)]) << "row " << r << ", column " << n;
+    }
+  }
+}
+
+// What has no pairs of bf16 is computed as without the instruction.
+TEST_F(Bf16ProductsTest, OtherProductsAreThoseOfAvx512) {
+  const int64_t rows = 20, out = 19;
+  const Kernels& plain = SelectKernels("avx512");
+  for (const int64_t inner : {73, 74}) {
+    const auto x = Random(static_cast<size_t>(rows * inner), 26);
+    auto values = Random(static_cast<size_t>(out * inner), 27);
+    const auto same = [&](const void* w, WeightType type) {
+      return Product(*kernels_, x, rows, inner, w, type, out) ==
+             Product(plain, x, rows, inner, w, type, out);
+    };
+    EXPECT_TRUE(same(values.data(), WeightType::kF32)) << inner;
+    const auto w = Bf16(&values);
+    EXPECT_EQ(same(w.data(), WeightType::kBF16), inner == 73) << inner;
+    const std::vector<uint16_t> halves(static_cast<size_t>(out * inner), 0x3555);
+    EXPECT_TRUE(same(halves.data(), WeightType::kF16)) << inner;
+  }
+}
+
+TEST_F(Bf16ProductsTest, WhatIsNotFiniteStaysSo) {
+  const int64_t inner = 64, out = 5;
+  std::vector<float> values(static_cast<size_t>(out * inner), 1);
+  const auto w = Bf16(&values);
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    for (const int64_t rows : {1, 20}) {
+      auto x = Random(static_cast<size_t>(rows * inner), 28);
+      x[static_cast<size_t>((rows - 1) * inner + 37)] = bad;
+      const auto y = Product(*kernels_, x, rows, inner, w.data(), WeightType::kBF16, out);
+      for (int64_t n = 0; n < out; ++n) {
+        ASSERT_FALSE(std::isfinite(y[static_cast<size_t>((rows - 1) * out + n)])) << bad;
+        ASSERT_TRUE(rows == 1 || std::isfinite(y[static_cast<size_t>(n)])) << bad;
+      }
+    }
+  }
+}
+
+TEST(SelectKernelsTest, RoundsOnlyWhereItIsAskedTo) {
+  EXPECT_STRNE(SelectKernels("auto").name, "avx512_bf16");
+  for (const std::string& name : AvailableKernels()) EXPECT_NE(name, "avx512_bf16");
 }
 
 }  // namespace

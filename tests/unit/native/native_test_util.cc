@@ -83,6 +83,20 @@ void CheckpointCopy::Write(const std::string& file, const std::string& content) 
   WriteFileAtomic(path_ / file, content);
 }
 
+std::string StoredType(const std::string& name) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(GoldenPath(name))) {
+    if (entry.path().extension() != ".safetensors") continue;
+    return Tensors::Read(entry.path()).tensors.begin()->second.dtype;
+  }
+  return "";
+}
+
+std::vector<std::string> AllKernels() {
+  std::vector<std::string> names = AvailableKernels();
+  if (HasBf16Products()) names.emplace_back("avx512_bf16");
+  return names;
+}
+
 Tensors Tensors::Read(const fs::path& path) {
   const std::string bytes = ReadFile(path);
   uint64_t length = 0;
@@ -149,21 +163,30 @@ std::vector<std::vector<float>> BareModel::Logits(const std::vector<int32_t>& to
   return result;
 }
 
-double LogitsError(const std::string& golden, BareModel* model, int64_t chunk) {
+Spread LogitsSpread(const std::string& golden, BareModel* model, int64_t chunk) {
   const std::vector<float> expected = GoldenLogits(golden);
   size_t at = 0;
-  double error = 0;
+  Spread spread;
+  double squares = 0;
   const Json prompts = Golden(golden)["logits"];
   for (const Json& prompt : prompts) {
     for (const auto& row : model->Logits(prompt["tokens"].get<std::vector<int32_t>>(),
                                          prompt["positions"].get<std::vector<int64_t>>(), chunk)) {
       for (const float logit : row) {
         const double difference = std::abs(static_cast<double>(logit) - expected.at(at++));
-        error = std::isnan(difference) ? INFINITY : std::max(error, difference);
+        if (std::isnan(difference)) return {INFINITY, INFINITY};
+        spread.largest = std::max(spread.largest, difference);
+        squares += difference * difference;
       }
     }
   }
-  return at == expected.size() ? error : INFINITY;
+  if (at != expected.size() || at == 0) return {INFINITY, INFINITY};
+  spread.rms = std::sqrt(squares / static_cast<double>(at));
+  return spread;
+}
+
+double LogitsError(const std::string& golden, BareModel* model, int64_t chunk) {
+  return LogitsSpread(golden, model, chunk).largest;
 }
 
 double ErrorOf(const std::string& golden, const CheckpointCopy& copy) {

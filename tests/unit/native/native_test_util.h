@@ -26,6 +26,12 @@ Json Golden(const std::string& name);
 /// logits.bin: fp32, as the prompts of golden.json list their positions.
 std::vector<float> GoldenLogits(const std::string& name);
 
+/// How the checkpoint's tensors are stored: "BF16", "F16" or "F32".
+std::string StoredType(const std::string& name);
+
+/// AvailableKernels, and avx512_bf16 where the processor has it.
+std::vector<std::string> AllKernels();
+
 /// A safetensors file taken apart, to be changed and written again.
 struct Tensors {
   struct Tensor {
@@ -73,7 +79,13 @@ struct BareModel {
   Model model;
 };
 
-/// The largest difference between the model's logits and the golden ones.
+/// How far logits are from the golden ones.
+struct Spread {
+  double largest = 0;
+  double rms = 0;  ///< the root of the mean square
+};
+Spread LogitsSpread(const std::string& golden, BareModel* model, int64_t chunk = 256);
+/// The largest difference alone.
 double LogitsError(const std::string& golden, BareModel* model, int64_t chunk = 256);
 
 /// The same of a changed copy of the checkpoint.

@@ -10,6 +10,7 @@ namespace {
 struct Ops {
   using V = __m256;
   static constexpr const char* kName = "avx2";
+  static constexpr bool kDots = false;
   static constexpr int kLanes = 8;
   static constexpr int kRows = 4, kCols = 3, kFewRows = 8;
   static constexpr int kTileRows = 6, kTileVecs = 2;

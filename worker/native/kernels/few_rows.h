@@ -2,6 +2,9 @@
 // Products with few rows of x: the weights are read once, as they lie in the file, and there is
 // nothing to wait for but memory.
 //
+// Everything here and in many_rows.h is done with numbers or with pairs (vectors.h): what follows
+// says position for either.
+//
 // Order of summation, of this file and of many_rows.h: the inner dimension is cut into blocks of
 // kInnerBlock. In a block, lane l adds up the positions l, l + kLanes, l + 2 kLanes ... one after
 // the other; then lanes are added in groups of four, ((l0 + l1) + l2) + l3, and group after group
@@ -40,7 +43,7 @@ template <int R, int N>
 }
 
 // R rows of x times N rows of weights. What lies `ahead` bytes further is fetched meanwhile.
-template <WeightType T, int R, int N>
+template <WeightType T, typename Unit, int R, int N>
 void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t ahead,
                  const float* bias, float* y, int64_t y_stride) {
   constexpr int kBytes = Element<T>::kBytes;
@@ -66,7 +69,7 @@ void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t 
       for (int r = 0; r < R; ++r) {
         const V value = Ops::Load(x + r * inner + i);
         EVALD_UNROLL
-        for (int n = 0; n < N; ++n) sums[r][n] = Ops::Fma(value, weights[n], sums[r][n]);
+        for (int n = 0; n < N; ++n) sums[r][n] = Unit::MultiplyAdd(value, weights[n], sums[r][n]);
       }
     }
     if (i < end) {
@@ -75,7 +78,8 @@ void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t 
         const V weights = LoadPartial<T>(w + (n * inner + i) * kBytes, end - i);
         EVALD_UNROLL
         for (int r = 0; r < R; ++r) {
-          sums[r][n] = Ops::Fma(LoadFloats(x + r * inner + i, end - i), weights, sums[r][n]);
+          const V value = LoadFloats(x + r * inner + i, end - i);
+          sums[r][n] = Unit::MultiplyAdd(value, weights, sums[r][n]);
         }
       }
       i = end;
@@ -84,7 +88,7 @@ void InPlaceTile(const float* x, const unsigned char* w, int64_t inner, int64_t 
   } while (i < inner);
 }
 
-template <WeightType T, int N>
+template <WeightType T, typename Unit, int N>
 struct InPlace {
   // Of short rows the next N, which lie right behind; of long ones what follows in each.
   static int64_t Ahead(const MultiplyArgs& a) {
@@ -96,7 +100,7 @@ struct InPlace {
   template <int R>
   struct Rows {
     static void Call(const MultiplyArgs* a, int64_t row, int64_t n) {
-      InPlaceTile<T, R, N>(
+      InPlaceTile<T, Unit, R, N>(
           a->x + row * a->inner,
           static_cast<const unsigned char*>(a->weights) + n * a->inner * Element<T>::kBytes,
           a->inner, Ahead(*a), a->bias == nullptr ? nullptr : a->bias + n,
@@ -105,19 +109,19 @@ struct InPlace {
   };
 };
 
-template <WeightType T>
+template <WeightType T, typename Unit>
 void MultiplyFewRows(const MultiplyArgs& a) {
   int64_t n = a.first;
   for (; n + Ops::kCols <= a.end; n += Ops::kCols) {
     for (int64_t row = 0; row < a.rows; row += Ops::kRows) {
       const int64_t rows = a.rows - row < Ops::kRows ? a.rows - row : Ops::kRows;
-      WithRows<Ops::kRows, InPlace<T, Ops::kCols>::template Rows>(rows, &a, row, n);
+      WithRows<Ops::kRows, InPlace<T, Unit, Ops::kCols>::template Rows>(rows, &a, row, n);
     }
   }
   for (; n < a.end; ++n) {
     for (int64_t row = 0; row < a.rows; row += Ops::kRows) {
       const int64_t rows = a.rows - row < Ops::kRows ? a.rows - row : Ops::kRows;
-      WithRows<Ops::kRows, InPlace<T, 1>::template Rows>(rows, &a, row, n);
+      WithRows<Ops::kRows, InPlace<T, Unit, 1>::template Rows>(rows, &a, row, n);
     }
   }
 }

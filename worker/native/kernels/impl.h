@@ -7,7 +7,8 @@
 // Ops: V (a vector of kLanes floats), Zero, Set, Load, Store, Fma, Add, Sub, Mul, Div, Max, Min,
 // Round, Pow2 (2^n of integral n in [-126, 127]), ZeroBelow (0 where x < limit, else y), HMax,
 // AddUp4 (the lanes of four vectors, in groups of four), Transpose (kLanes vectors), WidenBf16,
-// WidenF16, WidenEven and WidenOdd (of bf16 in pairs); kRows x kCols accumulators of a product with
+// WidenF16, WidenEven and WidenOdd (of bf16 in pairs); kDots: whether there are RoundToPairs (two
+// vectors, to bf16) and DotPairs; kRows x kCols accumulators of a product with
 // few rows, kTileRows x kTileVecs of one with many; kScoreRows x kScoreVecs of attention scores;
 // kValueRows x kValueVecs of attention output.
 
@@ -18,21 +19,51 @@
 namespace evald::native {
 namespace {
 
-template <WeightType T>
+template <WeightType T, typename Unit>
 void MultiplyTyped(const MultiplyArgs& a) {
-  if (a.rows > Ops::kFewRows) return MultiplyManyRows<T>(a);
-  MultiplyFewRows<T>(a);
+  if (a.rows > Ops::kFewRows) return MultiplyManyRows<T, Unit>(a);
+  MultiplyFewRows<T, Unit>(a);
 }
 
 void Multiply(const MultiplyArgs& a) {
+  if constexpr (Ops::kDots) {
+    if (InPairs(a.type, a.inner)) {
+      MultiplyArgs pairs = a;
+      pairs.inner = a.inner / 2;
+      return MultiplyTyped<WeightType::kF32, Pairs>(pairs);  // 32 bits that are moved as they are
+    }
+  }
   switch (a.type) {
     case WeightType::kF32:
-      return MultiplyTyped<WeightType::kF32>(a);
+      return MultiplyTyped<WeightType::kF32, Numbers>(a);
     case WeightType::kF16:
-      return MultiplyTyped<WeightType::kF16>(a);
+      return MultiplyTyped<WeightType::kF16, Numbers>(a);
     case WeightType::kBF16:
-      return MultiplyTyped<WeightType::kBF16>(a);
+      return MultiplyTyped<WeightType::kBF16, Numbers>(a);
   }
+}
+
+int64_t PackedFloats(int64_t rows, int64_t inner, WeightType type) {
+  const bool pairs = InPairs(type, inner), few = rows <= Ops::kFewRows;
+  if (few && !pairs) return 0;
+  const int64_t units = pairs ? inner / 2 : inner;
+  return few ? rows * units : BlockedFloats(rows, units);
+}
+
+void PackRows(const float* x, int64_t rows, int64_t inner, WeightType type, int64_t row_block,
+              float* packed) {
+  if constexpr (Ops::kDots) {
+    if (InPairs(type, inner)) {
+      if (rows > Ops::kFewRows) return BlockRows<Pairs>(x, rows, inner / 2, row_block, packed);
+      const RowRange range(rows, row_block);
+      const int64_t end = (range.first + range.count) * inner / 2;  // rows lie side by side
+      for (int64_t i = range.first * inner / 2; i < end; i += kLanes) {
+        StoreUpTo(packed + i, Pairs::LoadRow(x + 2 * i, end - i), end - i);
+      }
+      return;
+    }
+  }
+  BlockRows<Numbers>(x, rows, inner, row_block, packed);
 }
 
 constexpr Kernels kKernels = {.name = Ops::kName,

@@ -30,24 +30,25 @@ struct RowRange {
   int64_t first, count;
 };
 
-int64_t PackedFloats(int64_t rows, int64_t inner) {
+int64_t BlockedFloats(int64_t rows, int64_t inner) {
   return (inner + kInnerBlock - 1) / kInnerBlock * kInnerBlock * rows;
 }
 
 // x[rows][inner] becomes [inner block][row block][lane][row][kChain], with zeros where lanes end
 // before the others.
-void PackRows(const float* x, int64_t rows, int64_t inner, int64_t row_block, float* packed) {
+template <typename Unit>
+void BlockRows(const float* x, int64_t rows, int64_t inner, int64_t row_block, float* packed) {
   const RowRange range(rows, row_block);
   for (int64_t begin = 0; begin < inner; begin += kInnerBlock) {
     const int64_t count = inner - begin < kInnerBlock ? inner - begin : kInnerBlock;
     float* to = packed + begin * rows + range.first * kInnerBlock;
     for (int64_t row = 0; row < range.count; ++row) {
-      const float* from = x + (range.first + row) * inner + begin;
+      const float* from = x + ((range.first + row) * inner + begin) * Unit::kNumbers;
       for (int64_t i = 0; i < count; i += kLanes * kLanes) {
         V v[kLanes];
         for (int n = 0; n < kLanes; ++n) {
           const int64_t at = i + n * kLanes;
-          v[n] = at < count ? LoadUpTo(from + at, count - at) : Ops::Zero();
+          v[n] = Unit::LoadRow(from + at * Unit::kNumbers, count - at);
         }
         Ops::Transpose(v);
         for (int lane = 0; lane < kLanes; ++lane) {
@@ -159,41 +160,47 @@ template <int R>
 }
 
 // The lane's sums of R rows and a panel's columns.
-template <int R>
-struct AddLane {
-  static void Call(const LaneTile* t) {
-    constexpr int kFar = 8;  // positions; from the second-level cache into the first
-    V sums[R][Ops::kTileVecs];
+template <typename Unit, int R>
+void AddLane(const LaneTile* t) {
+  constexpr int kFar = 8;  // positions; from the second-level cache into the first
+  V sums[R][Ops::kTileVecs];
+  EVALD_UNROLL
+  for (int r = 0; r < R; ++r) {
+    EVALD_UNROLL
+    for (int n = 0; n < Ops::kTileVecs; ++n) sums[r][n] = Ops::Zero();
+  }
+  const float* x = t->x;
+  const float* panel = t->panel;
+  const unsigned char* fetch = t->fetch;
+  for (int64_t i = 0; i < t->chain; ++i) {
+    V weights[Ops::kTileVecs];
+    EVALD_UNROLL
+    for (int n = 0; n < Ops::kTileVecs; ++n) {
+      weights[n] = Ops::Load(panel + n * kLanes);
+      __builtin_prefetch(panel + kFar * kPanelWidth + n * kLanes, 0, 3);
+    }
+    panel += kPanelWidth;
+    __builtin_prefetch(fetch, 0, 2);
+    fetch += t->fetch_step;
+    __builtin_prefetch(t->x + R * kChain + i * 16, 0, 3);  // the next lane of these rows
     EVALD_UNROLL
     for (int r = 0; r < R; ++r) {
-      EVALD_UNROLL
-      for (int n = 0; n < Ops::kTileVecs; ++n) sums[r][n] = Ops::Zero();
-    }
-    const float* x = t->x;
-    const float* panel = t->panel;
-    const unsigned char* fetch = t->fetch;
-    for (int64_t i = 0; i < t->chain; ++i) {
-      V weights[Ops::kTileVecs];
+      const V value = Ops::Set(x[r * kChain + i]);
       EVALD_UNROLL
       for (int n = 0; n < Ops::kTileVecs; ++n) {
-        weights[n] = Ops::Load(panel + n * kLanes);
-        __builtin_prefetch(panel + kFar * kPanelWidth + n * kLanes, 0, 3);
-      }
-      panel += kPanelWidth;
-      __builtin_prefetch(fetch, 0, 2);
-      fetch += t->fetch_step;
-      __builtin_prefetch(t->x + R * kChain + i * 16, 0, 3);  // the next lane of these rows
-      EVALD_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const V value = Ops::Set(x[r * kChain + i]);
-        EVALD_UNROLL
-        for (int n = 0; n < Ops::kTileVecs; ++n) {
-          sums[r][n] = Ops::Fma(value, weights[n], sums[r][n]);
-        }
+        sums[r][n] = Unit::MultiplyAdd(value, weights[n], sums[r][n]);
       }
     }
-    PutSums<R>(sums, *t);
   }
+  PutSums<R>(sums, *t);
+}
+
+template <typename Unit>
+struct LaneOf {
+  template <int R>
+  struct Rows {
+    static void Call(const LaneTile* t) { AddLane<Unit, R>(t); }
+  };
 };
 
 // Some panels of a product and their place in the thread's scratch memory.
@@ -261,6 +268,7 @@ void FetchOut(const MultiplyArgs& a, const PanelGroup& group, int64_t row) {
 }
 
 // All lanes of a block of rows and of the inner dimension [begin, begin + count).
+template <typename Unit>
 void AddLanes(const MultiplyArgs& a, const PanelGroup& group, const RowRange& range, int64_t begin,
               int64_t count, Ahead* ahead) {
   const int64_t panels = group.count();
@@ -282,7 +290,7 @@ void AddLanes(const MultiplyArgs& a, const PanelGroup& group, const RowRange& ra
       } else {
         ahead->step = 0;
       }
-      WithRows<Ops::kTileRows, AddLane>(range.count, &tile);
+      WithRows<Ops::kTileRows, LaneOf<Unit>::template Rows>(range.count, &tile);
     }
     if (!last) continue;
     for (int64_t row = lane; row < range.count; row += kLanes) {
@@ -292,7 +300,7 @@ void AddLanes(const MultiplyArgs& a, const PanelGroup& group, const RowRange& ra
   if (last) PutRows(a, group, range);
 }
 
-template <WeightType T>
+template <WeightType T, typename Unit>
 void MultiplyGroup(const MultiplyArgs& a, const PanelGroup& group) {
   constexpr int kBytes = Element<T>::kBytes;
   const int64_t stride = a.inner * kBytes;
@@ -305,12 +313,12 @@ void MultiplyGroup(const MultiplyArgs& a, const PanelGroup& group) {
     }
     Ahead ahead = NextBlock<T>(a, group, begin, count);
     for (int64_t block = 0; block < RowBlocks(a.rows); ++block) {
-      AddLanes(a, group, RowRange(a.rows, block), begin, count, &ahead);
+      AddLanes<Unit>(a, group, RowRange(a.rows, block), begin, count, &ahead);
     }
   }
 }
 
-template <WeightType T>
+template <WeightType T, typename Unit>
 void MultiplyManyRows(const MultiplyArgs& a) {
   const int64_t panels = (a.end - a.first + kPanelWidth - 1) / kPanelWidth;
   const int64_t groups = (panels + kGroupPanels - 1) / kGroupPanels;
@@ -322,7 +330,7 @@ void MultiplyManyRows(const MultiplyArgs& a) {
     group.panels = a.scratch;
     group.groups = group.panels + kGroupPanels * kPanelFloats;
     group.totals = group.groups + kGroupPanels * kTileFloats;
-    MultiplyGroup<T>(a, group);
+    MultiplyGroup<T, Unit>(a, group);
   }
 }
 

@@ -28,6 +28,7 @@ float HalfToFloat(uint16_t half) {
 struct Ops {
   using V = Float4;
   static constexpr const char* kName = "portable";
+  static constexpr bool kDots = false;
   static constexpr int kLanes = 4;
   static constexpr int kRows = 2, kCols = 4, kFewRows = 4;
   static constexpr int kTileRows = 4, kTileVecs = 2;

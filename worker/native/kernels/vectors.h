@@ -92,6 +92,37 @@ void StoreUpTo(float* p, V v, int64_t count) {
   }
 }
 
+// What a product adds up along the inner dimension: numbers.
+struct Numbers {
+  static V MultiplyAdd(V x, V weights, V sums) { return Ops::Fma(x, weights, sums); }
+  // kLanes of the `count` numbers that are left of a row of x, zeros behind them.
+  static V LoadRow(const float* x, int64_t count) {
+    return count > 0 ? LoadUpTo(x, count) : Ops::Zero();
+  }
+  static constexpr int64_t kNumbers = 1;
+};
+
+// Or pairs of bf16 numbers, each in the place of one fp32 number.
+template <typename O>
+struct PairsOf {
+  static V MultiplyAdd(V x, V weights, V sums) { return O::DotPairs(x, weights, sums); }
+  // As in Numbers, of `count` pairs; numbers are rounded to bf16.
+  static V LoadRow(const float* x, int64_t count) {
+    if (count >= kLanes) return O::RoundToPairs(O::Load(x), O::Load(x + kLanes));
+    if (count <= 0) return O::Zero();
+    alignas(64) float buffer[2 * kLanes] = {};
+    std::memcpy(buffer, x, static_cast<size_t>(count) * 2 * sizeof(float));
+    return O::RoundToPairs(O::Load(buffer), O::Load(buffer + kLanes));
+  }
+  static constexpr int64_t kNumbers = 2;
+};
+using Pairs = PairsOf<Ops>;
+
+// Whether products with such weights add up pairs. A pair must not lie in two rows.
+bool InPairs(WeightType type, int64_t inner) {
+  return Ops::kDots && type == WeightType::kBF16 && inner % 2 == 0;
+}
+
 // Calls F<R>::Call(args...) with R = rows, which is at most Most.
 template <int Most, template <int> class F, typename... Args>
 void WithRows(int64_t rows, Args... args) {
