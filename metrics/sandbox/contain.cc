@@ -103,6 +103,7 @@ void BecomeZygoteUser(const ContainPlan& plan) {
   OfferToOomKiller();
   if (plan.namespaces) {
     CheckStep(CopyTrees(plan.root));
+    CheckStep(MountRoot());
     BecomeZygoteUser(plan);
     CheckStep(BuildRoot(plan.root));
     CheckStep(EnterRoot());

@@ -102,11 +102,15 @@ const char* CopyTrees(RootPlan& plan) {
   return nullptr;
 }
 
-const char* BuildRoot(RootPlan& plan) {
-  if (mount("tmpfs", kMountPoint, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=0755") != 0) {
+const char* MountRoot() {
+  constexpr const char* kOptions = "size=4m,mode=0755,uid=0,gid=0";
+  if (mount("tmpfs", kMountPoint, "tmpfs", MS_NOSUID | MS_NODEV, kOptions) != 0) {
     return "mount(tmpfs for the new root)";
   }
-  if (chdir(kMountPoint) != 0) return "chdir(new root)";
+  return chdir(kMountPoint) != 0 ? "chdir(new root)" : nullptr;
+}
+
+const char* BuildRoot(RootPlan& plan) {
   for (const std::string& folder : plan.folders) {
     if (mkdir(folder.c_str() + 1, 0755) != 0 && errno != EEXIST) return folder.c_str();
   }

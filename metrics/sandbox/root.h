@@ -34,10 +34,12 @@ RootPlan PlanRoot(const Interpreter& interpreter);
 /// name of what failed, with errno set; none allocates memory.
 /// 1. Detached read-only copies of the binds, while host files are still accessible.
 const char* CopyTrees(RootPlan& plan);
-/// 2. A tmpfs with the folders, links, binds and the guest library in it. As the user whom the
-/// tmpfs shall belong to.
+/// 2. A tmpfs, which becomes the current directory. It belongs to the namespace's root, but is
+/// mounted before that user is taken: who may then not even pass the host's "/" has no path to it.
+const char* MountRoot();
+/// 3. The folders, links, binds and the guest library in it. As the namespace's root.
 const char* BuildRoot(RootPlan& plan);
-/// 3. Makes it the root, lets go of the host's, read-only.
+/// 4. Makes it the root, lets go of the host's, read-only.
 const char* EnterRoot();
 
 }  // namespace evald::sandbox

@@ -3,12 +3,15 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -19,6 +22,7 @@
 namespace evald::sandbox_test {
 namespace {
 
+namespace fs = std::filesystem;
 using enum ProgramStatus;
 
 TEST_F(Isolated, AHundredProgramsLeaveNothing) {
@@ -78,6 +82,41 @@ TEST_F(Isolated, NothingSurvivesTheKillOfItsOwner) {
   waitpid(owner, nullptr, 0);
   EXPECT_EQ(AwaitProcesses(65535, 0), 0u);
   EXPECT_EQ(HostTraces(), before);
+}
+
+/// Makes a copy of the host's root folder, which only its owner may pass, this process's root.
+bool EnterRootOfMode0700() {
+  const std::string root = "/mnt";  // hidden in this mount namespace alone
+  if (unshare(CLONE_NEWNS) != 0 ||
+      mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      mount("tmpfs", root.c_str(), "tmpfs", 0, "mode=0700") != 0) {
+    return false;
+  }
+  for (const auto& entry : fs::directory_iterator("/")) {
+    const fs::path copy = root / entry.path().relative_path();
+    if (entry.is_symlink()) {
+      fs::copy_symlink(entry.path(), copy);
+    } else if (entry.is_directory()) {
+      fs::create_directory(copy);
+      if (mount(entry.path().c_str(), copy.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
+        return false;
+    }
+  }
+  return chdir(root.c_str()) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&
+         umount2(".", MNT_DETACH) == 0 && chdir("/") == 0;
+}
+
+TEST_F(Isolated, InARootThatNobodyElseMayPass) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may enter another root";
+  runner_.reset();
+  const int status = InChild([&] {
+    if (!EnterRootOfMode0700()) return 10;
+    struct stat root = {};
+    if (stat("/", &root) != 0 || (root.st_mode & 0777) != 0700) return 11;
+    return RunOnce(ShortLimits(65527), "open('x', 'w').write('x')").status == kPassed ? 0 : 12;
+  });
+  if (status == 10) GTEST_SKIP() << "this process may not enter another root";
+  EXPECT_EQ(status, 0);
 }
 
 /// The sandbox must work, and hold, for a user without privileges.
