@@ -133,6 +133,15 @@ Database::Database(const std::filesystem::path& file) : file_(file) {
   Execute("PRAGMA foreign_keys=ON");
 }
 
+Database Database::InMemory() {
+  Database database;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open(":memory:", &handle);
+  database.handle_.reset(handle);
+  if (code != SQLITE_OK) Throw(handle, "open a database in memory");
+  return database;
+}
+
 void Database::Execute(const std::string& sql) {
   if (sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
     Throw(handle_.get(), sql);

@@ -56,6 +56,8 @@ class Database {
   /// Opens or creates `file`. Throws Error(kInfrastructure) that names the file, DatabaseDamaged when it
   /// is no database.
   explicit Database(const std::filesystem::path& file);
+  /// One that is on no disk, and empty.
+  static Database InMemory();
 
   Statement Prepare(std::string_view sql) { return Statement(handle_.get(), sql); }
   void Execute(const std::string& sql);
@@ -65,6 +67,8 @@ class Database {
   void Transaction(const std::function<void()>& body);
 
  private:
+  Database() = default;
+
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/clock.h"
 #include "evald/error.h"
 
@@ -106,6 +108,27 @@ CREATE TABLE costs (                 -- what runs measured, to estimate later on
 
 constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersion3, kVersion4};
 
+// "<table>.<column>" of all tables, and what refers to what.
+std::set<std::string> Columns(Database& database) {
+  std::set<std::string> columns;
+  Statement row = database.Prepare(
+      "SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' "
+      "UNION ALL SELECT t.name || '.' || k.\"from\" || ' to ' || k.\"table\" || '.' || k.\"to\" "
+      "FROM sqlite_schema t, pragma_foreign_key_list(t.name) k WHERE t.type = 'table'");
+  while (row.Step()) columns.insert(row.Text(0));
+  return columns;
+}
+
+// SQLite takes a name in the schema as it stands there: a damaged one is only one that statements do not find.
+void CheckColumns(Database& database) {
+  Database sound = Database::InMemory();
+  for (const char* version : kVersions) sound.Execute(version);
+  const std::set<std::string> found = Columns(database);
+  for (const std::string& column : Columns(sound)) {
+    if (found.count(column) == 0) throw DatabaseDamaged(fmt::format("state.db has no {} any more", column));
+  }
+}
+
 void Migrate(Database& database) {
   // A table that others refer to is replaced as https://www.sqlite.org/lang_altertable.html (section
   // 7) says, which takes enforcement off; that cannot be done within a transaction.
@@ -131,6 +154,7 @@ void Migrate(Database& database) {
     for (int64_t v = found; v < kSchemaVersion; ++v) database.Execute(kVersions[v]);
     database.Execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
   });
+  CheckColumns(database);
   database.Execute("PRAGMA foreign_keys=ON");
 }
 

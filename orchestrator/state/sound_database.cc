@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "base/fail_point.h"
@@ -32,9 +33,23 @@ UniqueFd LockShared(const fs::path& state_dir) {
   return lock;
 }
 
+// Numbers in the header that SQLite takes for those of a newer format, which it may not write to, and not for
+// damage (https://www.sqlite.org/fileformat.html, 1.3): write and read version, schema format. Not while the database
+// is open: to close any descriptor of it gives up SQLite's locks.
+void CheckHeader(const fs::path& file) {
+  constexpr int kVersionMax = 2, kSchemaFormatMax = 4;
+  std::array<unsigned char, 100> header{};
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd || ::pread(fd.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) return;
+  if (header[18] > kVersionMax || header[19] > kVersionMax || header[47] > kSchemaFormatMax) {
+    throw DatabaseDamaged(fmt::format("state database {}: the header names an unknown format", file.string()));
+  }
+}
+
 Database OpenAndCheck(const fs::path& file, const std::function<void(Database&)>& migrate) {
   std::error_code error;
   const uintmax_t bytes = fs::file_size(file, error);
+  CheckHeader(file);
   Database database(file);
   if (!error && bytes > 0 && bytes <= kQuickBytesMax) {
     const char* check = bytes <= kIntegrityBytesMax ? "PRAGMA integrity_check(1)" : "PRAGMA quick_check(1)";

@@ -153,6 +153,25 @@ TEST_F(RunStoreTest, ADamagedDatabaseIsSetAside) {
   EXPECT_EQ(RunStore(folder_).damaged(), folder_ / "state.db.damaged-2");
 }
 
+// SQLite finds neither malformed.
+TEST_F(RunStoreTest, ADamagedNameAndADamagedFormatAreFound) {
+  const fs::path file = folder_ / "state.db";
+  { RunStore store(folder_); }
+  const std::string sound = ReadFile(file);
+  const auto damaged = [&](size_t at, const std::string& bytes) {
+    ASSERT_NE(at, std::string::npos);
+    std::ofstream(file) << std::string(sound).replace(at, bytes.size(), bytes);
+    EXPECT_FALSE(RunStore(folder_).damaged().empty()) << bytes << " at " << at;
+  };
+  damaged(sound.find("granted REAL"), "grantee");
+  damaged(sound.find("REFERENCES runs"), "REFERENCES puns");
+  damaged(sound.find("cost TEXT"), "host");
+  damaged(18, "\6");  // write version
+  damaged(47, "\5");  // schema format
+  std::ofstream(file) << sound;
+  EXPECT_TRUE(RunStore(folder_).damaged().empty());
+}
+
 TEST_F(RunStoreTest, ADatabaseThatCannotBeOpenedIsNamed) {
   fs::create_directory(folder_ / "state.db");
   try {
