@@ -1,6 +1,7 @@
 """What the fault tests share: a small suite, its undisturbed results, and lives of evald that end badly.
 
 EVALD_TEST_SEED sets the seed, which every test prints; EVALD_FULL=1 runs all of what is otherwise sampled."""
+import http.client
 import json
 import os
 import pathlib
@@ -13,12 +14,12 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
-from evald_case import BINARIES, QUICKSTART, SOURCE, EvaldCase, scores  # noqa: E402
+from evald_case import BINARIES, QUICKSTART, SOURCE, EvaldCase, processes_of, scores  # noqa: E402
 
 SEED = int(os.environ.get("EVALD_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
 FULL = os.environ.get("EVALD_FULL", "0") not in ("", "0")
 LAYERS = BINARIES / "tests"
-PATIENCE_S = 120
+PATIENCE_S = 600  # only a hang takes so long
 OVER = ("done", "incomplete", "failed", "cancelled")
 
 
@@ -105,10 +106,6 @@ class FaultCase(EvaldCase):
                 text += f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}\n"
         return text
 
-    def wait_until_gone(self, session):
-        """Children of a killed evald die with it, but not at the same instant."""
-        self.wait_for(f"the processes of session {session} to end", lambda: not processes_of(session))
-
     def resume(self, config, env=None):
         """The next life of a run that ended in any way: it is resumed, or begun where it was not yet on disk."""
         status, said = self.life(config, "--resume", env=env)
@@ -144,6 +141,13 @@ class FaultCase(EvaldCase):
         self.disk.mkdir()
 
     # ---- the service
+
+    def clear_service(self):
+        """A fresh disk, and nobody who works on the old one."""
+        self.end_daemon()
+        self.end_agent()
+        self.clear()
+        (self.folder / "daemon.log").unlink(missing_ok=True)
 
     def serve(self, env=None, **changes):
         config = {"listen": "127.0.0.1:0", "state_dir": "disk/state", "cache_dir": "disk/cache", "output_dir": "disk/runs",
@@ -212,7 +216,7 @@ class FaultCase(EvaldCase):
                 return json.loads(answer.read())
         except urllib.error.HTTPError as error:
             self.fail(f"{method} {path}: {error.code} {error.read()}\n{self.daemon_log()}")
-        except (OSError, json.JSONDecodeError):  # killed before or while it answered
+        except (OSError, http.client.HTTPException, json.JSONDecodeError):  # killed before or while it answered
             return None
 
     def submit(self, key, **changes):
@@ -234,18 +238,3 @@ class FaultCase(EvaldCase):
     def check_done(self, run, expected, what):
         self.assertEqual(run["state"], "done", f"{what}: {run}\n{self.daemon_log()}")
         self.compare(pathlib.Path(run["directory"]), expected, what)
-
-
-def processes_of(session):
-    """Process ids of a session, without those that are dead but for their parent's wait."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rsplit(") ", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] not in "ZX":
-            found.append(int(entry.name))
-    return found

@@ -1,6 +1,7 @@
 """A disk that is full, or fails, at the n-th thing that is written to it: a clear error or none, never wrong
 numbers, never a hang; and afterwards the run is finished as if nothing had happened."""
 import collections
+import http.client
 import json
 import pathlib
 import re
@@ -53,6 +54,7 @@ class FailingDisk(FaultCase):
         expected = self.undisturbed(config)
         for fail, error in self.faults(self.disk, lambda env: self.assertEqual(self.life(config, env=env)[0], 0), count):
             with self.subTest(fail=fail, error=error):
+                self.clear()
                 what = f"{error} at {fail}"
                 status, said = self.life(config, env=self.failing(self.disk, fail, error))
                 what += f" ({' '.join((self.failed() or [['nothing']])[0])})"
@@ -66,7 +68,6 @@ class FailingDisk(FaultCase):
                     self.assertTrue(self.failed(), f"{what}: {said}")
                     self.assertIn(str(self.disk), said, f"{what}: the error names no file")
                 self.finish(config, expected, what)
-                self.clear()
 
     def test_a_run(self):
         self.check_run(self.config(**ONE_EACH), 5)
@@ -85,7 +86,7 @@ class FailingDisk(FaultCase):
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-        except (OSError, json.JSONDecodeError) as error:
+        except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
             return None, str(error)
 
     def life_of_service(self, env, key="the-run"):
@@ -108,6 +109,7 @@ class FailingDisk(FaultCase):
         expected = self.undisturbed(self.config())
         for fail, error in self.faults(root, self.whole_life_of_service, count):
             with self.subTest(fail=fail, error=error):
+                self.clear_service()
                 run = self.life_of_service(self.failing(root, fail, error))
                 what = f"{error} at {fail} ({' '.join((self.failed() or [['nothing']])[0])})"
                 if run is not None and run["state"] == "done":
@@ -121,8 +123,6 @@ class FailingDisk(FaultCase):
                 again = self.life_of_service(None, "again" if over and run["state"] != "done" else "the-run")
                 self.check_done(again, expected, f"{what}, afterwards")
                 self.assertEqual(self.end_daemon(signal.SIGTERM), 0, self.daemon_log())
-                self.clear()
-                (self.folder / "daemon.log").unlink()
 
     def test_the_service(self):
         self.check_service(self.disk, 3)

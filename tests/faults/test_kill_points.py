@@ -46,6 +46,7 @@ class KillPoints(FaultCase):
         return chosen
 
     def run_killed_at(self, config, expected, point, passing):
+        self.clear()
         what = f"killed at {point}, passing {passing}"
         status, said = self.life(config, env=self.killing(point, passing))
         if passing == 1:
@@ -56,7 +57,6 @@ class KillPoints(FaultCase):
         else:  # evald has replaced the process, or nothing happened
             self.assertEqual(status, 0, f"{what}:\n{said}\n{self.logs()}")
             self.compare(self.runs()[0], expected, what)
-        self.clear()
 
     def check_run(self, config, count):
         expected = self.undisturbed(config)
@@ -81,6 +81,7 @@ class KillPoints(FaultCase):
                   "run.task_finished", "file.renamed", "run.after_results"]
         for point in sample(points, 2, self.rng):
             with self.subTest(point=point):
+                self.clear()
                 # After a late kill all may be generated or scored, and these points are not passed again.
                 early = point in ("run.lease_given", "run.job_given", "run.scores_reported")
                 first, passing = ("run.lease_given", 1) if early else (self.rng.choice(
@@ -89,7 +90,6 @@ class KillPoints(FaultCase):
                 status, said = self.resume(config, env=self.killing(f"evald/{point}", 1))
                 self.assertEqual(status, -9, said)
                 self.finish(config, expected, f"killed at {first}, then at {point}")
-                self.clear()
 
     # ---- the service
 
@@ -106,6 +106,7 @@ class KillPoints(FaultCase):
         self.assertEqual(self.end_daemon(15), 0, self.daemon_log())
 
     def serve_killed_at(self, expected, point, passing):
+        self.clear_service()
         what = f"killed at {point}, passing {passing}"
         run = self.life_of_service(self.killing(point, passing))
         died = self.end_daemon()
@@ -118,8 +119,6 @@ class KillPoints(FaultCase):
         self.assertEqual((run["exit_status"], run["verdict"]), (0, "pass"), f"{what}: {run}")
         self.assertEqual(len(self.call("GET", "/v1/runs")["runs"]), 1, f"{what}: a repeated submission is the first one")
         self.assertEqual(self.end_daemon(15), 0, f"{what}: {self.daemon_log()}")
-        self.clear()
-        (self.folder / "daemon.log").unlink()
 
     def test_the_service(self):
         expected = self.undisturbed(self.config(engine=self.JITTER))

@@ -1,12 +1,15 @@
 """What an agent and its processes say to one another comes late, twice, in another order, in pieces or not whole; a
 worker does not answer for so long that its lease is given away."""
+import collections
+import contextlib
 import json
 import os
+import pathlib
 import signal
 import sqlite3
 import unittest
 
-from fault_case import FULL, QUICKSTART, FaultCase, preload, processes_of
+from fault_case import FULL, PATIENCE_S, QUICKSTART, FaultCase, preload, processes_of
 from message_faults import MessageFaults
 
 
@@ -25,17 +28,18 @@ class Messages(FaultCase):
     def test_a_run(self):
         config = self.config(engine=self.SLOW, **self.PATIENT)
         expected = self.undisturbed(config)
+        total = collections.Counter()
         for _ in range(20 if FULL else 2):
             seed = self.rng.randrange(1 << 30)
             with self.subTest(seed=seed):
+                self.clear()
                 env, faults = self.faulty(seed)
                 status, said = self.life(config, env=env)
                 print(f"seed {seed}: {dict(faults.counts)}", flush=True)
                 self.assertEqual(status, 0, f"{said}\n{self.logs()}")
                 self.compare(self.runs()[0], expected, f"seed {seed}")
-                self.assertGreater(faults.counts["twice"], 0)
-                self.assertGreater(faults.counts["late"], 0)
-            self.clear()
+                total += faults.counts
+        self.assertTrue(total["twice"] > 0 and total["late"] > 0, total)  # of one run alone, none may be late
 
     def test_checkpoints_do_not_mix(self):
         """A worker goes back and forth between two checkpoints while loads and leases overtake one another."""
@@ -64,15 +68,13 @@ class Messages(FaultCase):
 
     def test_a_worker_that_stops_and_comes_back(self):
         patient = {**self.PATIENT, "workers": {**self.PATIENT["workers"], "heartbeat_timeout_s": 2}}
-        config = self.config(engine={**self.SLOW, "delay_ms": 20}, **patient)
-        expected = self.undisturbed(config)
+        expected = self.undisturbed(self.config(engine=self.SLOW, **patient))
+        config = self.config(engine={**self.SLOW, "delay_ms": 200}, **patient)
         process = self.start("run", config, "--quiet", start_new_session=True)
-        self.wait_for("work", lambda: list(self.disk.glob("runs/*/generations/*/*.part")))
-        stopped = self.children(process.pid, "evald-worker")[0]
-        os.kill(stopped, signal.SIGSTOP)
+        stopped = self.wait_for("a worker that stops in the middle of a trial", lambda: self.stopped_at_work(process.pid))
         # What is leased again has no second owner.
         self.wait_for("its death", lambda: stopped not in processes_of(process.pid))
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 0, said + self.logs())
         self.compare(self.runs()[0], expected, "a stopped worker")
         # What it held went to another: as the next attempt, or as a copy when it was late and not yet given up.
@@ -80,6 +82,17 @@ class Messages(FaultCase):
             leases = database.execute("SELECT trial, attempt FROM leases").fetchall()
         committed = {int(path.name.split(".")[0]) for path in self.runs()[0].glob("generations/*/*.jsonl")}
         self.assertTrue(max(attempt for _, attempt in leases) >= 2 or {trial for trial, _ in leases} - committed, leases)
+
+    def stopped_at_work(self, evald):
+        """A worker that was stopped while it had generations half written; None when there is none now."""
+        for worker in self.children(evald, "evald-worker"):
+            with contextlib.suppress(OSError):  # it may be over
+                os.kill(worker, signal.SIGSTOP)
+                self.wait_for("it to stop", lambda: pathlib.Path(f"/proc/{worker}/stat").read_text().rsplit(") ", 1)[1][0] == "T")
+                if any(str(file.readlink()).endswith(".jsonl.part") for file in pathlib.Path(f"/proc/{worker}/fd").iterdir()):
+                    return worker
+                os.kill(worker, signal.SIGCONT)
+        return None
 
 
 if __name__ == "__main__":

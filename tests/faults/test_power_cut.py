@@ -46,6 +46,7 @@ class PowerCut(FaultCase):
         expected = self.undisturbed(config)
         for point, passing, seed in self.cuts(points, count):
             with self.subTest(point=point, passing=passing, seed=seed):
+                self.clear()
                 what = f"power cut at {point}, passing {passing}, seed {seed}"
                 status, said = self.life(config, env=self.dying_at(point, passing))
                 if point.split(".")[0] not in ("worker", "metric") and not self.token.exists():
@@ -53,7 +54,6 @@ class PowerCut(FaultCase):
                 self.cut(seed)
                 said = self.finish(config, expected, what)
                 self.assertNotIn("lost or damaged", said, f"{what}: a row stood for a file that was not on the disk")
-                self.clear()
 
     def test_a_run(self):
         self.check_run(self.config(engine=self.SLOW), [p for p in self.POINTS if not p.startswith("tokens")], 5)
@@ -74,6 +74,7 @@ class PowerCut(FaultCase):
         expected = self.undisturbed(self.config(engine=self.SLOW))
         for point, passing, seed in self.cuts(self.SERVICE_POINTS, 3):
             with self.subTest(point=point, seed=seed):
+                self.clear_service()
                 what = f"power cut at {point}, seed {seed}"
                 self.assertTrue(self.serve(env=self.dying_at(point, 1)), self.daemon_log())
                 run = self.submit("the-run", engine=self.SLOW)
@@ -88,8 +89,6 @@ class PowerCut(FaultCase):
                 self.check_done(self.run_over(again["id"]), expected, what)
                 self.assertNotIn("lost or damaged", self.daemon_log(), what)
                 self.assertEqual(self.end_daemon(15), 0, self.daemon_log())
-                self.clear()
-                (self.folder / "daemon.log").unlink()
 
 
 if __name__ == "__main__":

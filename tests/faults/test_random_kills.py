@@ -37,7 +37,10 @@ class RandomKills(FaultCase):
             found = self.children(agent, victim) if agent else []
         if not found:  # it is just being started again
             return None
-        os.kill(self.rng.choice(found), signal.SIGKILL)
+        try:
+            os.kill(self.rng.choice(found), signal.SIGKILL)
+        except ProcessLookupError:  # it has just ended
+            return None
         return victim
 
     def test_the_scores_are_those_of_an_undisturbed_run(self):

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -87,6 +88,18 @@ class EvaldCase(unittest.TestCase):
             self.fail(f"evald {arguments} hangs\n{out}\n{err}")
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
+    def killed_at(self, point, passing, *arguments):
+        """`evald run` until it is killed at a fail point (docs/faults.md): it is not over by then, however fast it is."""
+        process = self.start("run", *arguments, "--quiet", start_new_session=True,
+                             env=dict(os.environ, EVALD_FAIL_POINT=f"evald/{point}:{passing}"))
+        out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, -signal.SIGKILL, f"{point} is not passed {passing} times\n{out}\n{err}")
+        self.wait_until_gone(process.pid)
+
+    def wait_until_gone(self, session):
+        """Children of a killed evald die with it, but not at the same instant."""
+        self.wait_for(f"the processes of session {session} to end", lambda: not processes_of(session))
+
     def run_done(self, *arguments, **options):
         """Runs to success; gives the JSON document on standard output."""
         done = self.evald("run", *arguments, "--json", "--quiet", **options)
@@ -109,7 +122,7 @@ class EvaldCase(unittest.TestCase):
     def samples(self, run):
         return {p.name: p.read_bytes() for p in sorted(run.glob("samples_*.jsonl"))}
 
-    def wait_for(self, what, condition, seconds=60):
+    def wait_for(self, what, condition, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             value = condition()
@@ -126,14 +139,29 @@ class EvaldCase(unittest.TestCase):
             if not entry.name.isdigit():
                 continue
             try:
-                stat = (entry / "stat").read_text()
-                command = (entry / "cmdline").read_bytes().split(b"\0")[0].decode()
+                stat = (entry / "stat").read_text(errors="replace")
+                command = os.fsdecode((entry / "cmdline").read_bytes().split(b"\0")[0])
             except OSError:
                 continue
             state, parent = stat.rsplit(") ", 1)[1].split()[:2]
             if int(parent) == pid and state != "Z" and command.endswith(name):
                 found.append(int(entry.name))
         return found
+
+
+def processes_of(session):
+    """Process ids of a session, without those that are dead but for their parent's wait."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text(errors="replace").rsplit(") ", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] not in "ZX":
+            found.append(int(entry.name))
+    return found
 
 
 def scores(document):

@@ -3,6 +3,7 @@
 With EVALD_FULL=1 and real data (EVALD_DATA_DIR, or ../shared/data beside the checkout) the same on
 HumanEval, 200 GSM8K and 2,000 MMLU questions; without, on the example's own suites.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -20,7 +21,7 @@ CHECKPOINTS = sorted((QUICKSTART / "checkpoints").glob("step-*"))
 
 @unittest.skipUnless(CHECKPOINTS, "the example has no checkpoints")
 class CheckpointFaults(EvaldCase):
-    TIMEOUT = 1800 if REAL else 200
+    TIMEOUT = 1800 if REAL else 600  # only a hang takes so long
 
     def config(self, name, workers, engine=None):
         tasks = ["quickstart_choice", "quickstart_code", "quickstart_math"]
@@ -63,14 +64,12 @@ class CheckpointFaults(EvaldCase):
             self.progress("worker-killed", process)
             workers = self.children(process.pid, "evald-worker")
             if workers:
-                os.kill(random.choice(workers), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it may have ended meanwhile
+                    os.kill(random.choice(workers), signal.SIGKILL)
         self.check("worker-killed", self.finish(process))
 
         config = self.config("killed", 2)
-        process = self.start("run", config, "--json", "--quiet")
-        self.progress("killed", process)
-        process.kill()
-        process.communicate()
+        self.killed_at("run.generations_committed", 1, config)
         self.check("killed", self.finish(self.start("run", config, "--json", "--quiet", "--resume")))
         staged = [p for p in (self.folder / "staging").iterdir() if (p / "config.json").exists()]
         self.assertFalse(staged, "nothing stays staged without staging.keep")
