@@ -135,7 +135,7 @@ class FailingDisk(FaultCase):
         self.whole_life_of_service(self.failing(self.disk / "state"))
         commits = [int(entry[0]) for entry in self.operations() if entry[2] == "fsync"]
         self.clear()
-        env = self.failing(self.disk / "state", f"{commits[len(commits) // 2]}+", "EIO")
+        env = self.failing(self.disk / "state", f"{commits[len(commits) // 4]}+", "EIO")
         self.assertIsNone(self.life_of_service(env), self.daemon_log())
         self.assertEqual(self.daemon.wait(PATIENCE_S), 3, self.daemon_log())
         self.assertIn("state.db", self.daemon_log())
