@@ -290,7 +290,7 @@ void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
     if (run->state == "cancelled") queue_.Remove(run->number);
     StartRuns();
     Publish();
-    done(resource);
+    AnswerOnceOnDisk(std::move(done), resource);
   });
 }
 
@@ -307,8 +307,13 @@ void Service::SetPriority(const std::string& id, int priority, Done<Json> done) 
     Emit(run->id, "run.state", {{"state", run->state}, {"priority", priority}});
     StartRuns();
     Publish();
-    done(Resource(*run));
+    AnswerOnceOnDisk(std::move(done), Resource(*run));
   });
+}
+
+// What was answered holds in the next life, too: all that was posted before is on disk by then.
+void Service::AnswerOnceOnDisk(Done<Json> done, Json answer) {
+  database_->Post([](RunStore&) {}, [done = std::move(done), answer = std::move(answer)] { done(answer); });
 }
 
 void Service::Announce(const fs::path& checkpoint, Done<Json> done) {

@@ -118,6 +118,7 @@ class Service : public RunService {
   Json Resource(const QueuedRun& run) const;
   void SetState(QueuedRun* run, const std::string& state);
   void Save(const QueuedRun& run);
+  void AnswerOnceOnDisk(Done<Json> done, Json answer);
   void Emit(const std::string& run, const std::string& type, const Json& data);
   void Publish();
   void CountFinished(const QueuedRun& run);

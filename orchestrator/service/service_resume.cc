@@ -30,7 +30,7 @@ void Service::ResumeEnded(const std::string& id, Done<Json> done) {
         const Json resource = Resource(*TakeUpEnded(row, std::move(*config)));
         StartRuns();
         Publish();
-        done(resource);
+        AnswerOnceOnDisk(std::move(done), resource);
       } catch (const Error& e) {
         done(e);
       }
