@@ -131,9 +131,9 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
       *rest = head.substr(length);
       co_return "";
     }
-    char more[2048];
-    auto [ended, bytes] = co_await stream.async_read_some(asio::buffer(more), kAwait);
-    co_return Refusal(head + std::string(more, ended ? 0 : bytes));
+    // The problem document, one object, came with the head or comes after it. The connection stays open.
+    co_await asio::async_read_until(stream, asio::dynamic_buffer(head, kHeadBytesMax), '}', kAwait);
+    co_return Refusal(head);
   }
 
   asio::awaitable<std::string> Connect(tcp::socket* socket) {
