@@ -30,7 +30,7 @@ class Proxy:
     and cuts connections in the middle of a line. What is asked over HTTP passes unharmed."""
 
     def __init__(self, port, seed):
-        self.target, self.random = port, random.Random(seed)
+        self.target, self.random, self.lines = port, random.Random(seed), 0
         self.faults = {"repeated": 0, "overtaken": 0, "cut": 0}
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
@@ -70,7 +70,8 @@ class Proxy:
                     line += b"\n"
                     first = b"agent_hello" in line or b"agent_welcome" in line
                     dice = 1.0 if first else self.random.random()
-                    if dice < 0.004:
+                    self.lines += 1
+                    if dice < 0.004 or self.lines == 60:  # one at least, whatever the dice say
                         self.faults["cut"] += 1
                         sink.sendall(line[:self.random.randrange(len(line))])
                         return
@@ -153,7 +154,8 @@ class Agents(ServiceCase):
 
     def submit_to_all(self, *names, **changes):
         """A run that is given out once the service and these hosts have all their workers: however slow the machine is,
-        none has done everything before another has started."""
+        none has done everything before another has started. It should have work for some seconds: a process that the
+        machine stops for a while has its part nevertheless."""
         run = self.submit(**changes)
         self.wait_for("its begin", lambda: self.run_of(run)["state"] != "queued")
         self.call("POST", f"/v1/runs/{run['id']}/pause")
@@ -197,7 +199,7 @@ class TwoHosts(Agents):
         self.start_agent("south", hide=hide)
         for name in ("north", "south"):
             self.wait_host(name)
-        run = self.finished(self.submit_to_all("north", "south", engine={**self.ENGINE, "delay_ms": 25}))
+        run = self.finished(self.submit_to_all("north", "south", engine={**self.ENGINE, "delay_ms": 200}))
         self.check(expected, run)
         spans = self.hosts_of(run)
         self.assertEqual(set(spans), {"local", "north", "south"}, "each host did a part")
@@ -230,7 +232,8 @@ class TwoHosts(Agents):
         generating = {host for host, spans in self.hosts_of(run).items() if any(s["name"] == "generate" for s in spans)}
         self.assertEqual(generating, {"local"}, "a small run goes where its checkpoint is")
         self.assertEqual([w["fingerprint"] for w in self.workers("north")], [None])
-        # Were it large, it would be worth having the checkpoint there as well.
+        # Were it large, it would be worth having the checkpoint there as well, where a worker waits by then.
+        self.wait_for("its worker", lambda: all(w["pid"] for w in self.workers("north")))
         file = self.folder / "priors.json"
         self.assertEqual(self.evald("priors", "--state-dir", self.folder / "state", "--export", file).returncode, 0)
         known = json.loads(file.read_text())
@@ -262,8 +265,8 @@ class TwoHosts(Agents):
         self.start_agent("south")
         for name in ("north", "south"):
             self.wait_host(name)
-        run = self.submit_to_all("north", "south", engine={**self.ENGINE, "delay_ms": 40},
-                                 workers={"count": 2, "heartbeat_timeout_s": 2})
+        run = self.submit_to_all("north", "south", engine={**self.ENGINE, "delay_ms": 150},
+                                 workers={"count": 2, "heartbeat_timeout_s": 5})
         at_work = lambda: all(any(w["trials"] for w in self.workers(name)) for name in ("north", "south"))
         self.wait_for("work at both", at_work)
         self.agents["north"].kill()
@@ -281,12 +284,14 @@ class TwoHosts(Agents):
         for name in ("north", "south"):
             self.start_agent(name)
             self.wait_host(name)
-        run = self.finished(self.submit_to_all("north", "south", engine={**self.ENGINE, "delay_ms": 40}))
+        run = self.finished(self.submit_to_all("north", "south", engine={**self.ENGINE, "delay_ms": 100}))
         self.check(expected, run)
         self.assertEqual(set(self.hosts_of(run)), {"local", "north", "south"}, "one that left and came back has work")
         self.daemon.send_signal(signal.SIGTERM)
         _, err = self.daemon.communicate(timeout=60)
-        self.assertNotRegex(err, r"south\.[wm]\d", "nobody waits for what one that left had, or starts it again")
+        # That one repeats what another is late with is said as well, and may be.
+        waited = r"south\.[wm]\d( ended|: it was started|: it has been silent|: its host has been away)"
+        self.assertNotRegex(err, waited, "nobody waits for what one that left had, or starts it again")
 
     def test_what_a_host_that_is_gone_had_committed_stays(self):
         self.make_suite(1200, 20)
@@ -295,8 +300,8 @@ class TwoHosts(Agents):
         self.start_agent("north", devices="cpu:0,cpu:1")
         self.wait_host("north")
         journal = self.folder / "journal"
-        engine = {**self.ENGINE, "delay_ms": 30, "journal": str(journal)}
-        run = self.submit_to_all("north", engine=engine, workers={"count": 2, "heartbeat_timeout_s": 2})
+        engine = {**self.ENGINE, "delay_ms": 80, "journal": str(journal)}
+        run = self.submit_to_all("north", engine=engine, workers={"count": 2, "heartbeat_timeout_s": 5})
         root, folder = self.folder / "hosts" / "north", pathlib.Path(run["directory"])
 
         def committed():  # files that the host made, and the service has begun to score
@@ -309,7 +314,8 @@ class TwoHosts(Agents):
         self.agents["north"].kill()
         self.agents["north"].wait()
         kept = {(name.parts[1], json.loads(line)["doc_id"]) for name in names for line in (folder / name).read_text().splitlines()}
-        shutil.rmtree(root)  # its disk is gone too
+        # Its disk is gone too. Its processes end with it: one may be making a file at this moment.
+        self.wait_for("its disk to be gone", lambda: shutil.rmtree(root, ignore_errors=True) or not root.exists())
         self.check(expected, self.finished(run, 300))
         answered = [tuple(line.split()[:2]) for line in journal.read_text().splitlines()]
         twice = {(task, int(doc)) for task, doc in answered if task == "sums" and answered.count((task, doc)) > 1}
@@ -325,7 +331,7 @@ class TwoHosts(Agents):
         self.serve()
         self.start_agent("north", devices="cpu:0,cpu:1")
         self.wait_host("north")
-        engine = {**self.ENGINE, "delay_ms": 20}
+        engine = {**self.ENGINE, "delay_ms": 150}
         self.check(expected, self.finished(self.submit_to_all("north", engine=engine)))
         spool = self.folder / "hosts" / "north" / "spool" / "prepared"
         files = [path for path in sorted(spool.glob("*/*")) if path.name in ("requests.jsonl", "documents.jsonl")]
@@ -353,7 +359,7 @@ class TwoHosts(Agents):
         self.serve()
         self.start_agent("north")
         self.wait_host("north")
-        run = self.submit_to_all("north", engine={**self.ENGINE, "delay_ms": 40},
+        run = self.submit_to_all("north", engine={**self.ENGINE, "delay_ms": 200},
                                  workers={"count": 2, "heartbeat_timeout_s": 2})
         self.wait_for("work there", lambda: any(w["trials"] for w in self.workers("north")))
         self.agents["north"].send_signal(signal.SIGSTOP)  # its workers go on
@@ -370,7 +376,7 @@ class TwoHosts(Agents):
         self.start_agent("north")
         self.wait_host("north")
         journal = self.folder / "journal"
-        engine = {**self.ENGINE, "delay_ms": 40, "concurrency": 8, "journal": str(journal)}
+        engine = {**self.ENGINE, "delay_ms": 100, "concurrency": 8, "journal": str(journal)}
         run = self.submit_to_all("north", engine=engine)
         pid = self.wait_for("work there", lambda: next((w["pid"] for w in self.workers("north") if w["trials"]), None))
         lines = lambda: len(journal.read_text().splitlines()) if journal.exists() else 0
@@ -381,7 +387,7 @@ class TwoHosts(Agents):
         self.wait_for("answers while no service is there", lambda: lines() > alone + 4)
         self.serve(listen=f"127.0.0.1:{port}")
         self.wait_host("north")
-        self.assertEqual([w["pid"] for w in self.workers("north")], [pid], "the same worker")
+        self.wait_for("the same worker", lambda: [w["pid"] for w in self.workers("north")] == [pid])
         self.check(expected, self.finished(run))
 
 
@@ -485,7 +491,7 @@ class BadConnections(Agents):
         for name in ("north", "south"):
             self.start_agent(name, server=proxy.url, devices="cpu:0,cpu:1")
             self.wait_host(name)
-        engine = {**self.ENGINE, "delay_ms": 20}
+        engine = {**self.ENGINE, "delay_ms": 120}
         runs = [self.submit_to_all("north", "south", engine=engine), self.submit(engine=engine)]
         for run in runs:
             run = self.finished(run, 300)
