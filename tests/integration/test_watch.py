@@ -95,10 +95,11 @@ class Watch(EvaldCase):
                 shutil.copy(file, slow / file.name)
         weights = (source / "model.safetensors").read_bytes()
         (slow / "model.safetensors").write_bytes(weights[: len(weights) // 2])
-        half = self.folder_watched / "step-3"                  # and one stays half-written
+        half = self.folder / "half"                            # and one stays half-written: it never is whole there
         shutil.copytree(CHECKPOINTS / "step-00600", half)
         with open(half / "model.safetensors", "r+b") as file:
             file.truncate(1_000_000)
+        half.rename(self.folder_watched / "step-3")
         self.restart()
         self.assertEqual([one["id"] for one in self.get("/v1/watches")["watches"]], [watch])
         self.add("step-4")                                     # seen by the new life, and later than both
