@@ -40,7 +40,10 @@ class Service(EvaldCase):
     def ask(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            try:
+                connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # it was refused before all of it was sent: the answer is there
             response = connection.getresponse()
             return response.status, dict(response.getheaders()), response.read()
         finally:

@@ -183,7 +183,8 @@ class Load(Service):
     def test_followers_and_requests(self):
         seconds, rate, followers = (60, 1000, 200) if FULL else (4, 200, 50)
         self.serve()
-        run = self.submit(sums=500 * seconds, choice=10, engine={"name": "emulated", "delay_ms": 8, "concurrency": 4})
+        # It goes on for longer than the requests: all followers are there before it ends.
+        run = self.submit(sums=500 * seconds + 2000, choice=10, engine={"name": "emulated", "delay_ms": 8, "concurrency": 4})
         self.wait_for("the run", lambda: self.state(run) == "running", 60)
         seen = [[] for _ in range(followers)]
         threads = [self.follow(ids) for ids in seen]
@@ -240,7 +241,8 @@ class Webhooks(Service):
         self.addCleanup(os.environ.pop, "EVALD_TEST_HOOK_SECRET")
         self.serve(webhooks=[{"url": f"http://127.0.0.1:{hook.server_port}/hook", "secret_env": "EVALD_TEST_HOOK_SECRET",
                               "events": ["run.state"]}])
-        run = self.submit()
+        # The service notices that a run is at work within 200 ms: a shorter one goes from preparing to done.
+        run = self.submit(engine={"name": "emulated", "delay_ms": 20, "concurrency": 4})
         self.wait_for("the last event", lambda: any(b'"state":"done"' in body for _, _, _, body in got), 120)
         self.assertEqual(got[0][0], got[1][0], "the first was refused and comes again under its id")
         for _, signature, event, body in got:
@@ -251,7 +253,9 @@ class Webhooks(Service):
         states = [json.loads(body)["data"]["state"] for _, _, _, body in got[1:]]
         self.assertEqual(states, ["queued", "preparing", "running", "done"])
         self.assertEqual({json.loads(body)["run"] for _, _, _, body in got}, {run})
-        self.assertIn(b'evald_webhook_deliveries_total{result="delivered"} 4', self.ask("GET", "/metrics")[2])
+        # It counts a delivery when it has the answer.
+        counted = b'evald_webhook_deliveries_total{result="delivered"} 4'
+        self.wait_for("the count", lambda: counted in self.ask("GET", "/metrics")[2])
 
 
 class Secure(Service):
