@@ -66,12 +66,16 @@ TEST(Limits, ABodyThatDoesNotComeEndsTheConnection) {
 TEST(Limits, ASilentConnectionEnds) {
   Server server(Quick(), Routes());
   SocketClient never(server.port());
-  ServerOptions options = Quick();
   EXPECT_TRUE(never.EndsWithin(kPatience));
-  SocketClient after(server.port());
-  after.Send(Ask("GET", "/"));
-  EXPECT_EQ(after.Receive().status, 200);
-  EXPECT_TRUE(after.EndsWithin(kPatience));
+  // One that was too slow to ask asks again.
+  const auto begun = std::chrono::steady_clock::now();
+  for (int status = 0; status != 200;) {
+    ASSERT_LT(std::chrono::steady_clock::now() - begun, kPatience);
+    SocketClient after(server.port());
+    after.Send(Ask("GET", "/"));
+    status = after.Receive().status;
+    EXPECT_TRUE(after.EndsWithin(kPatience));
+  }
 }
 
 TEST(Limits, AClientThatDoesNotReadIsDropped) {
@@ -98,7 +102,7 @@ TEST(Limits, AHandlerThatNeverAnswersEndsTheConnection) {
 }
 
 TEST(Limits, AHalfClosedClientStillGetsItsAnswer) {
-  Server server(Quick(), Routes());
+  Server server({}, Routes());
   SocketClient client(server.port());
   client.Send(Ask("GET", "/"));
   client.EndSending();
