@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <fstream>
 #include <mutex>
 
@@ -117,14 +118,15 @@ TEST_F(OpenaiEngine, GeneratesWithTextAndWithTokens) {
 
 TEST_F(OpenaiEngine, HoldsAsManyRequestsAsItWasTold) {
   std::mutex mutex;
-  int now = 0, most = 0;
+  std::condition_variable changed;
+  int calls = 0, now = 0, most = 0;
   TinyServer server(Serving([&](const std::string& body) {
-    {
-      const std::lock_guard lock(mutex);
-      most = std::max(most, ++now);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    if (calls++ == 0) return Completion(body);  // the warm-up's
+    most = std::max(most, ++now);
+    changed.notify_all();
+    changed.wait_for(lock, std::chrono::seconds(60), [&] { return most >= 6; });
+    changed.wait_for(lock, std::chrono::milliseconds(20), [&] { return most > 6; });
     --now;
     return Completion(body);
   }));
@@ -190,20 +192,19 @@ TEST_F(OpenaiEngine, AServerThatTakesNoTokensIsNotAskedAgain) {
 }
 
 TEST_F(OpenaiEngine, AServerThatHangsGivesAnErrorAndNotAHang) {
-  std::atomic<int> calls{0};
   TinyServer server(Serving([&](const std::string& body) -> TinyReply {
-    if (calls++ == 0) return Completion(body);
-    return {200, "{}", 60 * 1000};
+    if (body.find("hello world") == std::string::npos) return Completion(body);  // the warm-up's
+    return {200, "{}", 600 * 1000};
   }));
-  const auto engine = Open(server, Json{{"request_seconds", 0.2}});
+  const auto engine = Open(server, Json{{"request_seconds", 1}});
   const int64_t begin = MonotonicMicros();
   EXPECT_THAT(ErrorOf([&] { Run(engine.get(), {Question(1)}); }), HasSubstr("2 attempts"));
-  EXPECT_LT(MonotonicMicros() - begin, 5'000'000);
+  EXPECT_LT(MonotonicMicros() - begin, 300'000'000);
 }
 
 TEST_F(OpenaiEngine, NobodyListening) {
-  const std::string url = fmt::format("http://127.0.0.1:{}", openai::FreePort());
   TinyServer unused(Serving([](const std::string& body) { return Completion(body); }));
+  const std::string url = fmt::format("http://127.0.0.1:{}", openai::FreePort());
   EXPECT_THAT(ErrorOf([&] {
                 Open(unused, Json{{"base_url", url + "/v1/"}, {"ready_seconds", 0.5}});
               }),
@@ -377,7 +378,7 @@ TEST_F(StartedServer, IsStartedAndEndedWithTheEngine) {
     pid = ServerPid();
     EXPECT_EQ(::kill(pid, 0), 0);
   }
-  EXPECT_TRUE(GoneWithin(pid, 100));
+  EXPECT_TRUE(GoneWithin(pid, 60'000));
 }
 
 TEST_F(StartedServer, IsStartedAgainAndItsRequestsTooWhenItDies) {
@@ -420,7 +421,7 @@ TEST_F(StartedServer, DiesWithAProcessThatIsKilled) {
   int status = 0;
   ::waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
-  EXPECT_TRUE(GoneWithin(ServerPid(), 6000));
+  EXPECT_TRUE(GoneWithin(ServerPid(), 60'000));
 }
 
 }  // namespace
