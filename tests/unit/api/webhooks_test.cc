@@ -94,7 +94,7 @@ class Receiver {
   }
   std::vector<http::Request> WaitFor(size_t count) {
     std::unique_lock lock(mutex_);
-    came_.wait_for(lock, std::chrono::seconds(10), [&] { return calls_.size() >= count; });
+    came_.wait_for(lock, std::chrono::seconds(60), [&] { return calls_.size() >= count; });
     return calls_;
   }
   std::string url() const { return server_->url() + "/hook"; }
@@ -127,7 +127,7 @@ TEST(Webhooks, AreDeliveredInOrderSignedAndRetried) {
   const std::string signature = calls[3].headers.Get("Evald-Signature");
   const int64_t seconds = std::stoll(signature.substr(2));
   EXPECT_EQ(signature, WebhookSignature("secret", seconds, calls[3].body));
-  for (int i = 0; i < 500 && webhooks.statistics().delivered < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 6000 && webhooks.statistics().delivered < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(webhooks.statistics().delivered, 2u);
   EXPECT_EQ(webhooks.statistics().waiting, 0u);
 }
@@ -140,7 +140,7 @@ TEST(Webhooks, AReceiverThatIsAwayHoldsNothingUp) {
   target.attempts_max = 2;
   Webhooks webhooks(&service, {target});
   for (int i = 0; i < 5; ++i) service.Emit("", "worker", {});
-  for (int i = 0; i < 500 && webhooks.statistics().failed < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 6000 && webhooks.statistics().failed < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(webhooks.statistics().failed, 5u);
 }
 

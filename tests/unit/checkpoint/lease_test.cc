@@ -16,6 +16,15 @@ namespace fs = std::filesystem;
 using testing::ErrorOf;
 using ::testing::HasSubstr;
 
+/// Whether the process has this file open.
+bool HasOpen(pid_t pid, const fs::path& file) {
+  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(entry.path(), gone) == fs::canonical(file)) return true;
+  }
+  return false;
+}
+
 class LeaseTest : public ::testing::Test {
  protected:
   LeaseTest() { testing::Put(staged_ / kLeaseFile, ""); }
@@ -54,7 +63,7 @@ TEST_F(LeaseTest, RefusesAFolderThatIsRenamedAwayMeanwhile) {
     const int fd = ::open((staged_ / kLeaseFile).c_str(), O_RDONLY);
     ::flock(fd, LOCK_EX);
     testing::Put(temp_.path() / "ready", "");
-    ::usleep(200'000);
+    while (!HasOpen(::getppid(), staged_ / kLeaseFile)) ::usleep(1000);
     fs::rename(staged_, temp_.path() / "away");
     ::_exit(0);
   }

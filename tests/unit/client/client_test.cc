@@ -102,6 +102,7 @@ TEST_F(ClientTest, FollowsOverARestartWithoutMissingOrRepeating) {
   Start();
   const uint16_t port = server_->port();
   service_.Submit({"a: 1"}, [](auto) {});
+  Client client = Connect();
   std::thread other([&] {
     for (int i = 0; i < 10; ++i) service_.Emit("run-1", "run.progress", {{"i", i}});
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -111,7 +112,6 @@ TEST_F(ClientTest, FollowsOverARestartWithoutMissingOrRepeating) {
     Start(port);
     service_.Finish("run-1");
   });
-  Client client = Connect();
   std::vector<int> sequences, expected;
   for (int i = 1; i <= 22; ++i) expected.push_back(i);
   client.Follow("/v1/runs/run-1/events", [&](const Json& event) {

@@ -172,7 +172,7 @@ class ProcessTest : public JobTest {
 };
 
 TEST_F(ProcessTest, ServesJobsAndDrains) {
-  const auto hello = agent_->Receive(std::chrono::seconds(10));
+  const auto hello = agent_->Receive(std::chrono::seconds(100));
   ASSERT_TRUE(hello && std::holds_alternative<protocol::Hello>(*hello)) << "hello comes first";
   EXPECT_EQ(std::get<protocol::Hello>(*hello).role, "metric");
   EXPECT_TRUE(std::get<protocol::Hello>(*hello).engine["isolation"].is_null());
