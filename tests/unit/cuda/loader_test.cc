@@ -139,7 +139,7 @@ const void* HeadOf(const CheckpointLoader& loader, const OnHost& host) {
 
 template <typename Condition>
 bool Eventually(Condition&& condition) {
-  for (int i = 0; i < 10'000; ++i) {
+  for (int i = 0; i < 60'000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(milliseconds(1));
   }

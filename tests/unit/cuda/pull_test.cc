@@ -236,6 +236,7 @@ TEST(PullTest, ReadsNothingThatHasNotLanded) {
   std::fill(host->begin(), host->end(), '\x7f');
   Landing landing;
   std::thread staging([&] {
+    while (landing.asked() == 0) std::this_thread::yield();
     for (size_t at = 0; at < whole.size();) {
       const size_t end = std::min(at + 20'000, whole.size());
       std::copy(whole.begin() + static_cast<std::ptrdiff_t>(at),
