@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kPatience{120};
 
 UniqueFd Listen(const fs::path& path) {
   sockaddr_un address{};
@@ -155,14 +155,22 @@ std::optional<protocol::Message> TestAgent::Read(bool until_want) {
 }
 
 bool TestAgent::ReadProgress() {
-  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(5);
-  while (Clock::now() < deadline) {
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  while (channel_ && !channel_->closed() && Clock::now() < deadline) {
     const auto message = channel_->Receive(std::chrono::milliseconds(200));
+    if (message && std::holds_alternative<protocol::Want>(*message)) ++wants_;
     if (!message || !std::holds_alternative<protocol::Progress>(*message)) continue;
     progress.push_back(std::get<protocol::Progress>(*message));
     return true;
   }
   return false;
+}
+
+bool TestAgent::AwaitRequests(int64_t count) {
+  while (progress.empty() || progress.back().requests_done < count) {
+    if (!ReadProgress()) return false;
+  }
+  return true;
 }
 
 void TestAgent::Fail(const std::optional<protocol::Message>& found) {

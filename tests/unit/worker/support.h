@@ -58,11 +58,13 @@ class TestAgent {
 
   void Send(const protocol::Message& message) { channel_->Send(message); }
   void SendRaw(const std::string& bytes);
-  /// The next message that is not a Progress, a Span or a Want; fails the test after 20 s. Nothing
+  /// The next message that is not a Progress, a Span or a Want; fails the test after 2 minutes. Nothing
   /// when the worker has gone.
   std::optional<protocol::Message> Next();
-  /// Reads on until a Progress came; false when there was none within 5 s.
+  /// Reads on until a Progress came, past all but a Want; false when there was none within 2 minutes.
   bool ReadProgress();
+  /// Reads on until a Progress says that `count` requests are done; false as ReadProgress.
+  bool AwaitRequests(int64_t count);
   /// Next, which must be a T.
   template <typename T>
   T Expect() {
@@ -76,7 +78,7 @@ class TestAgent {
   /// Hello, Load, Loaded, and the Want that follows.
   void StartUp();
   void HangUp() { channel_.reset(); }
-  /// The worker's end: its exit status, or 128 + signal. Fails the test after 20 s.
+  /// The worker's end: its exit status, or 128 + signal. Fails the test after 2 minutes.
   int Wait();
   void Kill(int signal);
   pid_t pid() const { return pid_; }
