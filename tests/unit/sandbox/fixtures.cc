@@ -32,8 +32,9 @@ std::vector<int> ProcessesOf(uint64_t marker) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::stringstream text;  // is empty, and no exception, where the process has just gone
+    text << std::ifstream(entry.path() / "cmdline", std::ios::binary).rdbuf();
+    const std::string line = text.str();
     if (line.find(wanted) != std::string::npos) pids.push_back(std::stoi(name));
   }
   return pids;
@@ -41,7 +42,7 @@ std::vector<int> ProcessesOf(uint64_t marker) {
 
 size_t AwaitProcesses(uint64_t marker, size_t count) {
   size_t found = 0;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 1200; ++i) {
     found = ProcessesOf(marker).size();
     if (found == count) break;
     usleep(50'000);

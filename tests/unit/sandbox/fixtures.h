@@ -19,7 +19,7 @@ SandboxOptions ShortLimits(uint64_t marker = 65531);
 /// Pids of the processes (zygotes and programs) whose command line carries the marker.
 std::vector<int> ProcessesOf(uint64_t marker);
 
-/// Waits up to 5 seconds for ProcessesOf(marker) to become `count`; returns the last count.
+/// Waits up to a minute for ProcessesOf(marker) to become `count`; returns the last count.
 size_t AwaitProcesses(uint64_t marker, size_t count);
 
 /// What a sandbox could leave behind on the host: mounts of this namespace, evald's folders in
