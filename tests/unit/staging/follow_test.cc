@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using testing::PutWhole;
 
 constexpr milliseconds kNoWait{0};
-constexpr milliseconds kLong{20'000};
+constexpr milliseconds kLong{120'000};
 constexpr const char* kShard = "model.safetensors";
 
 class FollowTest : public testing::StagingTest {

@@ -48,6 +48,7 @@ TEST_F(KillTest, TheNextStartCleansUpWhateverTheMoment) {
       child = ::fork();
       if (child == 0) Churn();
     }
+    while (InRoot().empty()) ::usleep(500);  // however long they take to begin
     for (const pid_t child : children) {
       ::usleep(random() % 60'000);
       ::kill(child, SIGKILL);
