@@ -65,6 +65,8 @@ class RunsView {
   #pages = el('div', { class: 'pages' });
   #table = new Table({ caption: 'Runs, newest first', quiet: true, columns: kColumns, idOf: (run) => run.id });
   #cursors = [''];  // of the pages up to this one
+  #wanted = this.#cursors;  // of those up to the one that is being loaded
+  #turn = 0;  // answers to what was asked before are dropped
   #next = null;
   #runs = [];
   #queue = [];
@@ -92,15 +94,19 @@ class RunsView {
   }
 
   async load() {
+    const turn = ++this.#turn;
     try {
       const [page, queue] = await Promise.all([
-        loadRuns({ limit: kPage, state: this.#state, cursor: this.#cursors.at(-1) }), get('/v1/queue')]);
+        loadRuns({ limit: kPage, state: this.#state, cursor: this.#wanted.at(-1) }), get('/v1/queue')]);
+      if (turn !== this.#turn) return;
+      this.#cursors = this.#wanted;
       this.#runs = page.runs;
       this.#next = page.next;
       this.#queue = queue.queue.map(keep);
       await this.#loadLive();
       show(this.#failure, 'none', () => []);
     } catch (error) {
+      if (turn !== this.#turn) return;
       show(this.#failure, String(error), () => problem(error));
     }
     this.render();
@@ -162,7 +168,7 @@ class RunsView {
   #filter(change) {
     if (change.state !== undefined) {
       this.#state = change.state;
-      this.#cursors = [''];
+      this.#wanted = [''];
       this.load();
     } else {
       this.#text = change.text;
@@ -172,8 +178,7 @@ class RunsView {
   }
 
   #go(by) {
-    if (by > 0) this.#cursors.push(this.#next);
-    else this.#cursors.pop();
+    this.#wanted = by > 0 ? [...this.#cursors, this.#next] : this.#cursors.slice(0, -1);
     this.load().then(() => announce(`Page ${this.#cursors.length}`));
   }
 
