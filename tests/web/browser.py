@@ -40,7 +40,7 @@ class Browser:
         self.driver = subprocess.Popen([shutil.which("chromedriver"), "--port=0"], stdout=self.log,
                                        stderr=self.log, preexec_fn=die_with_parent)
         try:
-            started = wait(lambda: re.search(r"started successfully on port (\d+)", pathlib.Path(log).read_text()), "chromedriver", 60)
+            started = wait(lambda: re.search(r"started successfully on port (\d+)\W", pathlib.Path(log).read_text()), "chromedriver", 180)
             self.base = f"http://127.0.0.1:{started.group(1)}"
             self.start()
         except BaseException:
@@ -48,7 +48,7 @@ class Browser:
             raise
 
     def start(self):
-        wait(lambda: self.call("GET", "/status")["ready"], "chromedriver", 60)
+        wait(lambda: self.call("GET", "/status")["ready"], "chromedriver", 180)
         arguments = ["--headless=new", f"--user-data-dir={self.profile}", "--window-size=1280,900",
                      "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
                      "--disable-background-networking", "--disable-component-update"]
@@ -59,7 +59,7 @@ class Browser:
         self.chromium = subprocess.Popen([shutil.which("chromium"), *arguments, "--remote-debugging-port=0", "about:blank"],
                                          stdout=self.log, stderr=self.log, preexec_fn=die_with_parent)
         port_file = pathlib.Path(self.profile) / "DevToolsActivePort"
-        port = wait(lambda: port_file.exists() and port_file.read_text().split("\n")[0], "chromium", 60)
+        port = wait(lambda: port_file.exists() and port_file.read_text().rpartition("\n")[0].split("\n")[0], "chromium", 180)
         options = {"debuggerAddress": f"127.0.0.1:{port}"}
         answer = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": options,
@@ -155,7 +155,7 @@ class Browser:
         return self.run("""const node = document.activeElement;
             return [node.tagName.toLowerCase(), node.getAttribute('aria-label') ?? node.innerText ?? node.textContent];""")
 
-    def wait(self, what, condition, seconds=60):
+    def wait(self, what, condition, seconds=180):
         return wait(condition, what, seconds)
 
     def screenshot(self, path, whole=True):
