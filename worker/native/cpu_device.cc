@@ -422,18 +422,17 @@ void CpuDevice::AddOut() {
   });
 }
 
-std::vector<Answer> CpuDevice::Answers(const Linear& head, const std::vector<Wish>& wishes) {
+void CpuDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
   const int64_t vocab = config_.vocab_size;
   const auto count = static_cast<int64_t>(rows_.size());
   const int64_t block = std::clamp<int64_t>(kLogitsFloats / vocab, 1, std::max<int64_t>(count, 1));
   Grow(&logits_, block * vocab);
-  std::vector<Answer> answers(wishes.size());
+  answers_.assign(wishes.size(), {});
   for (int64_t first = 0; first < count; first += block) {
     const int64_t rows_here = std::min(block, count - first);
     Multiply(head, rows(Rows::kNormed) + first * config_.hidden_size, rows_here, logits_.data());
-    AnswerBlock(wishes.data() + first, rows_here, answers.data() + first);
+    AnswerBlock(wishes.data() + first, rows_here, answers_.data() + first);
   }
-  return answers;
 }
 
 // The rows of logits_, cut into stretches that threads can share.

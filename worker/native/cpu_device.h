@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "worker/native/aligned.h"
@@ -38,7 +39,9 @@ class CpuDevice : public Device {
   void Activate() override;
   void MixExperts(const LayerWeights& layer) override;
   void AddOut() override;
-  std::vector<Answer> Answers(const Linear& head, const std::vector<Wish>& wishes) override;
+  void Ask(const Linear& head, const std::vector<Wish>& wishes) override;
+  std::vector<Answer> Collect() override { return std::exchange(answers_, {}); }
+  void Forget() override { answers_.clear(); }
   std::vector<float> Logits(const Linear& head) override;
 
  private:
@@ -84,6 +87,7 @@ class CpuDevice : public Device {
   std::vector<Segment> segments_;  ///< without the rows that were dropped
   std::vector<Row> rows_;
   std::array<Floats, 7> buffers_;  ///< by Rows
+  std::vector<Answer> answers_;
   Floats logits_;
   std::array<Floats, 3> packed_rows_;  ///< of the product that is being computed, by WeightType
   Floats gathered_, expert_inner_, expert_activated_, expert_out_;

@@ -9,9 +9,13 @@
 
 namespace evald::native {
 
+/// Stands for a token that is not known yet: the one that the last Ask's answer to that row gives
+/// (Device::looks_ahead).
+constexpr int32_t TokenOfAnswer(int64_t row) { return static_cast<int32_t>(-1 - row); }
+
 /// Consecutive tokens of one sequence that are to be computed.
 struct Segment {
-  const int32_t* tokens = nullptr;
+  const int32_t* tokens = nullptr;  ///< below vocab_size, or TokenOfAnswer
   int count = 0;
   int64_t first_position = 0;
   Page* const* pages = nullptr;  ///< the sequence's pages, from position 0 to the last token
@@ -31,12 +35,11 @@ enum class Rows {
 
 /// What a model is computed on: has the memory for keys and values, holds the activations of one
 /// batch and has the operations that models are made of. Model calls them in order; they may run
-/// later, but Answers and Logits wait. The numbers of a row depend on its sequence's tokens up to
+/// later, but Collect and Logits wait. The numbers of a row depend on its sequence's tokens up to
 /// it, and on nothing else of the batch. One thread at a time.
 class Device : public PageMemory {
  public:
-  /// Begins a batch of these segments' rows. Their tokens must be below vocab_size, their earlier
-  /// positions must have been computed.
+  /// Begins a batch of these segments' rows, whose earlier positions must have been computed.
   virtual void Begin(const std::vector<Segment>& segments) = 0;
   /// kHidden = the tokens' rows of the embedding.
   virtual void Embed(const Matrix& embedding) = 0;
@@ -59,8 +62,15 @@ class Device : public PageMemory {
   virtual void MixExperts(const LayerWeights& layer) = 0;
   /// kHidden += kOut.
   virtual void AddOut() = 0;
-  /// What is wished of kNormed times the head, one wish for each row that is left.
-  virtual std::vector<Answer> Answers(const Linear& head, const std::vector<Wish>& wishes) = 0;
+  /// What is wished of kNormed times the head, one wish for each row that is left; see Collect.
+  virtual void Ask(const Linear& head, const std::vector<Wish>& wishes) = 0;
+  /// Waits for the answers to the first Ask whose answers have not been collected.
+  virtual std::vector<Answer> Collect() = 0;
+  /// Answers that have not been collected never will be.
+  virtual void Forget() = 0;
+  /// Whether a batch may be asked before the answers to the one before it are collected (not two),
+  /// and have tokens that are these answers.
+  virtual bool looks_ahead() const { return false; }
   /// kNormed times the head itself, [rows left][vocab_size], for looking at.
   virtual std::vector<float> Logits(const Linear& head) = 0;
 };

@@ -32,12 +32,12 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     const auto prompt = static_cast<int64_t>(plan_.prompt.size());
     sequence->logits_from = prompt - 1;
     sequence->positions_max = prompt + request_.sampling.max_gen_toks - 1;
-    sequence->wish = [this](int64_t) {
-      return Wish{-1, &request_.sampling,
-                  UniformFor(context_.seed, request_, static_cast<int>(generated_.size()))};
+    sequence->wish = [this, prompt](int64_t position) {
+      const auto index = static_cast<int>(position - prompt + 1);  // of the token that is chosen
+      return Wish{-1, &request_.sampling, UniformFor(context_.seed, request_, index)};
     };
-    sequence->on_answer = [this](Sequence* s, int64_t, const Answer& answer) {
-      return OnGenerated(s, answer);
+    sequence->on_answer = [this](Sequence* s, int64_t position, const Answer& answer) {
+      return OnGenerated(s, position, answer);
     };
     sequences.push_back(std::move(sequence));
   }
@@ -65,8 +65,8 @@ void Job::CheckFinite(const Answer& answer, int64_t position) const {
       "the checkpoint's weights hold NaN or infinite values, or overflow");
 }
 
-bool Job::OnGenerated(Sequence* sequence, const Answer& answer) {
-  CheckFinite(answer, sequence->computed);
+bool Job::OnGenerated(Sequence* sequence, int64_t position, const Answer& answer) {
+  CheckFinite(answer, position);
   const SamplingParams& sampling = request_.sampling;
   const int32_t token = answer.token;
   generated_.push_back(token);

@@ -36,7 +36,7 @@ class Job {
   Generation Finish();
 
  private:
-  bool OnGenerated(Sequence* sequence, const Answer& answer);
+  bool OnGenerated(Sequence* sequence, int64_t position, const Answer& answer);
   bool OnScored(const ScoreWindow& window, int64_t position, const Answer& answer);
   void CheckFinite(const Answer& answer, int64_t position) const;
 

@@ -5,10 +5,8 @@ namespace evald::native {
 Model::Model(const ModelConfig& config, const ModelWeights& weights, Device* device)
     : config_(config), weights_(weights), device_(device) {}
 
-std::vector<Answer> Model::Forward(const std::vector<Segment>& segments,
-                                   const std::vector<Wish>& wishes) {
-  if (!Compute(segments)) return {};
-  return device_->Answers(weights_.head(), wishes);
+void Model::Forward(const std::vector<Segment>& segments, const std::vector<Wish>& wishes) {
+  if (Compute(segments)) device_->Ask(weights_.head(), wishes);
 }
 
 std::vector<float> Model::Logits(const std::vector<Segment>& segments) {

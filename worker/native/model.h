@@ -14,13 +14,14 @@ class Model {
   /// All must outlive the model.
   Model(const ModelConfig& config, const ModelWeights& weights, Device* device);
 
-  /// Computes the segments' rows: writes their keys and values to the pages, and answers one wish
-  /// for each row whose logits are wanted, in order.
-  std::vector<Answer> Forward(const std::vector<Segment>& segments,
-                              const std::vector<Wish>& wishes);
+  /// Computes the segments' rows: writes their keys and values to the pages, and asks the device
+  /// one wish for each row whose logits are wanted, in order. Without wishes it asks nothing.
+  void Forward(const std::vector<Segment>& segments, const std::vector<Wish>& wishes);
 
   /// The same, with the logits themselves: [wanted rows][vocab_size].
   std::vector<float> Logits(const std::vector<Segment>& segments);
+
+  Device* device() { return device_; }
 
  private:
   bool Compute(const std::vector<Segment>& segments);

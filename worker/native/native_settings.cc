@@ -43,7 +43,7 @@ void CheckKernels(const std::string& kernels) {
 NativeSettings ReadNativeSettings(const Json& json) {
   const Settings settings("native", json,
                           {"max_length", "kv_cache", "concurrency", "chunk", "kernels", "fast",
-                           "graphs", "copy_threads"});
+                           "graphs", "ahead", "copy_threads"});
   NativeSettings read;
   if (settings.Has("max_length")) read.max_length = settings.AtLeast("max_length", 1, 1);
   read.kv_cache = ReadBytes(settings, "kv_cache");
@@ -52,6 +52,7 @@ NativeSettings ReadNativeSettings(const Json& json) {
   read.kernels = settings.Get<std::string>("kernels", read.kernels);
   read.fast = settings.Get<bool>("fast", read.fast);
   read.graphs = settings.Get<bool>("graphs", read.graphs);
+  read.ahead = settings.Get<bool>("ahead", read.ahead);
   if (settings.Has("copy_threads")) read.copy_threads = settings.AtLeast("copy_threads", 1, 1);
   CheckKernels(read.kernels);
   return read;

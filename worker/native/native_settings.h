@@ -18,7 +18,8 @@ struct NativeSettings {
   std::string kernels = "auto";    ///< CPU: the instruction set
   bool fast = false;               ///< GPU: the library's own choice of algorithms
   bool graphs = true;              ///< GPU: batches of single tokens are captured and replayed
-  int copy_threads = 0;            ///< GPU: of the pull; 0: the default
+  bool ahead = true;     ///< GPU: a batch is queued before the last one's answers are there
+  int copy_threads = 0;  ///< GPU: of the pull; 0: the default
 };
 
 /// Throws SettingError naming the key.

@@ -16,25 +16,21 @@ constexpr int64_t kAwaitedMin = 8;
 // So many sequences for each slot may be preferred to one before it is its turn.
 constexpr int64_t kPatience = 64;
 
-std::vector<Wish> Wishes(const std::vector<Sequence*>& sequences,
-                         const std::vector<Segment>& segments) {
-  std::vector<Wish> wishes;
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    for (int row = segments[i].logits_from; row < segments[i].count; ++row) {
-      wishes.push_back(sequences[i]->wish(segments[i].first_position + row));
-    }
-  }
-  return wishes;
-}
-
 int64_t Left(const Sequence& sequence) {
   return static_cast<int64_t>(sequence.tokens.size()) - sequence.computed;
+}
+
+// Whether it is one row, of a token that is not known yet. It counts when its answer is of use.
+bool IsComing(const Sequence& sequence, const Segment& segment) {
+  return segment.tokens == &sequence.coming;
 }
 
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache)
     : options_(options), model_(model), cache_(cache), waiting_(kPatience * options.slots) {}
+
+Scheduler::~Scheduler() { Clear(); }
 
 void Scheduler::CheckFits(const Sequence& sequence) const {
   const int64_t needed = PagesFor(sequence.positions_max);
@@ -52,34 +48,72 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
   waiting_.Add(std::move(sequence));
 }
 
-int64_t Scheduler::Compute(int64_t rows_max) {
-  Admit(rows_max);
-  std::vector<Segment> segments;
-  const std::vector<Sequence*> chosen = ChooseRows(rows_max, &segments);
-  if (chosen.empty()) return 0;
-  const std::vector<Answer> answers = model_->Forward(segments, Wishes(chosen, segments));
-  size_t next = 0;
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    for (int row = segments[i].logits_from; row < segments[i].count; ++row) {
-      const Answer& answer = answers[next++];
-      if (chosen[i]->finished) continue;
-      chosen[i]->finished =
-          chosen[i]->on_answer(chosen[i], segments[i].first_position + row, answer);
+int64_t Scheduler::Compute(int64_t rows_max) try {
+  Batch batch = Choose(rows_max);
+  if (batch.rows == 0 && flying_.asks) {  // all that is left waits for answers
+    Land(std::exchange(flying_, {}));
+    batch = Choose(rows_max);
+  }
+  if (batch.rows > 0) Launch(&batch);
+  if (flying_.asks) Land(std::exchange(flying_, {}));
+  const int64_t rows = batch.rows;
+  if (model_->device()->looks_ahead()) {
+    flying_ = std::move(batch);
+  } else if (batch.asks) {
+    Land(batch);
+  }
+  return rows;
+} catch (...) {
+  failed_ = true;
+  throw;
+}
+
+// Queues the batch; its keys and values are there for all that is queued after it.
+void Scheduler::Launch(Batch* batch) {
+  std::vector<Wish> wishes;
+  for (size_t i = 0; i < batch->sequences.size(); ++i) {
+    const Segment& segment = batch->segments[i];
+    for (int row = segment.logits_from; row < segment.count; ++row) {
+      wishes.push_back(batch->sequences[i]->wish(segment.first_position + row));
     }
   }
-  int64_t rows = 0;
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    const int64_t before = chosen[i]->computed;
-    chosen[i]->computed += segments[i].count;
-    Publish(chosen[i], before);
-    rows += segments[i].count;
+  batch->asks = !wishes.empty();
+  model_->Forward(batch->segments, wishes);
+  int64_t answers = 0;
+  for (size_t i = 0; i < batch->sequences.size(); ++i) {
+    Sequence* sequence = batch->sequences[i];
+    const Segment& segment = batch->segments[i];
+    const int64_t before = sequence->computed;
+    sequence->computed += segment.count;
+    if (batch->asks) ++sequence->asked;
+    if (!IsComing(*sequence, segment)) rows_computed_ += segment.count;
+    answers += segment.count - segment.logits_from;
+    sequence->coming = TokenOfAnswer(answers - 1);
+    Publish(sequence, before);
   }
-  rows_computed_ += rows;
+}
+
+// Waits for the batch's answers and gives them to its sequences.
+void Scheduler::Land(const Batch& batch) {
+  const std::vector<Answer> answers = model_->device()->Collect();
+  size_t next = 0;
+  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+    Sequence* sequence = batch.sequences[i];
+    const Segment& segment = batch.segments[i];
+    --sequence->asked;
+    for (int row = segment.logits_from; row < segment.count; ++row) {
+      const Answer& answer = answers.at(next++);
+      if (sequence->finished) continue;  // in vain
+      if (IsComing(*sequence, segment)) ++rows_computed_;
+      sequence->finished = sequence->on_answer(sequence, segment.first_position + row, answer);
+    }
+  }
   Retire();
-  return rows;
 }
 
 void Scheduler::Clear() {
+  flying_ = {};
+  model_->device()->Forget();
   waiting_.Clear();
   parked_.clear();
   for (const auto& sequence : active_) {
@@ -88,13 +122,27 @@ void Scheduler::Clear() {
   for (const auto& sequence : active_) Leave(sequence.get());
   active_.clear();
   promised_ = 0;
+  while (failed_ && tree_.EvictOne()) {
+  }
+  failed_ = false;
+}
+
+// Rows of the sequence that can be computed now.
+int64_t Scheduler::Ready(const Sequence& sequence) const {
+  if (sequence.finished) return 0;  // it stays until its last batch has landed
+  const int64_t left = Left(sequence);
+  const bool coming = sequence.asked > 0 && sequence.computed < sequence.positions_max;
+  return left == 0 && coming ? 1 : left;
 }
 
 // Lets in what fills the batch and no more: who comes later finds more of its prefix computed.
 void Scheduler::Admit(int64_t rows_max) {
-  int64_t rows = 0;
-  for (const auto& sequence : active_) rows += Left(*sequence);
-  while (active_.size() < static_cast<size_t>(options_.slots) && rows < rows_max) {
+  int64_t rows = 0, slots = options_.slots;
+  for (const auto& sequence : active_) {
+    rows += Ready(*sequence);
+    if (!sequence->finished) --slots;
+  }
+  while (slots > 0 && rows < rows_max) {
     Sequence* sequence = waiting_.Next();
     if (sequence == nullptr) return;
     const PrefixTree::Match match = tree_.Find(sequence->tokens, sequence->logits_from);
@@ -103,6 +151,7 @@ void Scheduler::Admit(int64_t rows_max) {
     waiting_.Follow(*sequence);
     active_.push_back(waiting_.Take(sequence));
     rows += Left(*active_.back());
+    --slots;
   }
 }
 
@@ -185,27 +234,23 @@ void Scheduler::Publish(Sequence* sequence, int64_t from) {
   }
 }
 
-std::vector<Sequence*> Scheduler::ChooseRows(int64_t rows_max, std::vector<Segment>* segments) {
-  std::vector<Sequence*> chosen;
-  int64_t rows = 0;
+// The next batch: what is being continued, then prompts. Lets in who fills it.
+Scheduler::Batch Scheduler::Choose(int64_t rows_max) {
+  Admit(rows_max);
+  Batch batch;
   for (const auto& sequence : active_) {
-    if (Left(*sequence) != 1) continue;
-    AddSegment(sequence.get(), 1, segments);
-    chosen.push_back(sequence.get());
-    ++rows;
+    if (Ready(*sequence) == 1) AddSegment(sequence.get(), 1, &batch);
   }
   for (const auto& sequence : active_) {
-    if (Left(*sequence) <= 1) continue;
-    const int64_t count = std::min(Left(*sequence), rows_max - rows);
-    if (count <= 0) break;
-    AddSegment(sequence.get(), count, segments);
-    chosen.push_back(sequence.get());
-    rows += count;
+    const int64_t ready = Ready(*sequence);
+    if (ready <= 1) continue;
+    if (batch.rows >= rows_max) break;
+    AddSegment(sequence.get(), std::min(ready, rows_max - batch.rows), &batch);
   }
-  return chosen;
+  return batch;
 }
 
-void Scheduler::AddSegment(Sequence* sequence, int64_t rows, std::vector<Segment>* segments) {
+void Scheduler::AddSegment(Sequence* sequence, int64_t rows, Batch* batch) {
   const int64_t end = sequence->computed + rows;
   while (static_cast<int64_t>(sequence->pages.size()) < PagesFor(end)) {
     sequence->pages.push_back(cache_->Allocate());
@@ -213,18 +258,21 @@ void Scheduler::AddSegment(Sequence* sequence, int64_t rows, std::vector<Segment
     --promised_;
   }
   Segment segment;
-  segment.tokens = sequence->tokens.data() + sequence->computed;
+  segment.tokens =
+      Left(*sequence) > 0 ? sequence->tokens.data() + sequence->computed : &sequence->coming;
   segment.count = static_cast<int>(rows);
   segment.first_position = sequence->computed;
   segment.pages = sequence->page_table.data();
   segment.logits_from =
       static_cast<int>(std::clamp<int64_t>(sequence->logits_from - sequence->computed, 0, rows));
-  segments->push_back(segment);
+  batch->sequences.push_back(sequence);
+  batch->segments.push_back(segment);
+  batch->rows += rows;
 }
 
 void Scheduler::Retire() {
   for (auto& sequence : active_) {
-    if (!sequence->finished) continue;
+    if (!sequence->finished || sequence->asked > 0) continue;
     promised_ -= PagesFor(sequence->positions_max) - static_cast<int64_t>(sequence->pages.size());
     // It may have finished before it computed all that others wait for.
     for (PrefixTree::Node* node : sequence->path) Wake(node, true);

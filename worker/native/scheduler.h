@@ -36,7 +36,9 @@ struct Sequence {
   std::vector<Page*> page_table;
   std::vector<PrefixTree::Node*> path;  ///< of the tokens it came with
   bool finished = false;
-  int awaited = 0;  ///< positions that the page it waits for must have
+  int asked = 0;       ///< batches it is in whose answers are not there yet
+  int32_t coming = 0;  ///< TokenOfAnswer of its next token, while that is not known
+  int awaited = 0;     ///< positions that the page it waits for must have
 };
 
 struct SchedulerOptions {
@@ -51,9 +53,14 @@ struct SchedulerOptions {
 /// sequence enters only when the cache has room for all it may come to need, so none is ever thrown
 /// out; pages that only earlier sequences used make room for it. None of this changes a number. One
 /// thread at a time.
+///
+/// Where the device looks ahead, a batch is queued before the answers to the one before it are
+/// there: all that generate go on with the tokens that these will give. One that turns out to be
+/// finished has then computed one row in vain.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache);
+  ~Scheduler();
 
   /// Throws Error(kInput) when the cache could never hold it.
   void CheckFits(const Sequence& sequence) const;
@@ -62,11 +69,12 @@ class Scheduler {
   void Add(std::unique_ptr<Sequence> sequence);
 
   /// Computes one batch of at most `rows_max` rows (or one per sequence that is being continued, if
-  /// these are more); returns its rows, 0 when there is nothing to do. What on_answer throws passes
-  /// through; call Clear() then.
+  /// these are more); returns its rows, 0 when there is nothing to do. Gives the answers to it, or,
+  /// looking ahead, to the one before. What on_answer throws passes through; call Clear() then.
   int64_t Compute(int64_t rows_max);
 
-  /// Forgets all sequences; finished ones stay available for their prefix.
+  /// Forgets all sequences; finished ones stay available for their prefix, but for those before an
+  /// error.
   void Clear();
 
   size_t size() const { return waiting_.size() + parked_.size() + active_.size(); }
@@ -74,14 +82,25 @@ class Scheduler {
   int64_t rows_reused() const { return rows_reused_; }
 
  private:
+  /// Rows that are computed together; those of one sequence are a segment.
+  struct Batch {
+    std::vector<Sequence*> sequences;
+    std::vector<Segment> segments;
+    int64_t rows = 0;
+    bool asks = false;  ///< some rows' logits are wanted
+  };
+
+  int64_t Ready(const Sequence& sequence) const;
   void Admit(int64_t rows_max);
   bool Park(Sequence* sequence, const PrefixTree::Match& match);
   void Wake(PrefixTree::Node* node, bool all);
   bool Enter(Sequence* sequence, const PrefixTree::Match& match);
   bool MakeRoom(int64_t pages);
   int64_t FreePages() const;
-  std::vector<Sequence*> ChooseRows(int64_t rows_max, std::vector<Segment>* segments);
-  void AddSegment(Sequence* sequence, int64_t rows, std::vector<Segment>* segments);
+  Batch Choose(int64_t rows_max);
+  void AddSegment(Sequence* sequence, int64_t rows, Batch* batch);
+  void Launch(Batch* batch);
+  void Land(const Batch& batch);
   void Publish(Sequence* sequence, int64_t from);
   void Retire();
   void Leave(Sequence* sequence);
@@ -98,6 +117,8 @@ class Scheduler {
   /// Those that wait for a page which an active sequence computes.
   std::unordered_map<Sequence*, std::unique_ptr<Sequence>> parked_;
   std::vector<std::unique_ptr<Sequence>> active_;  ///< in order of entry
+  Batch flying_;                                   ///< whose answers are not there yet, if it asks
+  bool failed_ = false;                            ///< some pages may hold anything
 };
 
 }  // namespace evald::native

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tests/unit/cuda/kernels_test_util.h"
+#include "worker/native/device.h"
 
 namespace evald::native::cuda {
 namespace {
@@ -19,14 +20,16 @@ class EmbedTest : public KernelTest {};
 TEST_F(EmbedTest, GivesTheTokensRows) {
   const int64_t vocab = 9;
   const std::vector<int32_t> ids = {3, 0, 8, 3, 5};
-  const Values<int32_t> tokens(ids);
+  // Two of them are those that answers give.
+  const Values<int32_t> tokens({3, TokenOfAnswer(1), 8, 3, TokenOfAnswer(2)});
+  const Values<DeviceAnswer> answers({{7, 1, 0}, {0, 1, 0}, {5, 1, 0}});
   for (const WeightType type : kTypes) {
     for (const int64_t width : kWidths) {
       for (const int64_t shift : {0, 1}) {
         const Numbers embedding(type, Normals(vocab * width), shift);
         const Values<float> out(static_cast<int64_t>(ids.size()) * width);
-        Embed({type, embedding.data(), tokens.data(), static_cast<int64_t>(ids.size()), width,
-               out.data()},
+        Embed({type, embedding.data(), tokens.data(), answers.data(),
+               static_cast<int64_t>(ids.size()), width, out.data()},
               stream());
         const std::vector<float> got = out.Read();
         for (size_t i = 0; i < got.size(); ++i) {
@@ -404,7 +407,7 @@ TEST_F(RouteTest, TheLargestOfTheSoftmax) {
 }
 
 TEST_F(RowsTest, NoRowsNothingHappens) {
-  Embed({WeightType::kBF16, nullptr, nullptr, 0, 8, nullptr}, stream());
+  Embed({WeightType::kBF16, nullptr, nullptr, nullptr, 0, 8, nullptr}, stream());
   Normalize(
       {NormKind::kRms, 1e-5f, nullptr, nullptr, nullptr, nullptr, 0, 8, nullptr, WeightType::kBF16},
       stream());

@@ -73,8 +73,9 @@ struct Decoding {
   int64_t replayed = 0;
 };
 
-// `beside`: how many sequences are decoded together; `shared`: the prefix is computed once.
-Decoding Decode(CudaModel* model, size_t beside, bool shared) {
+// `beside`: how many sequences are decoded together; `shared`: the prefix is computed once;
+// `ahead`: each batch is queued before the answers to the one before it are collected.
+Decoding Decode(CudaModel* model, size_t beside, bool shared, bool ahead = false) {
   constexpr int kSequences = 7, kSteps = 4;
   const std::vector<int32_t> prefix_tokens = SomeTokens(kPagePositions + 9);
   Sequence prefix(model, prefix_tokens);
@@ -98,19 +99,25 @@ Decoding Decode(CudaModel* model, size_t beside, bool shared) {
       const auto count = static_cast<int>(prompts[s] - sequences[s].computed);
       segments.push_back(sequences[s].Next(count, count - 1));
     }
-    for (int step = 0;; ++step) {
-      const auto answers = model->model->Forward(segments, std::vector<Wish>(end - first));
-      segments.clear();
+    const auto collect = [&] {
+      const std::vector<Answer> answers = model->device.Collect();
       for (size_t s = first; s < end; ++s) {
-        const Answer& answer = answers.at(s - first);
-        EXPECT_TRUE(answer.finite);
-        decoding.answers[s].push_back(answer);
-        if (step == kSteps) continue;
-        sequences[s].tokens[static_cast<size_t>(prompts[s] + step)] = answer.token;
+        EXPECT_TRUE(answers.at(s - first).finite);
+        decoding.answers[s].push_back(answers[s - first]);
+      }
+    };
+    for (int step = 0; step <= kSteps; ++step) {
+      model->model->Forward(segments, std::vector<Wish>(end - first));
+      if (!ahead || step > 0) collect();
+      segments.clear();
+      for (size_t s = first; s < end && step < kSteps; ++s) {
+        sequences[s].tokens[static_cast<size_t>(prompts[s] + step)] =
+            ahead ? TokenOfAnswer(static_cast<int64_t>(s - first))
+                  : decoding.answers[s].back().token;
         segments.push_back(sequences[s].Next(1));
       }
-      if (step == kSteps) break;
     }
+    if (ahead) collect();
   }
   decoding.replayed = model->device.Report()["graphs_replayed"].get<int64_t>();
   return decoding;
@@ -126,6 +133,8 @@ TEST_P(ModelsTest, GraphsGroupsAndSharedPrefixesChangeNoBit) {
   EXPECT_EQ(Decode(&model, 7, true).answers, alone.answers);
   const Decoding grouped = Decode(&model, 3, true);
   EXPECT_EQ(grouped.answers, alone.answers);
+  EXPECT_EQ(Decode(&model, 7, true, /*ahead=*/true).answers, alone.answers);
+  EXPECT_EQ(Decode(&plain, 3, false, /*ahead=*/true).answers, alone.answers);
   if (model.config.experts.count == 0) {
     EXPECT_GT(grouped.replayed, 4);
   } else {
@@ -199,7 +208,8 @@ TEST(DeviceTest, AnswersAreWhatTheLogitsSay) {
     }
   }
   Sequence sequence(&model, tokens);
-  const auto answers = model.model->Forward({sequence.Next(90)}, wishes);
+  model.model->Forward({sequence.Next(90)}, wishes);
+  const std::vector<Answer> answers = model.device.Collect();
   ASSERT_EQ(answers.size(), 90u);
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto greedy = static_cast<int32_t>(std::max_element(logits[i].begin(), logits[i].end()) -

@@ -11,50 +11,11 @@
 namespace evald::native {
 namespace {
 
-// Generations and scores of all kinds, with shared prefixes, in an order of their own.
-std::vector<Request> Mixed() {
-  std::vector<Request> requests;
-  const std::string shots =
-      "Question: What is the capital of France?\nA. Paris\nB. London\nAnswer: A\n";
-  for (int doc = 0; doc < 8; ++doc) {
-    const std::string question = shots + "Question: what is " + std::to_string(doc * 7) + "\n";
-    for (int choice = 0; choice < 4; ++choice) {
-      requests.push_back(ScoreRequest(question, choice % 2 == 0 ? " A" : " B and more text"));
-      requests.back().doc_id = doc;
-      requests.back().idx = choice;
-    }
-    Request generate = GenerateRequest(question.substr(0, 20 + 9 * static_cast<size_t>(doc)),
-                                       {"zzz"}, 5 + 11 * doc);
-    generate.doc_id = 100 + doc;
-    generate.sampling.do_sample = doc % 2 == 1;
-    generate.sampling.temperature = 0.8;
-    generate.sampling.top_p = 0.95;
-    generate.sampling.top_k = doc % 3 == 0 ? 0 : 40;
-    requests.push_back(generate);
-    generate.repeat = 1;
-    requests.push_back(generate);
-    Request rolling;
-    rolling.kind = RequestKind::kLoglikelihoodRolling;
-    rolling.doc_id = 200 + doc;
-    for (int i = 0; i < doc; ++i) rolling.context += question;
-    requests.push_back(rolling);
-  }
-  return requests;
-}
-
-// Lines of JSON with every digit, in order of the requests' keys.
+// Answers in order of the requests' keys, whatever order they are given in.
 std::vector<std::string> Lines(const std::string& name, std::vector<Request> requests,
                                unsigned shuffle, const Json& settings, int threads) {
   if (shuffle != 0) std::shuffle(requests.begin(), requests.end(), std::mt19937(shuffle));
-  const auto engine = LoadedEngine(GoldenPath(name), settings, threads);
-  std::vector<std::string> lines;
-  for (const Generation& g : AnswerAll(engine.get(), requests)) {
-    lines.push_back(fmt::format("{}/{}/{} {:a} {} {} {} {} {} {} {}", g.doc_id, g.idx, g.repeat,
-                                g.loglikelihood, g.is_greedy, g.text, static_cast<int>(g.finish),
-                                g.tokens_in, g.tokens_out, g.truncated, static_cast<int>(g.kind)));
-  }
-  std::sort(lines.begin(), lines.end());
-  return lines;
+  return AnswerLines(LoadedEngine(GoldenPath(name), settings, threads).get(), requests);
 }
 
 class InvarianceTest : public testing::TestWithParam<std::string> {};
@@ -62,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, InvarianceTest, testing::ValuesIn(GoldenNa
                          [](const auto& info) { return info.param; });
 
 TEST_P(InvarianceTest, OrderThreadsChunksAndCacheDoNotMatter) {
-  const std::vector<Request> requests = Mixed();
+  const std::vector<Request> requests = MixedRequests();
   const auto expected = Lines(GetParam(), requests, 0, Json::object(), 1);
   EXPECT_EQ(Lines(GetParam(), requests, 0, {{"concurrency", 1}}, 1), expected) << "one by one";
   EXPECT_EQ(Lines(GetParam(), requests, 1, {{"chunk", 7}}, 2), expected);
@@ -76,7 +37,7 @@ TEST_P(InvarianceTest, OrderThreadsChunksAndCacheDoNotMatter) {
 }
 
 TEST_P(InvarianceTest, NeitherWithTheInstructionSetCapped) {
-  const std::vector<Request> requests = Mixed();
+  const std::vector<Request> requests = MixedRequests();
   for (const std::string& kernels : AllKernels()) {
     const auto expected =
         Lines(GetParam(), requests, 0, {{"kernels", kernels}, {"concurrency", 1}}, 1);

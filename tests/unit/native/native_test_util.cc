@@ -1,5 +1,6 @@
 #include "native_test_util.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -221,6 +222,47 @@ std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& re
     }
   }
   return answers;
+}
+
+std::vector<std::string> AnswerLines(Engine* engine, const std::vector<Request>& requests) {
+  std::vector<std::string> lines;
+  for (const Generation& g : AnswerAll(engine, requests)) {
+    lines.push_back(fmt::format("{}/{}/{} {:a} {} {} {} {} {} {} {}", g.doc_id, g.idx, g.repeat,
+                                g.loglikelihood, g.is_greedy, g.text, static_cast<int>(g.finish),
+                                g.tokens_in, g.tokens_out, g.truncated, static_cast<int>(g.kind)));
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::vector<Request> MixedRequests() {
+  std::vector<Request> requests;
+  const std::string shots =
+      "Question: What is the capital of France?\nA. Paris\nB. London\nAnswer: A\n";
+  for (int doc = 0; doc < 8; ++doc) {
+    const std::string question = shots + "Question: what is " + std::to_string(doc * 7) + "\n";
+    for (int choice = 0; choice < 4; ++choice) {
+      requests.push_back(ScoreRequest(question, choice % 2 == 0 ? " A" : " B and more text"));
+      requests.back().doc_id = doc;
+      requests.back().idx = choice;
+    }
+    Request generate = GenerateRequest(question.substr(0, 20 + 9 * static_cast<size_t>(doc)),
+                                       {"zzz"}, 5 + 11 * doc);
+    generate.doc_id = 100 + doc;
+    generate.sampling.do_sample = doc % 2 == 1;
+    generate.sampling.temperature = 0.8;
+    generate.sampling.top_p = 0.95;
+    generate.sampling.top_k = doc % 3 == 0 ? 0 : 40;
+    requests.push_back(generate);
+    generate.repeat = 1;
+    requests.push_back(generate);
+    Request rolling;
+    rolling.kind = RequestKind::kLoglikelihoodRolling;
+    rolling.doc_id = 200 + doc;
+    for (int i = 0; i < doc; ++i) rolling.context += question;
+    requests.push_back(rolling);
+  }
+  return requests;
 }
 
 Request GenerateRequest(const std::string& context, const std::vector<std::string>& until,

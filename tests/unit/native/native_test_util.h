@@ -101,6 +101,12 @@ std::unique_ptr<Engine> LoadedEngine(const std::filesystem::path& directory,
 /// order of the requests.
 std::vector<Generation> AnswerAll(Engine* engine, const std::vector<Request>& requests);
 
+/// The same as lines with every digit, in order of the requests' keys.
+std::vector<std::string> AnswerLines(Engine* engine, const std::vector<Request>& requests);
+
+/// Generations and scores of all kinds, with shared prefixes.
+std::vector<Request> MixedRequests();
+
 Request GenerateRequest(const std::string& context, const std::vector<std::string>& until,
                         int max_gen_toks);
 Request ScoreRequest(const std::string& context, const std::string& continuation);

@@ -111,6 +111,7 @@ class CudaBackend : public Backend {
     CudaOptions options;
     options.rows_max = std::max<int64_t>(RowsOfBatch(), slots());
     options.graphs = settings_.graphs;
+    options.ahead = settings_.ahead;
     device_.emplace(*config_, &loader_.weights(), products_.get(), options);
     try {
       TakeCache();

@@ -113,10 +113,22 @@ void CudaDevice::TakeRows(int64_t rows) {
   Grow(&logits_, Bytes((logits_rows_ + kRowsSlack) * config_.vocab_size, sizeof(float)));
   Grow(&answer_scratch_, AnswerScratchBytes(logits_rows_, config_.vocab_size));
   Grow(&wishes_, Bytes(rows, sizeof(DeviceWish)));
-  Grow(&answers_, Bytes(rows, sizeof(DeviceAnswer)));
-  host_wishes_ = Memory(MemoryKind::kPinned, Bytes(rows, sizeof(DeviceWish)));
-  host_answers_ = Memory(MemoryKind::kPinned, Bytes(rows, sizeof(DeviceAnswer)));
+  TakeAnswers(rows);
   rows_taken_ = rows;
+}
+
+// Answers that are there stay: the next batch's tokens, and what has not been collected.
+void CudaDevice::TakeAnswers(int64_t rows) {
+  Memory answers(MemoryKind::kDevice, Bytes(rows, sizeof(DeviceAnswer)));
+  CopyOnDevice(answers.data(), answers_.data(), answers_.bytes(), stream_);
+  stream_.Synchronize();
+  answers_ = std::move(answers);
+  for (Question& question : questions_) {
+    Memory host(MemoryKind::kPinned, Bytes(rows, sizeof(DeviceAnswer)));
+    std::copy_n(question.answers.data(), question.answers.bytes(), host.data());
+    question.answers = std::move(host);
+    question.wishes = Memory(MemoryKind::kPinned, Bytes(rows, sizeof(DeviceWish)));
+  }
 }
 
 void CudaDevice::TakeRope(int64_t positions) {
@@ -241,6 +253,7 @@ void CudaDevice::Embed(const Matrix& embedding) {
   args.type = weights_->type();
   args.embedding = weights_->OfMatrix(embedding);
   args.tokens = reinterpret_cast<const int32_t*>(upload_.data() + plan_.tokens_at());
+  args.answers = answers_.as<DeviceAnswer>();
   args.rows = rows_->padded;
   args.width = config_.hidden_size;
   args.out = reinterpret_cast<float*>(buffers_.At(Rows::kHidden));

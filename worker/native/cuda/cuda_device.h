@@ -24,13 +24,15 @@ namespace evald::native::cuda {
 struct CudaOptions {
   int64_t rows_max = 8192;  ///< of a batch; memory for so many is taken at once. More is possible
   bool graphs = true;       ///< batches of single tokens are captured and replayed
+  bool ahead = true;        ///< Device::looks_ahead
   /// At most so much for attention's partial results; what needs more is attended in parts.
   uint64_t attention_scratch_bytes = uint64_t{2} << 30;
 };
 
 /// Computes in the weights' type with fp32 sums and an fp32 residual stream, on the GPU that is
-/// current. Operations are queued on one stream; only Answers, Logits and mixtures of experts wait.
-/// Of two batches without answers between them, the second is prepared while the first computes.
+/// current. Operations are queued on one stream; only Collect, Logits and mixtures of experts wait.
+/// So the next batch is prepared while one computes, and tokens that come of its answers are read
+/// where these lie.
 ///
 /// Fused: kHidden += kOut with the norm after it; biases, head norms, rotation and storing; the
 /// feed-forward part's bias with its activation.
@@ -71,7 +73,10 @@ class CudaDevice : public Device {
   void Activate() override;
   void MixExperts(const LayerWeights& layer) override;
   void AddOut() override;
-  std::vector<Answer> Answers(const Linear& head, const std::vector<Wish>& wishes) override;
+  void Ask(const Linear& head, const std::vector<Wish>& wishes) override;
+  std::vector<Answer> Collect() override;
+  void Forget() override { asked_ = 0; }
+  bool looks_ahead() const override { return options_.ahead; }
   std::vector<float> Logits(const Linear& head) override;
 
  private:
@@ -82,12 +87,20 @@ class CudaDevice : public Device {
     Event sent;
   };
 
+  /// Pinned memory of what is asked and answered, likewise.
+  struct Question {
+    Memory wishes, answers;
+    Event answered;
+    size_t count = 0;
+  };
+
   std::vector<ProductShape> Shapes(int64_t rows) const;
   BatchLimits Limits() const;
   bool Captured(const std::vector<Segment>& segments) const;
   void Drain();
   void Grow(Memory* memory, uint64_t bytes);
   void TakeRows(int64_t rows);
+  void TakeAnswers(int64_t rows);
   void TakeRope(int64_t positions);
   void Upload();
   void ChooseMode(bool captured);
@@ -118,9 +131,11 @@ class CudaDevice : public Device {
   int64_t logits_rows_ = 0;  ///< of one block of logits
   Memory upload_;            ///< the batch's data
   Memory cosines_, sines_, scratch_, logits_, answer_scratch_, wishes_, answers_;
-  Memory host_wishes_, host_answers_;  ///< pinned
   Staging staging_[2];
   int next_staging_ = 0;
+  Question questions_[2];
+  int next_question_ = 0;  ///< the next to be asked
+  int asked_ = 0;          ///< questions before it whose answers have not been collected
   ExpertMixer experts_;
   DecodeGraphs graphs_;
 

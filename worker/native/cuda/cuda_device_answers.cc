@@ -43,14 +43,16 @@ void CudaDevice::HeadBlocks(const Linear& head, const std::function<void(int64_t
   }
 }
 
-std::vector<Answer> CudaDevice::Answers(const Linear& head, const std::vector<Wish>& wishes) {
-  if (static_cast<int64_t>(wishes.size()) != rows_->rows) {
-    throw Error(ErrorKind::kInternal,
-                fmt::format("{} wishes for {} rows of logits", wishes.size(), rows_->rows));
+void CudaDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
+  if (static_cast<int64_t>(wishes.size()) != rows_->rows || asked_ > 1) {
+    throw Error(ErrorKind::kInternal, fmt::format("{} wishes for {} rows of logits, {} uncollected",
+                                                  wishes.size(), rows_->rows, asked_));
   }
   FinishOperations();
-  std::transform(wishes.begin(), wishes.end(), host_wishes_.as<DeviceWish>(), WishFor);
-  CopyToDevice(wishes_.data(), host_wishes_.data(), wishes.size() * sizeof(DeviceWish), stream_);
+  Question& question = questions_[next_question_];
+  question.answered.Synchronize();  // it may have been forgotten
+  std::transform(wishes.begin(), wishes.end(), question.wishes.as<DeviceWish>(), WishFor);
+  CopyToDevice(wishes_.data(), question.wishes.data(), wishes.size() * sizeof(DeviceWish), stream_);
   HeadBlocks(head, [&](int64_t first, int64_t rows) {
     AnswerArgs args;
     args.logits = logits_.as<float>();
@@ -61,11 +63,22 @@ std::vector<Answer> CudaDevice::Answers(const Linear& head, const std::vector<Wi
     args.scratch = answer_scratch_.data();
     AnswerRows(args, stream_);
   });
-  CopyToHost(host_answers_.data(), answers_.data(), wishes.size() * sizeof(DeviceAnswer), stream_);
-  stream_.Synchronize();
+  CopyToHost(question.answers.data(), answers_.data(), wishes.size() * sizeof(DeviceAnswer),
+             stream_);
+  question.answered.Record(stream_);
+  question.count = wishes.size();
+  next_question_ = 1 - next_question_;
+  ++asked_;
+}
+
+std::vector<Answer> CudaDevice::Collect() {
+  if (asked_ == 0) throw Error(ErrorKind::kInternal, "nothing was asked");
+  const Question& question = questions_[(next_question_ + asked_) % 2];
+  --asked_;
+  question.answered.Synchronize();
   std::vector<Answer> answers;
-  for (size_t i = 0; i < wishes.size(); ++i) {
-    const DeviceAnswer& answer = host_answers_.as<DeviceAnswer>()[i];
+  for (size_t i = 0; i < question.count; ++i) {
+    const DeviceAnswer& answer = question.answers.as<DeviceAnswer>()[i];
     answers.push_back({answer.token, answer.log_probability, answer.finite != 0});
   }
   return answers;

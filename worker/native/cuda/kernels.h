@@ -13,11 +13,15 @@
 /// batch. No kernel reads or writes past `rows`.
 namespace evald::native::cuda {
 
-/// out[row] = the row `tokens[row]` of the embedding.
+struct DeviceAnswer;
+
+/// out[row] = the row `tokens[row]` of the embedding; a token below 0 is TokenOfAnswer (device.h),
+/// that of one of `answers`.
 struct EmbedArgs {
   WeightType type;
   const void* embedding;  ///< [vocab][width]
   const int32_t* tokens;
+  const DeviceAnswer* answers;
   int64_t rows, width;
   float* out;
 };

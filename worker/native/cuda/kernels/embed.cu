@@ -10,8 +10,9 @@ __global__ void EmbedKernel(EmbedArgs args) {
   if (i >= args.width) return;
   const int n = VectorSize<kWhole>(i, args.width);
   float values[kVector];
-  LoadVector<kWhole>(static_cast<const T*>(args.embedding) + args.tokens[row] * args.width, i, n,
-                     values);
+  const int32_t token = args.tokens[row];
+  const int64_t known = token >= 0 ? token : args.answers[-1 - token].token;
+  LoadVector<kWhole>(static_cast<const T*>(args.embedding) + known * args.width, i, n, values);
   StoreVector<kWhole>(args.out + row * args.width, i, n, values);
 }
 

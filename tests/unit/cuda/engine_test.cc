@@ -1,0 +1,104 @@
+// The engine on the emulated device: batches that are queued ahead of the answers they go on from.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "evald/error.h"
+#include "tests/unit/native/native_test_util.h"
+#include "worker/native/cuda/cuda_backend.h"
+
+namespace evald::native::cuda {
+namespace {
+
+std::unique_ptr<Engine> GpuEngine(const std::filesystem::path& directory, Json settings) {
+  EngineOptions options;
+  options.name = "native";
+  options.device = ListDevices()["devices"][0]["id"].get<std::string>();
+  settings["kv_cache"] = settings.value("kv_cache", 64 << 20);
+  options.settings = std::move(settings);
+  options.seed = 1234;
+  auto engine = MakeCudaEngine(options);
+  engine->Load(directory);
+  return engine;
+}
+
+// Fewer than the processor's tests have, as the device is slow.
+std::vector<Request> SomeRequests() {
+  std::vector<Request> requests;
+  for (const Request& request : MixedRequests()) {
+    if (request.doc_id % 100 < 2 || request.doc_id % 100 == 3) requests.push_back(request);
+  }
+  return requests;
+}
+
+class AheadTest : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Checkpoints, AheadTest, testing::Values("mistral", "qwen3_moe"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(AheadTest, ChangesNoAnswer) {
+  const std::vector<Request> requests = SomeRequests();
+  const auto in_turn = GpuEngine(GoldenPath(GetParam()), {{"ahead", false}});
+  const auto expected = AnswerLines(in_turn.get(), requests);
+  for (const Json& settings :
+       {Json{{"graphs", false}, {"concurrency", 3}}, Json{{"concurrency", 5}, {"chunk", 24}}}) {
+    const auto engine = GpuEngine(GoldenPath(GetParam()), settings);
+    EXPECT_EQ(AnswerLines(engine.get(), requests), expected) << settings;
+  }
+  // As many rows, but for those in vain, which are not counted.
+  const auto ahead = GpuEngine(GoldenPath(GetParam()), Json::object());
+  EXPECT_EQ(AnswerLines(ahead.get(), requests), expected);
+  EXPECT_EQ(ahead->WorkReport()["rows_computed"], in_turn->WorkReport()["rows_computed"]);
+}
+
+// The next sequence enters while the row that the one before it has in vain is on its way.
+TEST(AheadEngineTest, OneAtATime) {
+  const auto one = GpuEngine(GoldenPath("llama3"), {{"concurrency", 1}, {"ahead", false}});
+  const auto engine = GpuEngine(GoldenPath("llama3"), {{"concurrency", 1}});
+  std::vector<Request> requests;
+  for (int doc = 0; doc < 4; ++doc) {
+    requests.push_back(GenerateRequest("The answer is " + std::to_string(doc), {"e", "a"}, 30));
+    requests.back().doc_id = doc;
+  }
+  EXPECT_EQ(AnswerLines(engine.get(), requests), AnswerLines(one.get(), requests));
+}
+
+// After requests were cancelled with a batch on its way, the next ones get their own answers.
+TEST(AheadEngineTest, WhatWasCancelledIsForgotten) {
+  const std::vector<Request> requests = SomeRequests();
+  const auto fresh = GpuEngine(GoldenPath("llama3"), Json::object());
+  const auto expected = AnswerLines(fresh.get(), requests);
+  const auto engine = GpuEngine(GoldenPath("llama3"), Json::object());
+  for (uint64_t tag = 0; tag < 8; ++tag) {
+    engine->Submit(tag, GenerateRequest("To be cancelled " + std::to_string(tag), {}, 40));
+  }
+  for (int step = 0; step < 3; ++step) engine->Step(std::chrono::milliseconds(0));
+  engine->CancelAll();
+  EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
+  engine->Load(GoldenPath("llama3"));  // while the last batch's answers have not been collected
+  EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
+}
+
+TEST(AheadEngineTest, NamesTheTokenWhoseLogitsAreNotFinite) {
+  CheckpointCopy copy("llama3");
+  copy.ChangeTensors("embed_tokens", [](Tensors::Tensor* tensor) {
+    const size_t row = tensor->data.size() / static_cast<size_t>(tensor->shape[0]);
+    // fp16 NaN in the rows of all but the first tokens.
+    for (size_t i = 3 * row; i < tensor->data.size(); i += 2)
+      tensor->data.replace(i, 2, "\x00\x7e", 2);
+  });
+  const auto error = [&](bool ahead) -> std::string {
+    const auto engine = GpuEngine(copy.path(), {{"ahead", ahead}});
+    engine->Submit(0, GenerateRequest("The answer", {}, 8));
+    try {
+      while (engine->pending() > 0) engine->Step(std::chrono::milliseconds(100));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(error(true), "");
+  EXPECT_EQ(error(true), error(false));
+}
+
+}  // namespace
+}  // namespace evald::native::cuda
