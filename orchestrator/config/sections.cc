@@ -33,7 +33,7 @@ WorkersConfig ReadWorkers(YamlSection& top, const std::string& key) {
   if (auto section = top.Section(key)) {
     const std::vector<std::string> devices = section->Strings("devices");
     workers.count = static_cast<int>(section->Integer("count", 1, kWorkersMax).value_or(0));
-    if (!devices.empty()) {
+    if (section->Has("devices")) {  // an empty list names no device: it is not "auto"
       const std::string wrong = WrongWithDevices(devices);
       if (!wrong.empty()) section->Refuse("devices", wrong);
       if (workers.count > 0) section->Refuse("count", "says how many work on the CPU; it cannot be given together with 'devices'");

@@ -310,6 +310,13 @@ std::vector<std::string> YamlSection::Strings(const std::string& key) {
   return strings;
 }
 
+bool YamlSection::Has(const std::string& key) const {
+  for (const auto& entry : node_) {
+    if (entry.first.Scalar() == key && !entry.second.IsNull()) return true;
+  }
+  return false;
+}
+
 std::optional<YamlSection> YamlSection::Section(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;

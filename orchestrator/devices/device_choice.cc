@@ -49,7 +49,7 @@ std::vector<std::string> Ids(const std::vector<Gpu>& gpus) {
 }  // namespace
 
 std::string WrongWithDevices(const std::vector<std::string>& asked) {
-  if (asked.empty()) return std::string("found nothing, ") + kExpected;
+  if (asked.empty()) return std::string("found an empty list, ") + kExpected;
   std::set<std::string> seen;
   for (const std::string& device : asked) {
     const bool alone = device == kAuto || device == kAllGpus;

@@ -113,6 +113,11 @@ TEST(EvalConfig, DevicesThatAreNoneAreRefused) {
   const std::string text = "tasks: [gsm8k]\nengine: {name: emulated}\nworkers:\n  devices: ";
   EXPECT_THAT(Problem(text + "cuda:0\n"),
               StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': found 'cuda:0', expected auto, cuda:all,"));
+  EXPECT_THAT(Problem(text + "[]\n"),
+              StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': found an empty list, expected auto, cuda:all,"));
+  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine: {name: emulated}\n", {"workers.devices=[]"}),
+              StartsWith("--set workers.devices=[]: key 'workers.devices': found an empty list"));
+  EXPECT_EQ(Problem(text + "\n"), "") << "a key without a value is one that is not given";
   EXPECT_THAT(Problem(text + "[cpu:0, cuda:GPU-a]\n"), HasSubstr("names a CPU and a GPU"));
   EXPECT_THAT(Problem(text + "[auto, cpu:0]\n"), HasSubstr("'auto' stands alone"));
 }

@@ -71,6 +71,7 @@ TEST_F(ServeConfigTest, MistakesNameLineKeyAndWhatIsExpected) {
       {"lisen: 1\n", "serve.yaml:1: unknown key 'lisen'; did you mean 'listen'"},
       {"listen: 127.0.0.1:99999\n", "expected address:port"},
       {"active_runs: 0\n", "serve.yaml:1: key 'active_runs'"},
+      {"workers: {devices: []}\n", "serve.yaml:1: key 'workers.devices': found an empty list, expected auto, cuda:all,"},
       {"tls: {certificate: a.pem}\n", "'tls.key': is absent"},
       {"watch: [{eval: eval.yaml}]\n", "is absent, expected the folder that checkpoints appear in"},
       {"watch: [{checkpoints: a, eval: none.yaml}]\n", "none.yaml: no such file"},

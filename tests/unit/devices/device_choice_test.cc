@@ -67,7 +67,7 @@ TEST(DeviceChoice, WhatIsWrongIsSaid) {
   EXPECT_EQ(WrongWithDevices({"auto"}), "");
   EXPECT_EQ(WrongWithDevices({"cpu:0", "cpu:12"}), "");
   EXPECT_EQ(WrongWithDevices({"cuda:GPU-8f6d-1", "cuda:MIG-12"}), "");
-  EXPECT_THAT(WrongWithDevices({}), HasSubstr("expected auto"));
+  EXPECT_THAT(WrongWithDevices({}), HasSubstr("found an empty list, expected auto"));
   for (const char* bad : {"gpu:0", "cuda:0", "cuda:", "cuda:GPU-a/../b", "cpu:", "cpu:x", "cpu:-1", "cpu:12345", "", "AUTO"}) {
     EXPECT_THAT(WrongWithDevices({bad}), HasSubstr("expected auto, cuda:all, cuda:<uuid> or cpu:<number>")) << bad;
   }
