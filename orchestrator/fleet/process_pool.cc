@@ -160,11 +160,13 @@ void ProcessPool::Retire(const std::string& id) {
 }
 
 bool ProcessPool::exhausted(const std::function<bool(const std::string& id)>& useless) const {
-  const auto retired = [this](const std::string& id) { return members_.at(id).retired; };
-  return !std::all_of(ids_.begin(), ids_.end(), retired) &&
-         std::all_of(ids_.begin(), ids_.end(), [&](const std::string& id) {
-           return retired(id) || given_up(id) || (useless && useless(id));
-         });
+  bool any = false;
+  for (const std::string& id : ids_) {
+    if (members_.at(id).retired || (useless && useless(id))) continue;
+    if (!given_up(id)) return false;
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace evald

@@ -69,7 +69,7 @@ class ProcessPool {
   /// Nothing is started any more.
   void Close() { closing_ = true; }
 
-  /// Every slot whose host has not left is given up, or `useless`, and there is one.
+  /// Every slot whose host has not left is given up, or `useless`, and there is one that is given up and of use.
   bool exhausted(const std::function<bool(const std::string& id)>& useless = {}) const;
   /// How the last one ended, for the error when exhausted.
   const std::string& last_exit() const { return last_exit_; }

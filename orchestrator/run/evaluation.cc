@@ -215,6 +215,11 @@ bool Evaluation::wants_more_workers() const {
   return machine_.waiting_s(MonotonicMicros()) > kWorthALoadSeconds;
 }
 
+bool Evaluation::needs_workers() const {
+  if (ending_ || draining_ || paused_ || !staging_done_) return false;
+  return planned_ ? !machine_.trials_idle() : engine_info_.is_null();
+}
+
 std::optional<double> Evaluation::open_s() const {
   if (!planned_) return std::nullopt;
   return machine_.open_s();
@@ -257,6 +262,16 @@ void Evaluation::NoWorkers(const std::string& cause) {
 void Evaluation::NoScorers(const std::string& cause) {
   if (ending_ || !planned_ || machine_.jobs().idle()) return;
   Fail(ErrorKind::kInfrastructure, fmt::format("no metric process is left: {}", cause));
+}
+
+void Evaluation::SetWaiting(const std::string& what) {
+  if (what == waiting_) return;
+  waiting_ = what;
+  if (what.empty()) {
+    log::Info("run {} waits no longer", id());
+  } else {
+    log::Warn("run {} waits for {}", id(), what);
+  }
 }
 
 void Evaluation::CheckEnd() {
@@ -312,6 +327,7 @@ ProgressSnapshot Evaluation::Progress() const {
     generate.note = fmt::format("{:.1f} documents/s", snapshot.documents_per_s);
     snapshot.remaining_s = static_cast<double>(documents - generated) / snapshot.documents_per_s;
   }
+  if (!waiting_.empty()) generate.note = "waits for " + waiting_;
   snapshot.phases.push_back(std::move(generate));
   snapshot.phases.push_back({"score", scored, documents, false, ""});
   return snapshot;

@@ -91,9 +91,15 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool wants_workers() const;
   /// So would one that has to load it first: others have much that they have not begun.
   bool wants_more_workers() const;
+  /// Something is left that only a worker can do, whether one is at it or not.
+  bool needs_workers() const;
   bool wants_scorers() const;
   /// The first worker that loaded the checkpoint has said what its engine is.
   bool engine_known() const { return !engine_info_.is_null(); }
+  /// It computes on a GPU of ours.
+  bool engine_on_gpu() const { return engine_known() && engine_info_.contains("device_id"); }
+  /// The kind of device it computes on; "" while that is not known.
+  std::string device_kind() const { return engine_known() ? engine_info_.value("device", "") : ""; }
   /// Whether this engine (EngineInfo) may answer for this run: beside GPUs of one kind nothing else does, since
   /// the numbers of others differ in their last bits.
   bool Suits(const Json& engine) const;
@@ -148,10 +154,14 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// No worker (scorer) is left, and none will come back.
   void NoWorkers(const std::string& cause);
   void NoScorers(const std::string& cause);
+  /// No worker that is there can do what is left: what the run waits for; "" for nothing. Says so where it is new.
+  void SetWaiting(const std::string& what);
 
   // ---- what people ask
   void Pause(bool paused);
   bool paused() const { return paused_; }
+  /// As SetWaiting has it, for people.
+  const std::string& waiting() const { return waiting_; }
   /// Finishes what is leased, leases nothing more, is over then.
   void Drain();
   /// Is over as soon as its threads have ended.
@@ -250,6 +260,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   int64_t stage_done_ = 0, stage_total_ = 0;
   size_t prepare_done_ = 0, prepare_total_ = 0;
   std::string stage_note_;
+  std::string waiting_;
   std::map<std::string, std::pair<int64_t, int64_t>> pulls_;  // bytes done and in all, by worker
   int64_t generated_at_plan_ = 0;
   WorkDone earlier_;  // what lives before this one did

@@ -164,12 +164,14 @@ void Fleet::Serve() {
 }
 
 // Of one run all numbers come from one kind of engine. Where there are GPUs, it is theirs. A worker that would be
-// started anew for the run may come to be of another kind than it is.
+// started anew for the run may come to be of another kind than it is, but no processor becomes a GPU.
 bool Fleet::Suits(const std::string& id, const Evaluation& run) const {
   const Slot& slot = slots_.at(id);
+  const bool native = run.config().engine.name == "native";
+  if (native && run.engine_known() && run.engine_on_gpu() != IsGpu(slot.device)) return false;
   const bool other = slot.loaded && !run.Suits(slot.loaded->engine);
   if (other && workers_.tag(id) == TagOf(run.profile())) return false;
-  return run.engine_known() || run.config().engine.name != "native" || IsGpu(slot.device) || !HasGpu();
+  return run.engine_known() || !native || IsGpu(slot.device) || !HasGpu();
 }
 
 Evaluation* Fleet::Choose(const std::string& id) const {
@@ -546,6 +548,7 @@ void Fleet::Tick() {
     }
   }
   if (AllAside()) TellExhausted();  // a run that was added since has to hear of it
+  TellWaiting(now);
   for (ProcessPool* pool : {&workers_, &scorers_}) {
     for (const std::string& id : pool->NotConnectedFor(kHelloMicros, now)) {
       if (HostOf(id).here) KillHung(id, "it was started and has not said hello");

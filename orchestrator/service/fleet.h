@@ -106,6 +106,7 @@ class Fleet {
     std::shared_ptr<Evaluation> run;
     int priority = 0;
     std::string user;
+    int64_t waits_since_us = 0;  ///< no worker that is there can do what it needs; 0: one can
   };
   struct HostEntry {
     Host* host = nullptr;
@@ -172,6 +173,9 @@ class Fleet {
   void OnExit(const std::string& id, const ProcessExit& exit, bool by_itself = true);
   void OnWorkerExit(const std::string& id, const std::string& how, bool by_itself);
   void TellExhausted();
+  std::string WaitsFor(const Evaluation& run) const;
+  std::string WhyNot(const std::string& id) const;
+  void TellWaiting(int64_t now);
 
   void ServeWorker(const std::string& id, bool* gave);
   Evaluation* Choose(const std::string& id) const;

@@ -5,11 +5,18 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "orchestrator/devices/programs.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/process_id.h"
 
 namespace evald {
+namespace {
+
+constexpr int64_t kWaitingMicros = 2'000'000;  // a run without a worker for so long says what it waits for
+constexpr size_t kNamesMax = 8;                // of a host's devices that are named
+
+}  // namespace
 
 void Fleet::HostRouter::Start(const ProcessSpec& spec) {
   const auto& [host, id] = fleet_->places_.at(spec.id);
@@ -250,6 +257,51 @@ void Fleet::StartWhatIsMissing(const std::string& name) {
     StartWorker(id, run != nullptr ? *run : *runs_.rbegin()->second.run);
   }
   StartScorers(name);
+}
+
+// Why the device of this worker, which would suit, computes nothing. The same for those of a host that is not there.
+std::string Fleet::WhyNot(const std::string& id) const {
+  const HostEntry& host = HostOf(id);
+  const char* why = host.left      ? ", which has left"
+                    : !host.here   ? ", which is away"
+                    : host.leaving ? ", which is leaving"
+                    : Aside(id)    ? ", where it is set aside"
+                                   : ", whose worker could not be kept running";
+  return host.info.name + why;
+}
+
+// What a run needs that no worker can do which is there, at work or not: the devices that could, and why they do not.
+// "" where there is a worker, or where nothing needs one.
+std::string Fleet::WaitsFor(const Evaluation& run) const {
+  if (!run.needs_workers()) return "";
+  std::map<std::string, std::vector<std::string>> devices;  // by why not
+  for (const auto& [id, slot] : slots_) {
+    if (slot.device.empty() || !Suits(id, run)) continue;
+    if (HostOf(id).here && !slot.held.empty()) return "";
+    if (Usable(id) && !workers_.given_up(id)) return "";
+    devices[WhyNot(id)].push_back(slot.device);
+  }
+  std::vector<std::string> missing;
+  for (const auto& [why, names] : devices) {
+    const std::string which = names.size() > kNamesMax ? fmt::format("{} devices", names.size()) : Join(names, ", ");
+    missing.push_back(fmt::format("{} of host {}", which, why));
+  }
+  const std::string kind = run.engine_known() ? fmt::format(" of the kind that it began on ({})", run.device_kind()) : "";
+  return fmt::format("a device{}: {}", kind, missing.empty() ? "no host has one" : Join(missing, "; "));
+}
+
+// A host may be back, and a worker started again, in a moment.
+void Fleet::TellWaiting(int64_t now) {
+  for (auto& [number, entry] : runs_) {
+    const std::string what = WaitsFor(*entry.run);
+    if (what.empty()) {
+      entry.waits_since_us = 0;
+    } else if (entry.waits_since_us == 0) {
+      entry.waits_since_us = now;
+    }
+    const bool lasts = !what.empty() && now - entry.waits_since_us >= kWaitingMicros;
+    entry.run->SetWaiting(lasts ? what : "");
+  }
 }
 
 // Its host has been away for too long: what it holds goes to others. What it committed is here. What it

@@ -95,6 +95,10 @@ Json Rfc3339(double seconds) {
 Json Service::Resource(const QueuedRun& run) const {
   const bool over = run.outcome.has_value() && IsOver(run.state);
   const Json past = over && run.outcome->results.is_object() ? run.outcome->results : Json::object();
+  Json problems = over ? Json(run.outcome->problems) : Json::array();
+  if (!over && run.evaluation && !run.evaluation->waiting().empty()) {
+    problems.push_back("it waits for " + run.evaluation->waiting());
+  }
   const Json scores = run.evaluation ? run.evaluation->Scores() : PastScores(past);
   return {{"id", run.id},
           {"name", run.config.name},
@@ -111,7 +115,7 @@ Json Service::Resource(const QueuedRun& run) const {
           {"directory", run.path.string()},
           {"progress", run.evaluation ? ProgressOf(run.evaluation->Progress()) : PastProgress(past)},
           {"exit_status", over ? Json(static_cast<int>(run.outcome->status)) : Json()},
-          {"problems", over ? Json(run.outcome->problems) : Json::array()},
+          {"problems", std::move(problems)},
           {"scores", scores},
           {"verdict", run.verdict}};
 }

@@ -240,9 +240,14 @@ class Service(GpuCase):
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())
 
-    def evaluate(self, name, step):
+    def submit(self, name, step):
         config = json.loads(self.config(name, "auto", step).read_text())
-        run = self.call("POST", "/v1/runs", {"config": config, "base": str(self.folder)})
+        return self.call("POST", "/v1/runs", {"config": config, "base": str(self.folder)})
+
+    def evaluate(self, name, step):
+        return self.finished(self.submit(name, step))
+
+    def finished(self, run):
         over = ("done", "incomplete", "failed", "cancelled")
         self.phases = {}
 
@@ -331,12 +336,10 @@ class Service(GpuCase):
         self.assertFalse(found[f"device {FIRST}"]["available"])
         self.assertIn("set aside on local", found[f"device {FIRST}"]["detail"])
 
-    def test_another_hosts_gpu_computes_alone(self):
-        """The service's own host has none. Numbers of its processor and of the GPU are not mixed in one run."""
-        self.run_well("alone", FIRST)
-        self.serve("cpu:0")
+    def start_north(self):
+        """The agent of a host with a GPU, once it has joined."""
         root = self.folder / "north"
-        log = (self.folder / "north.log").open("wb")
+        log = (self.folder / "north.log").open("ab")
         agent = subprocess.Popen([BINARIES / "evald", "agent", "--server", self.url, "--name", "north", "--root", root,
                                   "--staging-root", root / "staging", "--devices", FIRST, "--metric-processes", "1", "--threads", "1"],
                                  env=self.environment, stdout=log, stderr=log)
@@ -344,6 +347,39 @@ class Service(GpuCase):
         self.addCleanup(agent.wait)
         self.addCleanup(agent.kill)
         self.wait_for("the agent", lambda: "connected" in [h["state"] for h in self.call("GET", "/v1/hosts")["hosts"] if h["id"] == "north"])
+        return agent
+
+    def test_a_run_whose_gpus_have_left_says_so_and_goes_on_when_one_is_back(self):
+        self.make_suite(sums=150, choice=40)  # enough that much is left to do
+        self.run_well("alone", FIRST)
+        self.serve("cpu:0")
+        agent = self.start_north()
+        run = self.submit("left", "step-01200")
+        now = lambda: self.call("GET", f"/v1/runs/{run['id']}")
+        self.wait_for("work", lambda: any(w["trials"] for w in self.call("GET", "/v1/workers")["workers"] if w["host"] == "north"))
+        self.assertEqual(now()["problems"], [])
+        agent.send_signal(signal.SIGTERM)
+        self.assertEqual(agent.wait(60), 0)
+        waits = self.wait_for("a word", lambda: (seen := now())["problems"] and seen, 15)
+        said = (r"it waits for a device of the kind that it began on \(native, .+\): "
+                rf"{FIRST} of host north, which has left")
+        self.assertEqual(waits["state"], "running")
+        self.assertRegex(waits["problems"][0], f"^{said}$")
+        self.assertRegex(self.evald("status", run["id"], "--server", self.url).stdout, f"problem +{said}")
+        self.start_north()
+        run = self.finished(run)
+        self.assertEqual((run["state"], run["problems"]), ("done", []))
+        self.assertEqual(self.samples(self.folder / "runs" / run["directory"].rsplit("/", 1)[1]), self.samples(self.folder_of("alone")))
+        self.daemon.send_signal(signal.SIGTERM)
+        err = self.daemon.communicate(timeout=30)[1]
+        self.daemon = None
+        self.assertRegex(err, rf"run {run['id']} waits for a device .*{FIRST} of host north, which has left")
+
+    def test_another_hosts_gpu_computes_alone(self):
+        """The service's own host has none. Numbers of its processor and of the GPU are not mixed in one run."""
+        self.run_well("alone", FIRST)
+        self.serve("cpu:0")
+        self.start_north()
         run = self.evaluate("north", "step-01200")
         self.assertEqual(run["state"], "done", run["problems"])
         name = run["directory"].rsplit("/", 1)[1]

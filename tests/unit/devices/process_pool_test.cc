@@ -65,5 +65,15 @@ TEST_F(ProcessPoolTest, WhatRunsButIsOfNoUseDoesNotCount) {
   EXPECT_FALSE(pool_.exhausted([](const std::string& id) { return id == "w0"; }));
 }
 
+// A run whose devices went with their host waits for them, whatever ends meanwhile.
+TEST_F(ProcessPoolTest, WhatLeftIsNotGivenUp) {
+  pool_.Retire("w0");
+  const auto useless = [](const std::string& id) { return id == "w1"; };
+  EXPECT_FALSE(pool_.exhausted(useless));
+  pool_.GaveUp("w1", "exit status 3");
+  EXPECT_FALSE(pool_.exhausted(useless));
+  EXPECT_TRUE(pool_.exhausted());
+}
+
 }  // namespace
 }  // namespace evald
