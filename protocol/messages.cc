@@ -28,6 +28,7 @@ void Members(V& v, Hello& m) {
   v("id", m.id);
   v("pid", m.pid);
   v("engine", m.engine);
+  v.Optional("waits", m.waits);
 }
 
 template <typename V>

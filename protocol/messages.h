@@ -37,6 +37,9 @@ struct Hello {  ///< the first message
   std::string id;    ///< given on the command line: "w0", "m1"
   int64_t pid = 0;
   Json engine;  ///< a worker's EngineInfo as JSON; for a metric process what it isolates code with
+  /// Of a worker whose device another process holds, which: it has no engine yet and can be given
+  /// nothing. It says so again every ten seconds, and another hello, without this, when it has one.
+  std::string waits;
 };
 struct Loaded {  ///< the checkpoint of a Load is ready to answer
   std::string fingerprint;

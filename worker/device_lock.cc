@@ -10,10 +10,10 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "evald/error.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -73,26 +73,31 @@ fs::path DeviceLock::DefaultFolder() {
   return set != nullptr && set[0] != '\0' ? fs::path(set) : fs::path("/dev/shm/evald-devices");
 }
 
-DeviceLock::DeviceLock(const fs::path& folder, const std::string& device,
-                       std::chrono::milliseconds patience) {
+DeviceLock::DeviceLock(const fs::path& folder, std::string device)
+    : device_(std::move(device)), file_(folder / FileName(device_)) {
   MakeFolder(folder);
-  const fs::path file = folder / FileName(device);
-  fd_ = Open(file);
+  fd_ = Open(file_);
+}
+
+bool DeviceLock::Take(std::chrono::milliseconds patience) {
   const int64_t until =
       MonotonicMicros() + std::chrono::duration_cast<std::chrono::microseconds>(patience).count();
   while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) ThrowErrno(file, "flock", errno);
-    if (MonotonicMicros() >= until) {
-      throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("{} is held by {} ({})", device, Holder(fd_.get()), file.string()),
-                  "wait for it to end, or name other devices under 'workers.devices'");
-    }
+    if (errno != EWOULDBLOCK) ThrowErrno(file_, "flock", errno);
+    if (MonotonicMicros() >= until) return false;
     ::usleep(kPollMicros);
   }
-  // Only for the message above.
+  // Only for HeldBy.
   const std::string pid = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(fd_.get(), 0) != 0 || ::pwrite(fd_.get(), pid.data(), pid.size(), 0) < 0) return;
+  const bool told =
+      ::ftruncate(fd_.get(), 0) == 0 && ::pwrite(fd_.get(), pid.data(), pid.size(), 0) >= 0;
+  (void)told;  // it is held all the same
+  return true;
+}
+
+std::string DeviceLock::HeldBy() const {
+  return fmt::format("{} is held by {} ({})", device_, Holder(fd_.get()), file_.string());
 }
 
 }  // namespace evald

@@ -13,15 +13,22 @@ namespace evald {
 /// when the process ends, however it ends; the files stay.
 class DeviceLock {
  public:
-  /// Waits up to `patience` for another process to let go. Throws Error(kInfrastructure) that names
-  /// the process that holds `device` ("cuda:GPU-8f6d…").
-  DeviceLock(const std::filesystem::path& folder, const std::string& device,
-             std::chrono::milliseconds patience);
+  /// Of `device` ("cuda:GPU-8f6d…"), not taken yet. Throws Error(kInfrastructure) for a file that
+  /// cannot be opened.
+  DeviceLock(const std::filesystem::path& folder, std::string device);
+
+  /// Waits up to `patience` for another process to let go. False when it did not.
+  bool Take(std::chrono::milliseconds patience);
+  /// Who holds what could not be taken, as far as is known: "cuda:GPU-8f6d… is held by process 4711
+  /// (/dev/shm/evald-devices/cuda_GPU-8f6d…)".
+  std::string HeldBy() const;
 
   /// $EVALD_DEVICE_LOCKS, or /dev/shm/evald-devices.
   static std::filesystem::path DefaultFolder();
 
  private:
+  std::string device_;
+  std::filesystem::path file_;
   UniqueFd fd_;
 };
 

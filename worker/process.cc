@@ -6,7 +6,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <variant>
 
 #include "base/log.h"
 #include "evald/error.h"
@@ -22,7 +24,9 @@ constexpr std::chrono::milliseconds kHeartbeat{500};
 constexpr std::chrono::milliseconds kReceiveWait{100};
 constexpr std::chrono::seconds kStopGrace{2};
 // For the worker that had the device before to end.
-constexpr std::chrono::milliseconds kDevicePatience{10'000};
+constexpr std::chrono::milliseconds kDevicePatience{3'000};
+// So often a worker says that it waits for its device: an agent may have begun anew.
+constexpr std::chrono::seconds kWaitingEvery{10};
 
 protocol::Hello MakeHello(const std::string& id, const Json& engine) {
   protocol::Hello hello;
@@ -91,6 +95,29 @@ class EngineThread {
   std::thread thread_;  // last: it uses the others
 };
 
+// Takes the device, however long another process holds it, and tells the agent of that. Gives the
+// process's exit status where the agent wants no worker any more, nothing with the device taken.
+std::optional<int> TakeDevice(DeviceLock* lock, const std::string& id, protocol::Channel* channel) {
+  if (lock->Take(kDevicePatience)) return std::nullopt;
+  Line line(channel);
+  protocol::Hello hello = MakeHello(id, Json());
+  Clock::time_point next = Clock::now();
+  do {
+    const std::string held = lock->HeldBy();
+    if (held != hello.waits) log::Warn("{}; this worker waits", held);
+    if (held != hello.waits || Clock::now() >= next) {
+      hello.waits = held;
+      line.Send(hello);
+      next = Clock::now() + kWaitingEvery;
+    }
+    const std::optional<protocol::Message> message = line.Receive();
+    if (line.lost()) return 3;
+    if (message && std::holds_alternative<protocol::Stop>(*message)) return 0;
+    if (message && std::holds_alternative<protocol::Drain>(*message)) return 0;
+  } while (!lock->Take(std::chrono::milliseconds(0)));
+  return std::nullopt;
+}
+
 }  // namespace
 
 int RunWorkerOn(protocol::Channel* channel, Engine* engine) {
@@ -126,11 +153,12 @@ int RunWorker(const WorkerOptions& options) {
   const bool gpu = options.engine.device.starts_with("cuda:");
   try {
     if (gpu) {
-      lock.emplace(DeviceLock::DefaultFolder(), options.engine.device, kDevicePatience);
+      lock.emplace(DeviceLock::DefaultFolder(), options.engine.device);
+      if (const auto ended = TakeDevice(&*lock, options.id, &channel)) return *ended;
     }
     engine = MakeEngine(options.engine);
   } catch (const Error& e) {
-    // A GPU may be free or healthy later, or another one is; elsewhere it would be the same again.
+    // A GPU may be healthy later, or another one is; elsewhere it would be the same again.
     const bool again = gpu && e.kind() == ErrorKind::kInfrastructure;
     channel.Send(MakeHello(options.id, Json()));
     channel.Send(protocol::TrialFailed{-1, 0, again, e.what(), again});

@@ -59,6 +59,7 @@ bool ProcessBook::Received(const std::string& id, const protocol::Message& messa
   Entry& entry = found->second;
   protocol::HeldProcess& about = entry.about;
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
+    if (!hello->waits.empty()) return true;  // it cannot be given anything yet
     about.pid = hello->pid;
     about.engine = hello->engine;
   } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {

@@ -34,6 +34,8 @@ class ProcessPool {
   bool Owns(const std::string& id) const { return members_.count(id) > 0; }
 
   void Connected(const std::string& id);
+  /// It is alive, but cannot be connected yet: it is late only from `now` on.
+  void StillStarting(const std::string& id, int64_t now) { members_.at(id).started_us = now; }
   void SetReady(const std::string& id, bool ready);
   bool running(const std::string& id) const { return members_.at(id).running; }
   bool connected(const std::string& id) const { return members_.at(id).connected; }

@@ -200,6 +200,7 @@ bool Fleet::WorthLoading(const Slot& slot, const Evaluation& run) const {
   StagingCase at;
   for (const auto& [id, other] : slots_) {
     if (workers_.given_up(id) || !Usable(id) || !HostHas(other.host, run) || !Suits(id, run)) continue;
+    if (!other.waits.empty()) continue;
     if (other.held.empty() || other.run == run.number()) ++at.devices_beside;
   }
   at.open_s = run.open_s();
@@ -326,7 +327,9 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
   const int64_t now = MonotonicMicros();
   for (const auto& [number, entry] : runs_) entry.run->WorkerHeard(id, now);
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
+    if (!hello->waits.empty()) return OnWaiting(id, *hello);
     workers_.Connected(id);
+    slots_.at(id).waits.clear();
     slots_.at(id).pid = hello->pid;
     // Null where none could be made.
     slots_.at(id).follows = hello->engine.is_object() && hello->engine.value("follows", false);
@@ -382,6 +385,17 @@ void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& mess
     const int64_t job = span->args.is_object() ? span->args.value("job", int64_t{-1}) : -1;
     if (Evaluation* run = RunOf(job)) run->OnSpan(id, *span);
   }
+}
+
+// Another process computes on its device, which is no fault of the device's: others do the work meanwhile.
+void Fleet::OnWaiting(const std::string& id, const protocol::Hello& hello) {
+  Slot& slot = slots_.at(id);
+  workers_.StillStarting(id, MonotonicMicros());
+  slot.pid = hello.pid;
+  if (slot.waits == hello.waits) return;
+  slot.waits = hello.waits;
+  log::Warn("worker {} waits: {}", id, slot.waits);
+  Changed(id);
 }
 
 void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
@@ -490,8 +504,9 @@ void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_
   slot.held.clear();
   const std::string& noted = workers_.cause(id);
   const std::string cause = noted.empty() ? how : noted;
-  const bool at_fault = by_itself && slot.computes_on_gpu && !slot.excused;
+  const bool at_fault = by_itself && slot.computes_on_gpu && !slot.excused && slot.waits.empty();
   slot.excused = false;
+  slot.waits.clear();
   const bool aside = at_fault && devices_.Failed(DeviceOf(slot), cause, MonotonicMicros());
   const std::string why = Aside(id).value_or("");
   if (aside) log::Error("device {} of host {} is set aside: {}", slot.device, slot.host, why);

@@ -124,6 +124,7 @@ class Fleet {
     std::optional<std::string> loading;     ///< fingerprint of the last Load sent
     std::optional<protocol::Loaded> loaded; ///< its answer
     int64_t pid = 0;
+    std::string waits;  ///< who holds its device, so that the worker is not there yet; "": nobody
     bool computes_on_gpu = false;  ///< its program does; with other engines the device is only a name
     bool excused = false;  ///< it said why it ends, and that its device is not at fault
     int64_t load_sent_us = 0;
@@ -163,6 +164,7 @@ class Fleet {
   void AdoptProcess(const std::string& id, const protocol::HeldProcess& process);
   void OnMessage(const std::string& id, const protocol::Message& message);
   void OnWorkerMessage(const std::string& id, const protocol::Message& message);
+  void OnWaiting(const std::string& id, const protocol::Hello& hello);
   void OnScorerMessage(const std::string& id, const protocol::Message& message);
   void OnLoaded(const std::string& id, const protocol::Loaded& loaded);
   void OnTrialFailed(const std::string& id, const protocol::TrialFailed& failed);

@@ -14,7 +14,7 @@ namespace evald {
 namespace {
 
 constexpr int64_t kWaitingMicros = 2'000'000;  // a run without a worker for so long says what it waits for
-constexpr size_t kNamesMax = 8;                // of a host's devices that are named
+constexpr size_t kNamesMax = 8;                // of devices that are named
 
 }  // namespace
 
@@ -221,6 +221,7 @@ void Fleet::Retire(ProcessPool* pool, const std::string& id) {
   slot.loading.reset();
   slot.loaded.reset();
   slot.pid = 0;
+  slot.waits.clear();
   slot.held.clear();
   Changed(id);
 }
@@ -274,17 +275,25 @@ std::string Fleet::WhyNot(const std::string& id) const {
 // "" where there is a worker, or where nothing needs one.
 std::string Fleet::WaitsFor(const Evaluation& run) const {
   if (!run.needs_workers()) return "";
+  std::vector<std::string> missing;
   std::map<std::string, std::vector<std::string>> devices;  // by why not
   for (const auto& [id, slot] : slots_) {
     if (slot.device.empty() || !Suits(id, run)) continue;
     if (HostOf(id).here && !slot.held.empty()) return "";
-    if (Usable(id) && !workers_.given_up(id)) return "";
+    if (Usable(id) && !workers_.given_up(id)) {
+      if (slot.waits.empty()) return "";
+      missing.push_back(fmt::format("{} on host {}", slot.waits, slot.host));
+      continue;
+    }
     devices[WhyNot(id)].push_back(slot.device);
   }
-  std::vector<std::string> missing;
   for (const auto& [why, names] : devices) {
     const std::string which = names.size() > kNamesMax ? fmt::format("{} devices", names.size()) : Join(names, ", ");
     missing.push_back(fmt::format("{} of host {}", which, why));
+  }
+  if (missing.size() > kNamesMax) {
+    missing[kNamesMax] = fmt::format("and {} more", missing.size() - kNamesMax);
+    missing.resize(kNamesMax + 1);
   }
   const std::string kind = run.engine_known() ? fmt::format(" of the kind that it began on ({})", run.device_kind()) : "";
   return fmt::format("a device{}: {}", kind, missing.empty() ? "no host has one" : Join(missing, "; "));

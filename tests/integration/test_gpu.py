@@ -3,6 +3,7 @@
 What a worker computes is a real model's, the example's: its scores are compared with the processor's. Faults are
 ordered with EVALD_EMULATED_FAULT=gpu:kind:calls, in every worker process anew.
 """
+import fcntl
 import json
 import math
 import os
@@ -179,6 +180,44 @@ class Faults(GpuCase):
         again = self.evald("run", self.config("gone", "cuda:all"), "--json", "--quiet", "--resume", env=self.environment)
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
         self.assert_same("gone", "plain")
+
+    def hold(self, device):
+        """The device is another process's, ours, until what this gives is closed."""
+        folder = self.folder / "locks"
+        folder.mkdir(exist_ok=True)
+        lock = (folder / device.replace(":", "_")).open("w")
+        self.addCleanup(lock.close)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        return lock
+
+    def test_a_gpu_that_another_process_holds_is_passed_over(self):
+        self.hold(FIRST)
+        done, document = self.run_gpu("held")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
+        self.assertEqual(list(document["evald"]["devices"]), [SECOND])
+        self.assertEqual(document["evald"]["set_aside"], {})
+        self.assert_same("held", "plain")
+
+    def test_a_gpu_that_another_process_holds_is_waited_for(self):
+        """It says so once, however long that takes, and no worker ends over it."""
+        lock = self.hold(FIRST)
+        log = self.folder / "waited.log"
+        with log.open("w") as err:
+            run = subprocess.Popen([BINARIES / "evald", "run", self.config("waited", FIRST), "--json", "--quiet"],
+                                   env=self.environment, stdout=subprocess.PIPE, stderr=err, text=True)
+        self.addCleanup(run.kill)
+        held = f"{FIRST} is held by process {os.getpid()} "
+        self.wait_for("a word", lambda: f"waits for a device: {held}" in log.read_text(), 30)
+        lock.close()
+        out, _ = run.communicate(timeout=200)
+        said = log.read_text()
+        self.assertEqual(run.returncode, 0, out + said + self.logs())
+        self.assertEqual(said.count(f"worker w0 waits: {held}"), 1, said)
+        self.assertNotIn("starting it again", said)
+        self.assertEqual(json.loads(out)["evald"]["set_aside"], {})
+        self.assert_same("waited", "plain")
 
     def test_a_gpu_that_is_lost_on_the_way_comes_back(self):
         """Each worker loses it after so many calls: far enough for a trial, not for the run."""

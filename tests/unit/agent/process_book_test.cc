@@ -45,6 +45,18 @@ TEST_F(ProcessBookTest, IntroducesAWarmWorker) {
   EXPECT_TRUE(book_.Processes()[0].loaded.is_null());
 }
 
+TEST_F(ProcessBookTest, AWorkerThatWaitsForItsDeviceIsNotThereYet) {
+  book_.Started({"w1", "evald-worker-cuda", {}, "tag"});
+  Hello hello;
+  hello.pid = 4712;
+  hello.waits = "cuda:GPU-a is held by process 1";
+  EXPECT_TRUE(book_.Received("w1", hello));
+  EXPECT_EQ(book_.Processes()[1].pid, 0);
+  hello.waits.clear();
+  book_.Received("w1", hello);
+  EXPECT_EQ(book_.Processes()[1].pid, 4712);
+}
+
 TEST_F(ProcessBookTest, WhatWasHeldForTheOneBeforeConcernsNobody) {
   book_.Sent("w0", Lease{7, 1, {}});
   book_.Sent("w0", Lease{8, 2, {}});

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
+
 namespace evald {
 namespace {
 
@@ -63,6 +65,13 @@ TEST_F(ProcessPoolTest, WhatRunsButIsOfNoUseDoesNotCount) {
   pool_.GaveUp("w0", "set aside");
   EXPECT_TRUE(pool_.exhausted([](const std::string& id) { return id == "w1"; }));
   EXPECT_FALSE(pool_.exhausted([](const std::string& id) { return id == "w0"; }));
+}
+
+TEST_F(ProcessPoolTest, WhatSaysThatItWaitsIsNotLate) {
+  const int64_t now = MonotonicMicros() + 90'000'000;
+  EXPECT_THAT(pool_.NotConnectedFor(60'000'000, now), ElementsAre("w0", "w1"));
+  pool_.StillStarting("w0", now - 10'000'000);
+  EXPECT_THAT(pool_.NotConnectedFor(60'000'000, now), ElementsAre("w1"));
 }
 
 // A run whose devices went with their host waits for them, whatever ends meanwhile.

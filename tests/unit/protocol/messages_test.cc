@@ -20,7 +20,7 @@ std::vector<Message> OneOfEach() {
   Slice slice{
       "gsm8k", "/cache/prepared/ab", "k1", 3, 9, "/run/g/1.0.jsonl", {"/run/g/1.0.jsonl.part"}};
   return {
-      Hello{kVersion, "worker", "w0", 4711, Json{{"name", "native"}}},
+      Hello{kVersion, "worker", "w0", 4711, Json{{"name", "native"}}, "cuda:GPU-a is held"},
       Loaded{"f00d", Json{{"name", "native"}}, Json{{"bytes", 12}}},
       Want{2},
       Progress{7, 1, 100, 2000, 3000, 4, "gsm8k", 1.5, 5, 6},
@@ -78,7 +78,7 @@ TEST(Messages, ValuesArriveInTheirMembers) {
 
 // What earlier versions do not send.
 const std::set<std::pair<std::string, std::string>> kLaterMembers = {
-    {"progress", "pulled"}, {"progress", "to_pull"}, {"trial_failed", "device"}};
+    {"hello", "waits"}, {"progress", "pulled"}, {"progress", "to_pull"}, {"trial_failed", "device"}};
 
 // Every member of every message, taken away and given a wrong type, is named with its message.
 TEST(Messages, AnAbsentOrWrongMemberIsNamed) {

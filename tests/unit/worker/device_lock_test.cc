@@ -23,15 +23,10 @@ constexpr const char* kGpu = "cuda:GPU-8f6d-1";
 
 class DeviceLockTest : public testing::Test {
  protected:
-  // What taking it says; "" for nothing.
+  // Who holds it; "" where it can be taken.
   std::string Take(const std::string& device, milliseconds patience) {
-    try {
-      DeviceLock(folder(), device, patience);
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-      return e.what();
-    }
-    return "";
+    DeviceLock lock(folder(), device);
+    return lock.Take(patience) ? "" : lock.HeldBy();
   }
   fs::path folder() const { return folder_.path() / "devices"; }
 
@@ -39,7 +34,9 @@ class DeviceLockTest : public testing::Test {
 };
 
 TEST_F(DeviceLockTest, OneAtATimeAndTheHolderIsNamed) {
-  const DeviceLock lock(folder(), kGpu, milliseconds(0));
+  DeviceLock lock(folder(), kGpu);
+  EXPECT_EQ(Take(kGpu, milliseconds(0)), "") << "it was not taken yet";
+  ASSERT_TRUE(lock.Take(milliseconds(0)));
   const std::string problem = Take(kGpu, milliseconds(0));
   EXPECT_THAT(problem, HasSubstr(std::string(kGpu) + " is held by process " + std::to_string(::getpid())));
   EXPECT_EQ(Take("cuda:GPU-other", milliseconds(0)), "");
@@ -50,8 +47,8 @@ TEST_F(DeviceLockTest, AKilledProcessHoldsNothing) {
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const DeviceLock lock(folder(), kGpu, milliseconds(0));
-    (void)!::write(ready[1], "x", 1);
+    DeviceLock lock(folder(), kGpu);
+    (void)!::write(ready[1], lock.Take(milliseconds(0)) ? "x" : "-", 1);
     ::pause();
     ::_exit(0);
   }
@@ -67,14 +64,15 @@ TEST_F(DeviceLockTest, AKilledProcessHoldsNothing) {
 
 TEST_F(DeviceLockTest, IsWaitedFor) {
   const int64_t begin = MonotonicMicros();
-  const DeviceLock lock(folder(), kGpu, milliseconds(0));
+  DeviceLock lock(folder(), kGpu);
+  ASSERT_TRUE(lock.Take(milliseconds(0)));
   EXPECT_NE(Take(kGpu, milliseconds(200)), "");
   EXPECT_GE(MonotonicMicros() - begin, 200'000);
 }
 
 TEST_F(DeviceLockTest, EverybodyMayTakeItsTurn) {
   const mode_t before = ::umask(0077);
-  { const DeviceLock lock(folder(), kGpu, milliseconds(0)); }
+  { const DeviceLock lock(folder(), kGpu); }
   ::umask(before);
   struct stat about {};
   ASSERT_EQ(::stat(folder().c_str(), &about), 0);
@@ -86,7 +84,7 @@ TEST_F(DeviceLockTest, EverybodyMayTakeItsTurn) {
 TEST_F(DeviceLockTest, ALinkIsNotFollowed) {
   fs::create_directory(folder());
   fs::create_symlink(folder_.path() / "elsewhere", folder() / "cuda_GPU-8f6d-1");
-  EXPECT_NE(Take(kGpu, milliseconds(0)), "");
+  EXPECT_THROW(DeviceLock(folder(), kGpu), Error);
   EXPECT_FALSE(fs::exists(folder_.path() / "elsewhere"));
 }
 

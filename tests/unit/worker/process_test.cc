@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "evald/engine_info.h"
 #include "support.h"
+#include "worker/device_lock.h"
 
 namespace evald::test {
 namespace {
@@ -229,6 +230,48 @@ TEST_F(WorkerProcess, AnEngineThatCannotBeMadeIsTold) {
   EXPECT_THAT(setting.Expect<protocol::TrialFailed>().message,
               HasSubstr("key 'dealy_ms': unknown key; did you mean 'delay_ms'?"));
   EXPECT_EQ(setting.Wait(), 2);
+}
+
+constexpr const char* kGpu = "cuda:GPU-8f6d";
+
+// With a device that this test holds.
+class WaitingWorker : public WorkerProcess {
+ protected:
+  WaitingWorker() : lock_(std::in_place, folder_.path() / "locks", kGpu) {
+    EXPECT_TRUE(lock_->Take(std::chrono::milliseconds(0)));
+    TestAgent::Options options;
+    options.device = kGpu;
+    options.environment["EVALD_DEVICE_LOCKS"] = (folder_.path() / "locks").string();
+    agent_.emplace(options);
+    const auto hello = agent_->Expect<protocol::Hello>();
+    EXPECT_TRUE(hello.engine.is_null());
+    EXPECT_THAT(hello.waits, HasSubstr(fmt::format("{} is held by process {} ", kGpu, ::getpid())));
+  }
+
+  std::optional<DeviceLock> lock_;
+  std::optional<TestAgent> agent_;
+};
+
+TEST_F(WaitingWorker, BeginsWhenTheDeviceIsFree) {
+  lock_.reset();
+  const auto hello = agent_->Expect<protocol::Hello>();
+  EXPECT_EQ(hello.waits, "");
+  EXPECT_TRUE(EngineInfoFromJson(hello.engine, "hello").emulated);
+  agent_->Send(protocol::Load{folder_.path(), "f00d"});
+  EXPECT_EQ(agent_->Expect<protocol::Loaded>().fingerprint, "f00d");
+  DeviceLock another(folder_.path() / "locks", kGpu);
+  EXPECT_FALSE(another.Take(std::chrono::milliseconds(0)));
+  EXPECT_THAT(another.HeldBy(), HasSubstr(fmt::format("process {} ", agent_->pid())));
+}
+
+TEST_F(WaitingWorker, EndsWhenItIsToldTo) {
+  agent_->Send(protocol::Stop{});
+  EXPECT_EQ(agent_->Wait(), 0);
+}
+
+TEST_F(WaitingWorker, EndsWhenTheAgentIsGone) {
+  agent_->HangUp();
+  EXPECT_EQ(agent_->Wait(), 3);
 }
 
 TEST_F(WorkerProcess, AFailingEngineFailsTrialsWhichMayBeTriedAgain) {

@@ -95,10 +95,11 @@ std::vector<Generation> ReadGenerations(const fs::path& file) {
 TestAgent::TestAgent(const Options& options) {
   const fs::path socket = folder_.path() / "agent.sock";
   const UniqueFd listener = Listen(socket);
-  pid_ = Start({EVALD_BINARY_DIR "/evald-worker", "--socket", socket, "--id", options.id,
-                "--engine", options.engine, "--settings", ToLine(options.settings), "--log-level",
-                "off", "--parent", std::to_string(::getpid())},
-               options.environment);
+  pid_ =
+      Start({EVALD_BINARY_DIR "/evald-worker", "--socket", socket, "--id", options.id, "--engine",
+             options.engine, "--device", options.device, "--settings", ToLine(options.settings),
+             "--log-level", "off", "--parent", std::to_string(::getpid())},
+            options.environment);
   UniqueFd connection(::accept(listener.get(), nullptr, nullptr));
   if (!connection) {
     ADD_FAILURE() << "the worker did not connect";

@@ -50,6 +50,7 @@ class TestAgent {
     std::string engine = "emulated";
     std::map<std::string, std::string> environment;
     std::string id = "w0";
+    std::string device = "cpu:0";
   };
 
   explicit TestAgent(const Options& options);
