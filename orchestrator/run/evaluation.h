@@ -146,7 +146,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation);
   void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
   void OnSpan(const std::string& process, const protocol::Span& span);
-  /// With `at_fault` its device may be the cause: what is lost with it again counts as lost once.
+  /// With `at_fault` its device may be the cause: LeaseTable::Lose.
   void WorkerLost(const std::string& worker, const std::string& cause, bool at_fault = false);
   void ScorerLost(const std::string& scorer, const std::string& cause);
   std::vector<std::string> SilentWorkers(int64_t now) const { return machine_.SilentWorkers(now); }

@@ -93,20 +93,29 @@ void LeaseTable::GoBack(int64_t id) {
   queue_[items_.at(id).rank].push_front(id);
 }
 
+// Whether this loss is part of a failure that was counted already.
+bool LeaseTable::CountsAsOne(int64_t id, const std::string& holder, bool at_fault) {
+  if (!at_fault) return false;
+  Item& item = items_.at(id);
+  if (item.failed_with != holder) {
+    item.failed_with = holder;
+    item.lost_with_it = 0;
+  }
+  ++item.lost_with_it;
+  return item.lost_with_it > 1 && item.lost_with_it <= limits_.same_holder_max;
+}
+
 std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause, bool at_fault) {
   std::vector<Grant> held = HeldBy(holder);
   std::sort(held.begin(), held.end(), [this](const Grant& a, const Grant& b) {
     return leases_.at(a.item).grant > leases_.at(b.item).grant;
   });
   for (const Grant& grant : held) {  // the oldest last, so that it goes first again
-    std::string& failed_with = items_.at(grant.item).failed_with;
-    const bool again = at_fault && failed_with == holder;
-    if (grant.item != held.back().item || again) {
+    if (grant.item != held.back().item || CountsAsOne(grant.item, holder, at_fault)) {
       GoBack(grant.item);
-      continue;
+    } else {
+      EndAttempt(grant.item, cause, true);
     }
-    if (at_fault) failed_with = holder;
-    EndAttempt(grant.item, cause, true);
   }
   heard_.erase(holder);
   return held;

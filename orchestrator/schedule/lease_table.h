@@ -15,6 +15,9 @@ namespace evald {
 struct LeaseLimits {
   int attempts_max = 3;                       ///< failures of one item before it is given up
   int64_t silence_max_us = 60'000'000;        ///< without a word from its holder, a lease ends
+  /// So many times in a row that an item is lost with a holder that is at fault count as one failure. As many as a
+  /// device fails before it is set aside: where it is not, it may well be the item.
+  int same_holder_max = 3;
 };
 
 /// A lease that was granted: work on `item`, fenced by `attempt` (from 1).
@@ -65,7 +68,7 @@ class LeaseTable {
 
   /// `holder` is gone: ends all its leases and returns them. The one it has held longest, which it
   /// was most likely at, has failed by that; the others go back to the queue. With `at_fault` the
-  /// holder may well be what failed: an item fails only once with the same one in a row.
+  /// holder may well be what failed: the first same_holder_max times in a row with the same one are one failure.
   std::vector<Grant> Lose(const std::string& holder, const std::string& cause, bool at_fault = false);
 
   /// Holders that have been silent for too long, with at least one lease each.
@@ -96,10 +99,12 @@ class LeaseTable {
     int attempts = 0;
     int failures = 0;
     std::string failed_with;  ///< the last holder that was at fault
+    int lost_with_it = 0;     ///< so many times in a row
   };
   void EndAttempt(int64_t item, const std::string& cause, bool retry);
   void EndLease(int64_t item);
   void GoBack(int64_t item);
+  bool CountsAsOne(int64_t item, const std::string& holder, bool at_fault);
 
   LeaseLimits limits_;
   std::map<int64_t, std::deque<int64_t>> queue_;  // by rank

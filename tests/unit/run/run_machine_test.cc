@@ -87,6 +87,30 @@ TEST(RunMachine, TheNextAttemptResumesWhatTheLastOneLeft) {
             (std::vector<std::string>{"generations/t/0.1-0.jsonl", "generations/t/0.1-0.jsonl.part"}));
 }
 
+// The only GPU ends over one trial whenever it has it, and does all others: it is never set aside.
+TEST(RunMachine, ATrialThatItsOnlyDeviceEndsOverIsMissingInTheEnd) {
+  RunMachine machine = Planned({{"t", 200}});
+  const TrialLease poison = *machine.LeaseTrial("gpu", 0);
+  int losses = 0;
+  for (int64_t now = 1; !machine.trials_idle(); ++now) {
+    ASSERT_LT(now, 1000) << "it is tried without end";
+    auto lease = machine.LeaseTrial("gpu", now);
+    if (lease && lease->trial == poison.trial) lease = machine.LeaseTrial("gpu", now);  // another beside it
+    if (lease) {
+      for (const LeasedSlice& slice : lease->slices) {
+        machine.SliceReported(lease->trial, lease->attempt, slice.task, slice.documents);
+      }
+      EXPECT_TRUE(machine.TrialDone(lease->trial, lease->attempt));
+    }
+    if (!machine.trials().leased(poison.trial)) continue;
+    machine.WorkerLost("gpu", "worker gpu: a kernel failed", true);
+    ++losses;
+  }
+  EXPECT_EQ(losses, 5);
+  ASSERT_EQ(machine.missing().size(), poison.slices.size());
+  EXPECT_EQ(machine.missing()[0].cause, "worker gpu: a kernel failed (attempt 5)");
+}
+
 TEST(RunMachine, AReportedSliceIsNotLeasedAgain) {
   RunMachine machine({}, {});
   machine.SetTasks({{"a", 5}, {"b", 5}});
