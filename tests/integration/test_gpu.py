@@ -233,9 +233,10 @@ class Faults(GpuCase):
         self.assert_same(name, "plain")
 
     def test_too_little_memory_ends_the_trials_that_ran_into_it(self):
-        """One allocation fails after so many calls. Where it is a load's the worker starts anew; here it is not."""
+        """One allocation fails after so many calls: the first batch's. Before it are the load's, after which the worker
+        starts anew, and the cache's, which then is smaller. How many calls these are is tried, from the likeliest on."""
         ended = r"worker w0: trial \d+ failed: .*out of memory"
-        for calls in (160, 120, 200, 100, 300, 80, 500):
+        for calls in sorted(range(65, 200, 3), key=lambda calls: abs(calls - 110)):
             name = f"oom{calls}"
             done, document = self.run_gpu(name, FIRST, fault=f"0:oom:{calls}")
             if done.returncode == 0 and "starting it again" not in done.stderr and re.search(ended, done.stderr):
