@@ -76,6 +76,7 @@ class CudaBackend : public Backend {
       device_.reset();
     }
     try {
+      if (stays) device_->Drain();  // a batch whose answers nobody wanted may be on its way
       loader_.Load(directory, weights);
       if (!stays) MakeDevice(config);
     } catch (const DeviceError& e) {

@@ -56,7 +56,6 @@ CudaDevice::~CudaDevice() {
   }
 }
 
-// What is queued may use memory that is about to go.
 void CudaDevice::Drain() {
   if (mode_ == Mode::kCapturing) Graph::AbandonCapture(stream_);
   mode_ = Mode::kDirect;

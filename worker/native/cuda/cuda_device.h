@@ -51,6 +51,9 @@ class CudaDevice : public Device {
              const CudaOptions& options);
   ~CudaDevice() override;
 
+  /// Waits for all that is queued, which may use memory that is about to go or change.
+  void Drain();
+
   /// Memory that is not yet taken and may be, pages apart.
   uint64_t reserve_bytes() const;
   /// Products, graphs and memory, for reports.
@@ -97,7 +100,6 @@ class CudaDevice : public Device {
   std::vector<ProductShape> Shapes(int64_t rows) const;
   BatchLimits Limits() const;
   bool Captured(const std::vector<Segment>& segments) const;
-  void Drain();
   void Grow(Memory* memory, uint64_t bytes);
   void TakeRows(int64_t rows);
   void TakeAnswers(int64_t rows);

@@ -24,6 +24,7 @@ struct Matrices {
     FillRandom(WeightType::kF32, weights.data(), kOutputs * kInputs, 7, stream);
     FillRandom(WeightType::kF32, x.data(), kRows * kInputs, 8, stream);
   }
+  ~Matrices() { stream.Synchronize(); }  // what is queued still writes to the memory
   // The first row's result, of a product of `rows`.
   std::vector<float> FirstRow(Products* products, int64_t rows) {
     Product product;
