@@ -60,6 +60,25 @@ size_t Utf8Sequence(const unsigned char* p, size_t left, size_t* bad) {
   return length;
 }
 
+// `text` with what `invalid` and `valid` make of every maximal invalid part and of every character.
+template <typename Invalid, typename Valid>
+std::string Rewritten(std::string_view text, const Invalid& invalid, const Valid& valid) {
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    size_t bad = 0;
+    const size_t length = Utf8Sequence(p + i, text.size() - i, &bad);
+    if (length > 0) {
+      valid(text.substr(i, length), &out);
+    } else {
+      invalid(text.substr(i, bad), &out);
+    }
+    i += length > 0 ? length : bad;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
@@ -156,43 +175,25 @@ bool IsUtf8(std::string_view text) {
 }
 
 std::string ReplaceInvalidUtf8(std::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    size_t bad = 0;
-    const size_t length = Utf8Sequence(p + i, text.size() - i, &bad);
-    if (length > 0) {
-      out.append(text.substr(i, length));
-      i += length;
-    } else {
-      out += "\xEF\xBF\xBD";
-      i += bad;
-    }
-  }
-  return out;
+  return Rewritten(
+      text, [](std::string_view, std::string* out) { *out += "\xEF\xBF\xBD"; },
+      [](std::string_view sequence, std::string* out) { out->append(sequence); });
 }
 
 std::string Printable(std::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size();) {
-    size_t bad = 0;
-    const size_t length = Utf8Sequence(p + i, text.size() - i, &bad);
-    const bool control = length == 1 && (p[i] < 0x20 || p[i] == 0x7F) && p[i] != '\n' && p[i] != '\t';
-    if (length == 0 || control) {
-      out += fmt::format("\\x{:02x}", p[i]);
-      ++i;
-    } else if (length == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0) {  // U+0080 to U+009F
-      out += fmt::format("\\u{:04x}", p[i + 1]);
-      i += 2;
+  const auto written_out = [](std::string_view bytes, std::string* out) {
+    for (const char c : bytes) *out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  };
+  return Rewritten(text, written_out, [&](std::string_view sequence, std::string* out) {
+    const auto first = static_cast<unsigned char>(sequence[0]);
+    if ((first < 0x20 || first == 0x7F) && first != '\n' && first != '\t') {
+      written_out(sequence, out);
+    } else if (first == 0xC2 && static_cast<unsigned char>(sequence[1]) < 0xA0) {  // U+0080 to U+009F
+      *out += fmt::format("\\u{:04x}", static_cast<unsigned char>(sequence[1]));
     } else {
-      out.append(text.substr(i, length));
-      i += length;
+      out->append(sequence);
     }
-  }
-  return out;
+  });
 }
 
 size_t CodePoints(std::string_view text) {

@@ -310,12 +310,7 @@ std::vector<std::string> YamlSection::Strings(const std::string& key) {
   return strings;
 }
 
-bool YamlSection::Has(const std::string& key) const {
-  for (const auto& entry : node_) {
-    if (entry.first.Scalar() == key && !entry.second.IsNull()) return true;
-  }
-  return false;
-}
+bool YamlSection::Has(const std::string& key) { return Find(key).IsDefined(); }
 
 std::optional<YamlSection> YamlSection::Section(const std::string& key) {
   const YAML::Node node = Find(key);

@@ -36,8 +36,7 @@ class YamlSection {
   std::optional<bool> Boolean(const std::string& key);
   std::optional<uint64_t> Bytes(const std::string& key);  ///< 20GiB, 1.5 GB, 4096
   std::vector<std::string> Strings(const std::string& key);  ///< a list, or one string
-  /// The key has a value. Does not ask for it.
-  bool Has(const std::string& key) const;
+  bool Has(const std::string& key);  ///< it has a value
   std::optional<YamlSection> Section(const std::string& key);
   /// The items of a list of mappings.
   std::vector<YamlSection> Sections(const std::string& key);

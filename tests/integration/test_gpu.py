@@ -139,18 +139,24 @@ class Faults(GpuCase):
         super().setUp()
         self.run_well("plain", FIRST)
 
+    def run_failing(self, kind, enough):
+        """A run whose first GPU fails at once, until that was often enough: its worker may begin late, and fail less
+        often meanwhile. What the run is called, how it ended and its results."""
+        for attempt in range(3):
+            name = f"{kind}{attempt}"
+            done, document = self.run_gpu(name, fault=f"0:{kind}:{AT_ONCE}")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
+            if enough(done, document):
+                break
+        return name, done, document
+
     def test_a_gpu_that_is_set_aside_leaves_its_work_to_the_other(self):
         self.make_suite(sums=150, choice=40)  # enough for three failures meanwhile
         self.run_well("long", SECOND)
         for kind, words in (("kernel", "kernel"), ("ecc", "ECC")):
             with self.subTest(kind):
-                for attempt in range(3):  # its worker may begin late, and fail less often meanwhile
-                    name = f"{kind}{attempt}"
-                    done, document = self.run_gpu(name, fault=f"0:{kind}:{AT_ONCE}")
-                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
-                    facts = document["evald"]
-                    if facts["set_aside"]:
-                        break
+                name, done, document = self.run_failing(kind, lambda _, document: document["evald"]["set_aside"])
+                facts = document["evald"]
                 self.assertEqual(list(facts["devices"]), [SECOND])
                 self.assertEqual(list(facts["set_aside"]), [FIRST])
                 self.assertIn("failed 3 times within 10 minutes", facts["set_aside"][FIRST])
@@ -162,14 +168,9 @@ class Faults(GpuCase):
         """It is the checkpoint's fault: the next one, of any user's, may well fit."""
         self.make_suite(sums=150, choice=40)  # enough for three failures meanwhile
         self.run_well("long", SECOND)
-        for attempt in range(3):  # its worker may begin late, and fail less often meanwhile
-            name = f"full{attempt}"
-            done, document = self.run_gpu(name, fault=f"0:oom:{AT_ONCE}")
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.logs())
-            failures = re.findall(r"worker w0: .*out of memory", done.stderr)
-            if len(failures) >= 3:
-                break
-        self.assertGreaterEqual(len(failures), 3, done.stderr)
+        failures = lambda done: re.findall(r"worker w0: .*out of memory", done.stderr)
+        name, done, document = self.run_failing("oom", lambda done, _: len(failures(done)) >= 3)
+        self.assertGreaterEqual(len(failures(done)), 3, done.stderr)
         self.assertEqual(document["evald"]["set_aside"], {})
         self.assert_same(name, "long")
 

@@ -51,17 +51,14 @@ void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
 int64_t Scheduler::Compute(int64_t rows_max) try {
   Batch batch = Choose(rows_max);
   if (batch.rows == 0 && flying_.asks) {  // all that is left waits for answers
-    Land(std::exchange(flying_, {}));
+    Land();
     batch = Choose(rows_max);
   }
   if (batch.rows > 0) Launch(&batch);
-  if (flying_.asks) Land(std::exchange(flying_, {}));
+  Land();
   const int64_t rows = batch.rows;
-  if (model_->device()->looks_ahead()) {
-    flying_ = std::move(batch);
-  } else if (batch.asks) {
-    Land(batch);
-  }
+  flying_ = std::move(batch);
+  if (!model_->device()->looks_ahead()) Land();
   return rows;
 } catch (...) {
   failed_ = true;
@@ -93,8 +90,10 @@ void Scheduler::Launch(Batch* batch) {
   }
 }
 
-// Waits for the batch's answers and gives them to its sequences.
-void Scheduler::Land(const Batch& batch) {
+// Waits for the answers that are not there yet and gives them to their sequences.
+void Scheduler::Land() {
+  const Batch batch = std::exchange(flying_, {});
+  if (!batch.asks) return;
   const std::vector<Answer> answers = model_->device()->Collect();
   size_t next = 0;
   for (size_t i = 0; i < batch.sequences.size(); ++i) {

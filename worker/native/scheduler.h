@@ -100,7 +100,7 @@ class Scheduler {
   Batch Choose(int64_t rows_max);
   void AddSegment(Sequence* sequence, int64_t rows, Batch* batch);
   void Launch(Batch* batch);
-  void Land(const Batch& batch);
+  void Land();
   void Publish(Sequence* sequence, int64_t from);
   void Retire();
   void Leave(Sequence* sequence);

@@ -145,20 +145,28 @@ bool Listens(uint16_t port) {
   }
 }
 
-TEST(ServerStop, LetsAnAnswerUnderWayEnd) {
-  Responder kept([](Response) {});
+// Keeps the answer of "GET /" until the test gives it.
+struct KeptAnswer {
+  Router Routes() {
+    Router router;
+    router.Add({"GET", "/", Role::kRead, [this](const auto&, Responder answer) {
+                  give = std::move(answer);
+                  asked.set_value(); }});
+    return router;
+  }
+  Responder give{[](Response) {}};
   std::promise<void> asked;
-  Router router;
-  router.Add({"GET", "/", Role::kRead, [&](const auto&, Responder answer) {
-                kept = std::move(answer);
-                asked.set_value(); }});
-  Server server({}, std::move(router));
+};
+
+TEST(ServerStop, LetsAnAnswerUnderWayEnd) {
+  KeptAnswer kept;
+  Server server({}, kept.Routes());
   SocketClient client(server.port());
   client.Send(Ask("GET", "/"));
-  asked.get_future().wait();
+  kept.asked.get_future().wait();
   std::thread later([&, port = server.port()] {
     while (Listens(port)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    kept(Text("later"));
+    kept.give(Text("later"));
   });
   server.Stop(kPatience);
   later.join();
@@ -169,19 +177,14 @@ TEST(ServerStop, LetsAnAnswerUnderWayEnd) {
 }
 
 TEST(ServerStop, AnAnswerAfterTheEndIsDropped) {
-  Responder kept([](Response) {});
-  std::promise<void> asked;
-  Router router;
-  router.Add({"GET", "/", Role::kRead, [&](const auto&, Responder answer) {
-                kept = std::move(answer);
-                asked.set_value(); }});
-  auto server = std::make_unique<Server>(ServerOptions{}, std::move(router));
+  KeptAnswer kept;
+  auto server = std::make_unique<Server>(ServerOptions{}, kept.Routes());
   SocketClient client(server->port());
   client.Send(Ask("GET", "/"));
-  asked.get_future().wait();
+  kept.asked.get_future().wait();
   server->Stop(std::chrono::milliseconds(20));
   server.reset();
-  kept(Text("too late"));
+  kept.give(Text("too late"));
   EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
