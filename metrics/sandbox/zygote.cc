@@ -166,7 +166,10 @@ void Zygote::Start(const SandboxOptions& options, const Interpreter& interpreter
   plan.report = report.second.get();
   plan.guest = guest.get();
   plan.arguments = Arguments(options, interpreter);
-  plan.environment = {"PYTHONHASHSEED=0", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"};
+  // One heap for all threads: one for each would reserve 64 to 128 MiB of the memory limit's
+  // address space, at moments that chance decides.
+  plan.environment = {"PYTHONHASHSEED=0", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+                      "MALLOC_ARENA_MAX=1"};
   if (plan.namespaces) {
     plan.user = ChooseUser();
     plan.root = PlanRoot(interpreter);

@@ -96,6 +96,20 @@ TEST_F(Isolated, ThreadsLeftBehindDoNotMatter) {
   ExpectPasses("import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()");
 }
 
+TEST_F(Isolated, ThreadsReserveNoMemoryThatNobodyAskedFor) {
+  ExpectPasses(
+      "import threading\n"
+      "kept, done = [], threading.Event()\n"
+      "def work():\n"
+      "  kept.append(bytearray(100000))\n"
+      "  done.wait()\n"
+      "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+      "for thread in threads: thread.start()\n"
+      "while len(kept) < 4: pass\n"
+      "kept.append(bytearray(128 << 20))\n"  // of 256 MiB
+      "done.set()");
+}
+
 TEST_F(Isolated, HumanEvalsOwnSolutionsPass) {
   const std::filesystem::path file = DataFolder() / "humaneval" / "HumanEval.jsonl.gz";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no data at " << file;
