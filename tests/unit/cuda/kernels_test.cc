@@ -256,28 +256,6 @@ TEST_F(RowsTest, GatherCopiesRowsAndLeavesPaddingAlone) {
   }
 }
 
-TEST_F(RowsTest, AddWeightedAddsToTheNamedRows) {
-  const std::vector<int32_t> rows = {3, -1, 0};
-  const Values<int32_t> row(rows);
-  for (const WeightType type : kTypes) {
-    for (const int64_t width : kWidths) {
-      const Numbers in(type, Normals(3 * width));
-      const std::vector<float> factors = Normals(3), before = Normals(4 * width);
-      const Values<float> weight(factors), out(before);
-      AddWeighted(type, in.data(), row.data(), weight.data(), 3, width, out.data(), stream());
-      const std::vector<float> got = out.Read();
-      ExpectNear(WeightType::kF32, {got.begin(), got.end()}, [&](int64_t i) -> Expected {
-        const double sum = before[static_cast<size_t>(i)];
-        const auto named = std::find(rows.begin(), rows.end(), i / width);
-        if (named == rows.end()) return {sum, 0};
-        const int64_t n = named - rows.begin();
-        const double more = factors[static_cast<size_t>(n)] * in.at(n * width + i % width);
-        return {sum + more, kUnit * std::fabs(more)};
-      });
-    }
-  }
-}
-
 class ActivateTest : public KernelTest {
  protected:
   // The function and how much fp32 may err, for an argument that errs by `error` itself.
@@ -416,7 +394,6 @@ TEST_F(RowsTest, NoRowsNothingHappens) {
   Activate({WeightType::kBF16, Activation::kSilu, true, nullptr, nullptr, 0, 8, nullptr}, stream());
   GatherRows(nullptr, nullptr, 0, 16, nullptr, stream());
   Route({WeightType::kBF16, nullptr, 0, 8, 2, false, nullptr, nullptr}, stream());
-  AddWeighted(WeightType::kBF16, nullptr, nullptr, nullptr, 0, 8, nullptr, stream());
   PrepareHeads({}, stream());
   AnswerRows({}, stream());
 }

@@ -166,9 +166,9 @@ BatchLimits CudaDevice::Limits() const {
   return limits;
 }
 
-// True for a batch of decoding, which may be captured. Experts wait for the host.
+// True for a batch of decoding, which may be captured.
 bool CudaDevice::Captured(const std::vector<Segment>& segments) const {
-  return options_.graphs && config_.experts.count == 0 && !segments.empty() &&
+  return options_.graphs && !segments.empty() &&
          static_cast<int64_t>(segments.size()) <= std::min(kGraphRowsMax, rows_taken_) &&
          std::all_of(segments.begin(), segments.end(), [](const Segment& segment) {
            return segment.count == 1 && segment.logits_from == 0;
@@ -432,7 +432,7 @@ void CudaDevice::MixExperts(const LayerWeights& layer) {
   if (Idle()) return;
   FlushOut();
   experts_.Mix(layer, buffers_.At(Rows::kNormed), rows_->padded,
-               reinterpret_cast<float*>(buffers_.At(Rows::kOut)), &stream_);
+               reinterpret_cast<float*>(buffers_.At(Rows::kOut)), stream_);
 }
 
 }  // namespace evald::native::cuda

@@ -30,7 +30,7 @@ struct CudaOptions {
 };
 
 /// Computes in the weights' type with fp32 sums and an fp32 residual stream, on the GPU that is
-/// current. Operations are queued on one stream; only Collect, Logits and mixtures of experts wait.
+/// current. Operations are queued on one stream; only Collect and Logits wait.
 /// So the next batch is prepared while one computes, and tokens that come of its answers are read
 /// where these lie.
 ///

@@ -5,49 +5,43 @@
 
 #include "worker/native/config.h"
 #include "worker/native/cuda/device_weights.h"
+#include "worker/native/cuda/kernels.h"
 #include "worker/native/cuda/products.h"
 #include "worker/native/cuda/runtime.h"
 
 namespace evald::native::cuda {
 
-/// The feed-forward part of layers with experts. The router's choices come to the host, which sorts
-/// rows by expert; each expert computes its rows side by side, and the results are added up in the
-/// order of the experts, so that a row's sum does not depend on the others. One thread at a time.
+/// The feed-forward part of layers with experts. All of it happens on the device, so that nothing
+/// waits for the router and a batch can be captured: choices are sorted by expert, one product goes
+/// over all experts' rows, and each row's results are added up in the order in which its experts
+/// were chosen. A row's bits do not depend on the others. One thread at a time.
 class ExpertMixer {
  public:
   /// All must outlive it.
   ExpertMixer(const ModelConfig& config, const DeviceWeights* weights, Products* products);
 
-  /// The products of batches with up to `rows` rows.
+  /// The products of batches with up to `rows` rows that `products` has to know.
   std::vector<ProductShape> Shapes(int64_t rows) const;
   /// Memory for them.
   void Take(int64_t rows);
-  /// out [rows][hidden_size] = the weighted sum of the experts that are chosen for `normed`. Waits
-  /// for the choices.
-  void Mix(const LayerWeights& layer, const void* normed, int64_t rows, float* out, Stream* stream);
+  /// out [rows][hidden_size] = the weighted sum of the experts that are chosen for `normed`.
+  void Mix(const LayerWeights& layer, const void* normed, int64_t rows, float* out,
+           const Stream& stream);
   uint64_t bytes() const;
 
  private:
-  /// Rows of one expert, side by side.
-  struct Share {
-    const FeedForward* expert = nullptr;
-    int64_t first = 0;
-    int64_t count = 0;
-  };
-
-  void Choose(const LayerWeights& layer, const void* normed, int64_t rows, Stream* stream);
-  std::vector<Share> Sort(const LayerWeights& layer, int64_t rows, Stream* stream);
-  void Compute(const std::vector<Share>& shares, int64_t rows, Stream* stream);
-  void AddUp(const std::vector<Share>& shares, float* out, Stream* stream);
-  Product ProductOf(const Linear& linear, const Memory& x, const Memory& y, WeightType y_type,
-                    const Share& share) const;
+  void Choose(const LayerWeights& layer, const void* normed, int64_t rows, const Stream& stream);
+  void Compute(const LayerWeights& layer, const void* normed, int64_t rows, const Stream& stream);
+  /// One Linear of all experts of a layer, as a product over all slots.
+  ExpertProductArgs ProductOf(const LayerWeights& layer, Linear FeedForward::*linear,
+                              int64_t rows) const;
 
   const ModelConfig& config_;
   const DeviceWeights* weights_;
   Products* products_;
-  Memory logits_, expert_, weight_, index_;         ///< of the choices
-  Memory gathered_, inner_, activated_, weighted_;  ///< rows sorted by expert
-  Memory host_;                                     ///< pinned: choices there, sorted rows back
+  Memory logits_, expert_, weight_;      ///< of the choices
+  Memory begin_, row_, slot_;            ///< their order by expert
+  Memory inner_, activated_, weighted_;  ///< by slot
 };
 
 }  // namespace evald::native::cuda

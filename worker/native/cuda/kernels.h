@@ -117,9 +117,42 @@ struct RouteArgs {
 };
 void Route(const RouteArgs& args, const Stream& stream);
 
-/// out[row[i]] += weight[i] * in[i], for rows that are named once each; none where row[i] < 0.
-void AddWeighted(WeightType type, const void* in, const int32_t* row, const float* weight,
-                 int64_t count, int64_t width, float* out, const Stream& stream);
+/// Choices of experts in order of the experts: each has a slot. An expert's slots lie beside each
+/// other, its rows ascending.
+struct GroupArgs {
+  const int32_t* expert;  ///< [rows][per_token], each within [0, experts)
+  int64_t rows, experts, per_token;
+  int32_t* begin;  ///< [experts + 1]: where each expert's slots begin, and where the last one's end
+  int32_t* row;    ///< [rows * per_token]: of each slot
+  int32_t* slot;   ///< [rows][per_token]: of each choice
+};
+void GroupByExpert(const GroupArgs& args, const Stream& stream);
+
+/// y[slot] = x[row of the slot] times the transposed weights of the slot's expert, with fp32 sums.
+/// The bits of a row of y depend on its row of x and its expert alone.
+struct ExpertProductArgs {
+  WeightType type;          ///< of weights and x
+  const void* weights;      ///< [outputs][inputs] of the first expert
+  uint64_t weights_stride;  ///< bytes to the next expert's
+  const int32_t* begin;     ///< of GroupByExpert
+  int64_t experts, slots;
+  const void* x;       ///< [rows][inputs]
+  const int32_t* row;  ///< [slots]; null: each slot has a row of its own
+  int64_t outputs, inputs;
+  WeightType y_type;  ///< `type` or kF32
+  void* y;            ///< [slots][outputs]
+};
+void MultiplyExperts(const ExpertProductArgs& args, const Stream& stream);
+
+/// out[row] = the sum of weight[row][i] * in[slot[row][i]], i ascending.
+struct CombineArgs {
+  const float* in;  ///< [slots][width]
+  const int32_t* slot;
+  const float* weight;
+  int64_t rows, per_token, width;
+  float* out;  ///< [rows][width]
+};
+void Combine(const CombineArgs& args, const Stream& stream);
 
 /// What is wished of a row of logits, and what comes of it (answer.h).
 struct DeviceWish {

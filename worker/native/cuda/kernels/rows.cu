@@ -16,22 +16,6 @@ __global__ void AddBiasKernel(T* y, const float* bias, int64_t width) {
   StoreVector<kWhole>(y + row * width, i, n, values);
 }
 
-// `out` has rows of `width`, `row` says which one each of `in` is added to.
-template <typename T, bool kWhole>
-__global__ void AddWeightedKernel(const T* in, const int32_t* row, const float* weight,
-                                  int64_t width, float* out) {
-  const auto [index, i] = PlaceOfThread(width);
-  if (i >= width || row[index] < 0) return;
-  const int n = VectorSize<kWhole>(i, width);
-  float* to = out + row[index] * width;
-  const float factor = weight[index];
-  float values[kVector], sum[kVector];
-  LoadVector<kWhole>(in + index * width, i, n, values);
-  LoadVector<kWhole>(to, i, n, sum);
-  for (int j = 0; j < kVector; ++j) sum[j] += factor * values[j];
-  StoreVector<kWhole>(to, i, n, sum);
-}
-
 // 16 bytes a thread where kUnit is 16, else 2.
 template <int kUnit>
 __global__ void GatherRowsKernel(const char* in, const int32_t* index, int64_t units, char* out,
@@ -66,17 +50,6 @@ void Add(float* x, const float* y, int64_t count, const Stream& stream) {
   const bool whole = WholeVectors(count, x, y);
   const auto add = whole ? &AddBiasKernel<float, true> : &AddBiasKernel<float, false>;
   EVALD_LAUNCH(add, StretchBlocks(1, count), kThreads, 0, stream, x, y, count);
-}
-
-void AddWeighted(WeightType type, const void* in, const int32_t* row, const float* weight,
-                 int64_t count, int64_t width, float* out, const Stream& stream) {
-  if (count == 0) return;
-  WithElement(type, [&]<typename T>() {
-    const bool whole = WholeVectors(width, in, out);
-    const auto add_weighted = whole ? &AddWeightedKernel<T, true> : &AddWeightedKernel<T, false>;
-    EVALD_LAUNCH(add_weighted, StretchBlocks(count, width), kThreads, 0, stream,
-                 static_cast<const T*>(in), row, weight, width, out);
-  });
 }
 
 void GatherRows(const void* in, const int32_t* index, int64_t rows, int64_t bytes, void* out,
