@@ -16,7 +16,8 @@ namespace {
 constexpr int kCandidates = 12;       // of a bucket
 constexpr int64_t kRowsJudged = 512;  // up to which references are compared, whatever the batches
 constexpr int64_t kRowsFew = 64;      // decoding's
-constexpr int64_t kRowsMany = 2048;   // from which two runs are enough to measure
+constexpr int64_t kRowsMany = 2048;   // from which three runs are enough to measure
+constexpr size_t kReferences = 3;     // that are compared; more only where none of them will do
 constexpr uint32_t kSeedOfWeights = 1;
 constexpr uint32_t kSeedOfRows = 2;
 
@@ -42,12 +43,11 @@ TunedProduct ProductTuner::Tune(LtProduct* product, const std::optional<LtAlgori
   }
   TunedProduct tuned;
   tuned.reference = known ? *known : ChooseReference();
-  if (!Run(tuned.reference, rows_, matrices_.reference)) {
+  if (!RunReference(tuned.reference, rows_)) {
     throw Error(ErrorKind::kInfrastructure,
-                fmt::format("cuBLASLt: the algorithm chosen for [{}][{}] ({}) does not compute {} "
-                            "rows",
-                            shape.outputs, shape.inputs, tuned.reference.Describe(lt_), rows_),
-                "use smaller batches (setting chunk), or the setting fast");
+                fmt::format("cuBLASLt: the algorithm chosen for [{}][{}] ({}) computes no more",
+                            shape.outputs, shape.inputs, tuned.reference.Describe(lt_)),
+                "use the setting fast");
   }
   for (int bucket = 0; bucket <= last; ++bucket) {
     tuned.buckets.push_back(ChooseForBucket(bucket, tuned.reference));
@@ -65,17 +65,23 @@ void ProductTuner::TakeMatrices(const ProductShape& shape, int64_t rows) {
   matrices_.y = memory(rows * shape.outputs, shape.y_type);
   matrices_.reference = memory(rows * shape.outputs, shape.y_type);
   matrices_.differences = Memory(MemoryKind::kDevice, sizeof(unsigned long long));
+  matrices_.cache = Memory(MemoryKind::kDevice, 4 * CacheBytesOfDevice());
+  FillBytes(matrices_.cache.data(), 0, matrices_.cache.bytes(), *stream_);
   FillRandom(shape.type, matrices_.weights.data(), shape.outputs * shape.inputs, kSeedOfWeights,
              *stream_);
   FillRandom(shape.type, matrices_.x.data(), rows * shape.inputs, kSeedOfRows, *stream_);
 }
 
-Product ProductTuner::ProductOf(const ProductShape& shape, int64_t rows, const Memory& y) const {
+Product ProductTuner::ProductOf(int64_t first, int64_t rows, const Memory& y) const {
+  const ProductShape& shape = product_->shape();
+  const auto at = [first](const Memory& memory, int64_t width, WeightType type) {
+    return memory.data() + static_cast<uint64_t>(first * width) * ElementBytes(type);
+  };
   Product product;
   product.type = shape.type;
   product.weights = matrices_.weights.data();
-  product.x = matrices_.x.data();
-  product.y = y.data();
+  product.x = at(matrices_.x, shape.inputs, shape.type);
+  product.y = at(y, shape.outputs, shape.y_type);
   product.y_type = shape.y_type;
   product.rows = rows;
   product.outputs = shape.outputs;
@@ -84,15 +90,23 @@ Product ProductTuner::ProductOf(const ProductShape& shape, int64_t rows, const M
 }
 
 // False where the algorithm does not compute so many rows, whatever the library calls that: one
-// candidate less is no reason to give up. Only what says that the device is at an end is thrown.
-bool ProductTuner::Run(const LtAlgorithm& algorithm, int64_t rows, const Memory& y) {
-  const Product product = ProductOf(product_->shape(), rows, y);
+// candidate less is no reason to give up. Only that the device is at an end, or full, is thrown.
+bool ProductTuner::Run(const LtAlgorithm& algorithm, const Product& product) {
   const lt::Status status = product_->Run(algorithm, product, workspace_, *stream_);
-  if (status == lt::kAllocFailed || status == lt::kExecutionFailed) {
-    lt_.Check(status, "trying an algorithm");
+  if (status == lt::kSuccess) return true;
+  if (status == lt::kAllocFailed) lt_.Check(status, "trying an algorithm");
+  ClearError();  // or the next launch would be blamed for it
+  if (status == lt::kExecutionFailed) stream_->Synchronize();
+  return false;
+}
+
+// In parts of so many rows as references are compared for.
+bool ProductTuner::RunReference(const LtAlgorithm& algorithm, int64_t rows) {
+  for (int64_t first = 0; first < rows; first += kRowsJudged) {
+    const int64_t count = std::min(kRowsJudged, rows - first);
+    if (!Run(algorithm, ProductOf(first, count, matrices_.reference))) return false;
   }
-  if (status != lt::kSuccess) ClearError();  // or the next launch would be blamed for it
-  return status == lt::kSuccess;
+  return true;
 }
 
 // With the first rows of the reference's result.
@@ -102,7 +116,7 @@ bool ProductTuner::SameBits(const LtAlgorithm& algorithm, int64_t rows) {
       static_cast<int64_t>(ElementBytes(shape.y_type)) * rows * shape.outputs / 4 * 4;
   FillBytes(matrices_.y.data(), 0xFF, static_cast<size_t>(bytes), *stream_);
   FillBytes(matrices_.differences.data(), 0, matrices_.differences.bytes(), *stream_);
-  if (!Run(algorithm, rows, matrices_.y)) return false;
+  if (!Run(algorithm, ProductOf(0, rows, matrices_.y))) return false;
   CountDifferences(matrices_.y.data(), matrices_.reference.data(), bytes,
                    matrices_.differences.as<unsigned long long>(), *stream_);
   unsigned long long differences = 0;
@@ -119,18 +133,33 @@ bool ProductTuner::Agrees(const LtAlgorithm& algorithm, int bucket) {
          (least + 1 >= most || SameBits(algorithm, least + 1));
 }
 
-double ProductTuner::Measure(const LtAlgorithm& algorithm, int64_t rows) {
-  if (!Run(algorithm, rows, matrices_.y)) return std::numeric_limits<double>::infinity();
-  const int runs = rows >= kRowsMany ? 2 : 5;
-  Event begin(true), end(true);
-  begin.Record(*stream_);
-  for (int i = 0; i < runs; ++i) Run(algorithm, rows, matrices_.y);
-  end.Record(*stream_);
-  end.Synchronize();
-  return SecondsBetween(begin, end) / runs;
+// By reading something else, four times as large as the cache. It takes so long that what is queued after
+// it lies ready when it has ended.
+void ProductTuner::EmptyCache() {
+  const uint64_t half = matrices_.cache.bytes() / 2;
+  CountDifferences(matrices_.cache.data(), matrices_.cache.data() + half,
+                   static_cast<int64_t>(half / 4 * 4),
+                   matrices_.differences.as<unsigned long long>(), *stream_);
 }
 
-// What may become the reference: the recommended ones for many rows and for few.
+double ProductTuner::Measure(const LtAlgorithm& algorithm, int64_t rows) {
+  const Product product = ProductOf(0, rows, matrices_.y);
+  double shortest = std::numeric_limits<double>::infinity();
+  if (!Run(algorithm, product)) return shortest;
+  const int runs = rows >= kRowsMany ? 3 : 5;
+  for (int i = 0; i < runs; ++i) {
+    Event begin(true), end(true);
+    EmptyCache();
+    begin.Record(*stream_);
+    Run(algorithm, product);
+    end.Record(*stream_);
+    end.Synchronize();
+    shortest = std::min(shortest, SecondsBetween(begin, end));
+  }
+  return shortest;
+}
+
+// What may become the reference: first the recommended ones for many rows and for few.
 std::vector<LtAlgorithm> ProductTuner::References() const {
   const auto& many = candidates_[static_cast<size_t>(BucketOf(kRowsJudged))];
   const auto& few = candidates_[static_cast<size_t>(BucketOf(kRowsFew))];
@@ -138,20 +167,22 @@ std::vector<LtAlgorithm> ProductTuner::References() const {
   if (!many.empty()) references.push_back(many.front());
   if (!few.empty()) references.push_back(few.front());
   if (many.size() > 1) references.push_back(many[1]);
+  if (many.size() > 2) references.insert(references.end(), many.begin() + 2, many.end());
+  if (few.size() > 1) references.insert(references.end(), few.begin() + 1, few.end());
   return references;
 }
 
 // How far down the recommendations the first algorithm stands that agrees, summed up over buckets.
-int64_t ProductTuner::RankSum(const LtAlgorithm& reference) {
-  if (!Run(reference, kRowsJudged, matrices_.reference)) {
-    return std::numeric_limits<int64_t>::max();
-  }
+// Nothing where in some bucket none agrees, not even the reference itself.
+std::optional<int64_t> ProductTuner::RankSum(const LtAlgorithm& reference) {
+  if (!RunReference(reference, kRowsJudged)) return std::nullopt;
   int64_t sum = 0;
   for (int bucket = 0; bucket <= BucketOf(kRowsJudged); ++bucket) {
     const auto& candidates = candidates_[static_cast<size_t>(bucket)];
     const auto agreeing =
         std::find_if(candidates.begin(), candidates.end(),
                      [&](const LtAlgorithm& candidate) { return Agrees(candidate, bucket); });
+    if (agreeing == candidates.end() && !Agrees(reference, bucket)) return std::nullopt;
     sum += agreeing == candidates.end() ? kCandidates : agreeing - candidates.begin();
   }
   return sum;
@@ -160,21 +191,23 @@ int64_t ProductTuner::RankSum(const LtAlgorithm& reference) {
 LtAlgorithm ProductTuner::ChooseReference() {
   std::optional<LtAlgorithm> best;
   int64_t best_rank = std::numeric_limits<int64_t>::max();
-  for (const LtAlgorithm& reference : References()) {
-    const int64_t rank = RankSum(reference);
-    if (rank >= best_rank) continue;
-    best = reference;
-    best_rank = rank;
+  const std::vector<LtAlgorithm> references = References();
+  for (size_t i = 0; i < references.size() && (i < kReferences || !best); ++i) {
+    const std::optional<int64_t> rank = RankSum(references[i]);
+    if (!rank || *rank >= best_rank) continue;
+    best = references[i];
+    best_rank = *rank;
   }
   if (best) return *best;
   const ProductShape& shape = product_->shape();
   throw Error(ErrorKind::kInfrastructure,
-              fmt::format("cuBLASLt has no algorithm for [{}][{}] that does not split sums",
+              fmt::format("cuBLASLt has no algorithm for [{}][{}] that gives a row the same bits "
+                          "whatever the number of rows",
                           shape.outputs, shape.inputs),
               "use the setting fast");
 }
 
-// The fastest candidate that agrees; else the reference itself.
+// The fastest candidate that agrees; else the reference itself; else, of many rows, parts.
 BucketChoice ProductTuner::ChooseForBucket(int bucket, const LtAlgorithm& reference) {
   const int64_t rows = std::min(RowsOfBucket(bucket), rows_);
   std::vector<Candidate> measured;
@@ -186,9 +219,10 @@ BucketChoice ProductTuner::ChooseForBucket(int bucket, const LtAlgorithm& refere
   measured.push_back({reference, Measure(reference, rows)});
   for (const Candidate& candidate : measured) {
     if (!Agrees(candidate.algorithm, bucket)) continue;
-    return {candidate.algorithm, candidate.seconds,
+    return {candidate.algorithm, 0, candidate.seconds,
             std::min(measured.front().seconds, candidate.seconds)};
   }
+  if (rows > kRowsJudged) return {reference, kRowsJudged, 0, 0};
   const ProductShape& shape = product_->shape();
   throw Error(
       ErrorKind::kInfrastructure,

@@ -15,8 +15,10 @@ int64_t RowsOfBucket(int bucket);
 /// What is used for one bucket of rows.
 struct BucketChoice {
   LtAlgorithm algorithm;
-  double seconds = 0;       ///< of the bucket's largest product; 0: not measured
-  double best_seconds = 0;  ///< of the fastest algorithm, whatever its bits
+  int64_t rows_at_once = 0;  ///< > 0: products are computed in parts of so many rows, each by the
+                             ///< choice of its own bucket, since none of more rows agrees
+  double seconds = 0;        ///< of the bucket's largest product; 0: not measured
+  double best_seconds = 0;   ///< of the fastest algorithm, whatever its bits
 };
 
 struct TunedProduct {
@@ -30,7 +32,8 @@ struct TunedProduct {
 ///
 /// The reference is chosen without a clock, from what the library recommends and from the bits that
 /// come out: the same library gives the same reference on every GPU of a kind, so that two workers
-/// agree. How fast an algorithm is decides nothing that a result could show.
+/// agree. How fast an algorithm is decides nothing that a result could show. It is measured with
+/// weights that lie in no cache, as in a model, and by the shortest of some runs.
 class ProductTuner {
  public:
   ProductTuner(const CublasLt& lt, const Memory& workspace, Stream* stream)
@@ -47,16 +50,19 @@ class ProductTuner {
   };
   struct Matrices {
     Memory weights, x, y, reference, differences;
+    Memory cache;  ///< zeros, to fill the cache with
   };
 
   void TakeMatrices(const ProductShape& shape, int64_t rows);
-  Product ProductOf(const ProductShape& shape, int64_t rows, const Memory& y) const;
-  bool Run(const LtAlgorithm& algorithm, int64_t rows, const Memory& y);
+  Product ProductOf(int64_t first, int64_t rows, const Memory& y) const;
+  bool Run(const LtAlgorithm& algorithm, const Product& product);
+  bool RunReference(const LtAlgorithm& algorithm, int64_t rows);
   bool SameBits(const LtAlgorithm& algorithm, int64_t rows);
   bool Agrees(const LtAlgorithm& algorithm, int bucket);
+  void EmptyCache();
   double Measure(const LtAlgorithm& algorithm, int64_t rows);
   std::vector<LtAlgorithm> References() const;
-  int64_t RankSum(const LtAlgorithm& reference);
+  std::optional<int64_t> RankSum(const LtAlgorithm& reference);
   LtAlgorithm ChooseReference();
   BucketChoice ChooseForBucket(int bucket, const LtAlgorithm& reference);
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "evald/error.h"
+#include "worker/native/cuda/convert.h"
 #include "worker/native/cuda/product_tuner.h"
 
 namespace evald::native::cuda {
@@ -51,9 +52,11 @@ class LtProducts : public Products {
                   fmt::format("a product of {} rows with [{}][{}] was not prepared", product.rows,
                               product.outputs, product.inputs));
     }
-    lt_.Check(
-        known->product->Run(known->tuned.buckets[bucket].algorithm, product, workspace_, stream),
-        "a product");
+    const BucketChoice& choice = known->tuned.buckets[bucket];
+    if (choice.rows_at_once > 0 && product.rows > choice.rows_at_once) {
+      return MultiplyInParts(product, choice.rows_at_once, stream);
+    }
+    lt_.Check(known->product->Run(choice.algorithm, product, workspace_, stream), "a product");
   }
 
   int64_t RowsFor(int64_t rows) const override { return RowBucket(rows); }
@@ -64,6 +67,19 @@ class LtProducts : public Products {
     std::unique_ptr<LtProduct> product;
     TunedProduct tuned;
   };
+
+  void MultiplyInParts(const Product& product, int64_t rows_at_once, const Stream& stream) {
+    const auto x_row = static_cast<uint64_t>(product.inputs) * ElementBytes(product.type);
+    const auto y_row = static_cast<uint64_t>(product.outputs) * ElementBytes(product.y_type);
+    Product part = product;
+    for (int64_t first = 0; first < product.rows; first += rows_at_once) {
+      const auto at = static_cast<uint64_t>(first);
+      part.x = static_cast<const char*>(product.x) + at * x_row;
+      part.y = static_cast<char*>(product.y) + at * y_row;
+      part.rows = std::min(rows_at_once, product.rows - first);
+      Multiply(part, stream);
+    }
+  }
 
   Known* Find(WeightType type, WeightType y_type, int64_t outputs, int64_t inputs) {
     const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
@@ -104,7 +120,7 @@ class LtProducts : public Products {
                     fmt::format("cuBLASLt has no algorithm for [{}][{}]", product->shape().outputs,
                                 product->shape().inputs));
       }
-      tuned.buckets.push_back({found.front(), 0, 0});
+      tuned.buckets.push_back({found.front(), 0, 0, 0});
     }
     return tuned;
   }
@@ -125,6 +141,7 @@ Json LtProducts::Report() const {
       const BucketChoice& choice = known.tuned.buckets[i];
       Json bucket = {{"rows", RowsOfBucket(static_cast<int>(i))},
                      {"algorithm", choice.algorithm.Describe(lt_)}};
+      if (choice.rows_at_once > 0) bucket["rows_at_once"] = choice.rows_at_once;
       if (choice.seconds > 0) {
         bucket["microseconds"] = choice.seconds * 1e6;
         bucket["best_microseconds"] = choice.best_seconds * 1e6;

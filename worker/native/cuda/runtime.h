@@ -36,6 +36,8 @@ struct DeviceMemory {
   uint64_t total = 0;
 };
 DeviceMemory MemoryOfDevice();
+/// Bytes of the current device's last cache before its memory.
+uint64_t CacheBytesOfDevice();
 
 enum class DeviceFault {
   kOutOfMemory,  ///< the device works on

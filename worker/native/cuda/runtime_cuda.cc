@@ -147,6 +147,13 @@ DeviceMemory MemoryOfDevice() {
   return memory;
 }
 
+uint64_t CacheBytesOfDevice() {
+  int device = 0, bytes = 0;
+  Check(cudaGetDevice(&device), "asking for the current device");
+  Check(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device), "asking for the cache");
+  return static_cast<uint64_t>(bytes);
+}
+
 void ClearError() { cudaGetLastError(); }
 
 Stream::Stream() {

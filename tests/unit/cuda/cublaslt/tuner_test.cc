@@ -26,18 +26,20 @@ struct Matrices {
   }
   ~Matrices() { stream.Synchronize(); }  // what is queued still writes to the memory
   // The first row's result, of a product of `rows`.
-  std::vector<float> FirstRow(Products* products, int64_t rows) {
+  std::vector<float> FirstRow(Products* products, int64_t rows) { return Row(products, rows, 0); }
+  // The result of row `wanted`, of a product of the rows [first, rows).
+  std::vector<float> Row(Products* products, int64_t rows, int64_t wanted, int64_t first = 0) {
     Product product;
     product.type = product.y_type = WeightType::kF32;
     product.weights = weights.data();
-    product.x = x.data();
-    product.y = y.data();
-    product.rows = rows;
+    product.x = x.as<float>() + first * kInputs;
+    product.y = y.as<float>() + first * kOutputs;
+    product.rows = rows - first;
     product.outputs = kOutputs;
     product.inputs = kInputs;
     products->Multiply(product, stream);
     std::vector<float> row(kOutputs);
-    CopyToHost(row.data(), y.data(), kOutputs * sizeof(float), stream);
+    CopyToHost(row.data(), y.as<float>() + wanted * kOutputs, kOutputs * sizeof(float), stream);
     return row;
   }
 
@@ -83,6 +85,40 @@ TEST(TunerTest, TheFastestOfThoseWithTheReferencesBits) {
   }
   const Json report = products->Report();
   EXPECT_GT(report["shapes"][0]["buckets"][0]["microseconds"].get<double>(), 0);
+}
+
+class QuirkTest : public testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv("EVALD_TEST_CUBLASLT_QUIRK"); }
+  static void Set(const char* quirk) { ::setenv("EVALD_TEST_CUBLASLT_QUIRK", quirk, 1); }
+
+  static void ExpectTheSameBits(Matrices* matrices, Products* products) {
+    const std::vector<float> expected = matrices->FirstRow(products, 1);
+    for (const int64_t rows : {8, 9, 16, 17, 64, 65, 512, 513, 600}) {
+      EXPECT_EQ(matrices->FirstRow(products, rows), expected) << rows;
+    }
+  }
+};
+
+TEST_F(QuirkTest, ManyRowsAreComputedInPartsWhereNoAlgorithmAgrees) {
+  Set("many");
+  Matrices matrices;
+  const auto products = MakeProducts(false);
+  products->Prepare({kShape}, matrices.stream);
+  const Json buckets = products->Report()["shapes"][0]["buckets"];
+  EXPECT_EQ(buckets.back().value("rows_at_once", 0), 512);
+  EXPECT_FALSE(buckets[6].contains("rows_at_once"));
+  ExpectTheSameBits(&matrices, products.get());
+  EXPECT_EQ(matrices.Row(products.get(), 600, 599), matrices.Row(products.get(), 600, 599, 599));
+}
+
+TEST_F(QuirkTest, AReferenceThatDisagreesWithItselfIsPassedOver) {
+  Set("few");
+  Matrices matrices;
+  const auto products = MakeProducts(false);
+  products->Prepare({kShape}, matrices.stream);
+  EXPECT_EQ(Algorithms(*products).front(), "id 4");
+  ExpectTheSameBits(&matrices, products.get());
 }
 
 TEST(TunerTest, MoreRowsKeepTheReference) {
