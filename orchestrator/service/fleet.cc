@@ -167,6 +167,7 @@ void Fleet::Serve() {
 // started anew for the run may come to be of another kind than it is, but no processor becomes a GPU.
 bool Fleet::Suits(const std::string& id, const Evaluation& run) const {
   const Slot& slot = slots_.at(id);
+  if (TriedInVain(id, run)) return false;
   const bool native = run.config().engine.name == "native";
   if (native && run.engine_known() && run.engine_on_gpu() != IsGpu(slot.device)) return false;
   const bool other = slot.loaded && !run.Suits(slot.loaded->engine);
@@ -405,7 +406,10 @@ void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   slot.loaded = loaded;
   NoteStaged(slot, loaded.fingerprint);
   workers_.SetReady(id, true);
-  if (Entry* entry = Find(slot.run)) entry->run->WorkerLoaded(id, loaded);
+  if (Entry* entry = Find(slot.run)) {
+    entry->loaded = true;
+    entry->run->WorkerLoaded(id, loaded);
+  }
   Changed(id);
   ReleaseStaged();
   Serve();
@@ -494,8 +498,37 @@ void Fleet::OnExit(const std::string& id, const ProcessExit& exit, bool by_itsel
   TellExhausted();
 }
 
+// It loads a checkpoint that nobody has managed to load yet.
+bool Fleet::LoadsUnproven(const Slot& slot) {
+  const Entry* entry = slot.loads() ? Find(slot.run) : nullptr;
+  return entry != nullptr && !entry->loaded;
+}
+
+// Other runs shall not lose their workers to a checkpoint that none survives.
+bool Fleet::TriedInVain(const std::string& id, const Evaluation& run) const {
+  const auto found = runs_.find(run.number());
+  if (found == runs_.end() || found->second.ended_loads.count(id) == 0) return false;
+  int all = 0;
+  for (const auto& [worker, times] : found->second.ended_loads) all += times;
+  return all >= options_.load_attempts_max;
+}
+
+void Fleet::NoteEndedLoad(const std::string& id, const std::string& cause) {
+  Entry* entry = Find(slots_.at(id).run);
+  if (entry == nullptr) return;
+  ++entry->ended_loads[id];
+  for (const std::string& other : workers_.ids()) {
+    const Slot& slot = slots_.at(other);
+    if (!slot.device.empty() && !HostOf(other).left && !Aside(other) && Suits(other, *entry->run)) return;
+  }
+  const auto run = entry->run;  // it may leave while it is told
+  run->Fail(ErrorKind::kInfrastructure, fmt::format("no worker survives loading the checkpoint: {}; see {}", cause,
+                                                    options_.log_dir.string()));
+}
+
 void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_itself) {
   Slot& slot = slots_.at(id);
+  const bool loads = by_itself && LoadsUnproven(slot);
   slot.loading.reset();
   slot.loaded.reset();
   slot.following.reset();
@@ -504,7 +537,9 @@ void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_
   slot.held.clear();
   const std::string& noted = workers_.cause(id);
   const std::string cause = noted.empty() ? how : noted;
-  const bool at_fault = by_itself && slot.computes_on_gpu && !slot.excused && slot.waits.empty();
+  const bool may_be_checkpoint = loads && noted.empty();
+  const bool at_fault =
+      by_itself && slot.computes_on_gpu && !slot.excused && slot.waits.empty() && !may_be_checkpoint;
   slot.excused = false;
   slot.waits.clear();
   const bool aside = at_fault && devices_.Failed(DeviceOf(slot), cause, MonotonicMicros());
@@ -521,6 +556,7 @@ void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_
   } else {
     workers_.Exited(id, how);
   }
+  if (loads && !at_fault) NoteEndedLoad(id, worker + ": " + cause);
   Changed(id);
   ReleaseStaged();
 }
@@ -594,6 +630,7 @@ Json Fleet::Workers() const {
                         : Aside(id)                 ? "set aside"
                         : workers_.given_up(id)     ? (workers_.restarts(id) > 0 ? "failed" : "idle")
                         : !workers_.running(id)   ? "restarting"
+                        : !slot.waits.empty()     ? "waiting"
                         : !workers_.connected(id) ? "starting"
                         : slot.loads()             ? "loading"
                         : slot.following && !slot.loading && run != runs_.end() && run->second.run->followable()

@@ -25,6 +25,9 @@ struct FleetOptions {
   std::string log_level = "warn";
   int worker_restarts_max = 6;  ///< of one worker without progress between
   int metric_restarts_max = 6;
+  /// How often workers may end while they load a checkpoint that none has loaded yet. Then those that did are given it
+  /// no more.
+  int load_attempts_max = 3;
   double stall_timeout_s = 1800;  ///< an engine that does not come back for so long is killed
   DeviceLimits device_limits;     ///< when a GPU is set aside
 };
@@ -107,6 +110,8 @@ class Fleet {
     int priority = 0;
     std::string user;
     int64_t waits_since_us = 0;  ///< no worker that is there can do what it needs; 0: one can
+    bool loaded = false;         ///< some worker has loaded its checkpoint
+    std::map<std::string, int> ended_loads;  ///< by worker: how often it ended over that before
   };
   struct HostEntry {
     Host* host = nullptr;
@@ -174,6 +179,9 @@ class Fleet {
   void SendWithdrawn(Evaluation* run);
   void OnExit(const std::string& id, const ProcessExit& exit, bool by_itself = true);
   void OnWorkerExit(const std::string& id, const std::string& how, bool by_itself);
+  bool LoadsUnproven(const Slot& slot);
+  bool TriedInVain(const std::string& id, const Evaluation& run) const;
+  void NoteEndedLoad(const std::string& id, const std::string& cause);
   void TellExhausted();
   std::string WaitsFor(const Evaluation& run) const;
   std::string WhyNot(const std::string& id) const;

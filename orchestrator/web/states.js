@@ -22,6 +22,7 @@ const kStates = {
   working: ['active', '\u25b6'],
   idle: ['', '\u25cb'],
   starting: ['active', '\u25d4'],
+  waiting: ['warn', '\u25d4'],
   loading: ['active', '\u25d4'],
   restarting: ['warn', '\u21bb'],
   'set aside': ['bad', '\u2715'],

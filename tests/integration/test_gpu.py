@@ -64,6 +64,17 @@ class GpuCase(EvaldCase):
     def assert_same(self, name, other):
         self.assertEqual(self.samples(self.folder_of(name)), self.samples(self.folder_of(other)))
 
+    def hold(self, device):
+        """The device is another process's, ours, until what this gives is closed."""
+        folder = self.folder / "locks"
+        folder.mkdir(exist_ok=True)
+        lock = (folder / device.replace(":", "_")).open("w")
+        self.addCleanup(lock.close)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        return lock
+
 
 class Scores(GpuCase):
     def test_two_gpus_one_gpu_and_the_processor_agree(self):
@@ -174,6 +185,15 @@ class Faults(GpuCase):
         self.assertEqual(document["evald"]["set_aside"], {})
         self.assert_same(name, "long")
 
+    def test_workers_that_end_over_a_checkpoint_set_no_gpu_aside(self):
+        """Without a word: it may be the checkpoint, which nobody has loaded before."""
+        self.environment["EVALD_FAIL_POINT"] = "worker.loaded"
+        done, document = self.run_gpu("deadly")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(document["error"], r"^no worker survives loading the checkpoint: worker w[01] \(cuda:GPU-emulated-[01]\): ")
+        self.assertEqual(document.get("evald", {}).get("set_aside", {}), {})
+        self.assertNotIn("set aside", done.stderr)
+
     def test_without_a_gpu_left_the_run_ends_with_the_cause(self):
         done, document = self.run_gpu("gone", fault=f"0:lost:{AT_ONCE},1:lost:{AT_ONCE}")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
@@ -181,17 +201,6 @@ class Faults(GpuCase):
         again = self.evald("run", self.config("gone", "cuda:all"), "--json", "--quiet", "--resume", env=self.environment)
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
         self.assert_same("gone", "plain")
-
-    def hold(self, device):
-        """The device is another process's, ours, until what this gives is closed."""
-        folder = self.folder / "locks"
-        folder.mkdir(exist_ok=True)
-        lock = (folder / device.replace(":", "_")).open("w")
-        self.addCleanup(lock.close)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        return lock
 
     def test_a_gpu_that_another_process_holds_is_passed_over(self):
         self.hold(FIRST)
@@ -376,6 +385,16 @@ class Service(GpuCase):
         found = {check["what"]: check for check in json.loads(doctor.stdout)["checks"]}
         self.assertFalse(found[f"device {FIRST}"]["available"])
         self.assertIn("set aside on local", found[f"device {FIRST}"]["detail"])
+
+    def test_a_gpu_that_another_process_holds_is_shown_to_be_waited_for(self):
+        lock = self.hold(FIRST)
+        self.serve(FIRST)
+        run = self.submit("held", "step-01200")
+        state = lambda: self.call("GET", "/v1/workers")["workers"][0]["state"]
+        self.wait_for("the worker to wait", lambda: state() == "waiting")
+        lock.close()
+        self.assertEqual(self.finished(run)["state"], "done")
+        self.assertNotEqual(state(), "waiting")
 
     def start_north(self):
         """The agent of a host with a GPU, once it has joined."""

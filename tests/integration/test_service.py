@@ -247,6 +247,26 @@ class Service(ServiceCase):
         self.assertEqual(self.run_of(low)["state"], "running", "it had the devices first and more to do")
         self.assertEqual(self.finished(low)["state"], "done")
 
+    def test_a_checkpoint_that_no_worker_survives_ends_its_run_alone(self):
+        """Its priority is higher: the other run's worker goes down with it again and again, but not for ever."""
+        self.make_suite(40, 20)
+        expected = self.undisturbed()
+        self.serve(workers={"count": 1, "threads": 1})
+        deadly = self.submit(engine={"name": "emulated", "load_seconds": 3600}, priority=10)
+        killed = []
+        def ends():
+            for worker in self.call("GET", "/v1/workers")["workers"]:
+                if worker["state"] == "loading" and worker["pid"] and worker["pid"] not in killed:
+                    killed.append(worker["pid"])
+                    os.kill(worker["pid"], signal.SIGKILL)
+            return (now := self.run_of(deadly))["ended"] and now
+        self.wait_for("the first kill", lambda: ends() or killed)
+        other = self.submit(engine=self.ENGINE)
+        run = self.wait_for("the run's end", ends)
+        self.assertEqual((run["state"], len(killed)), ("incomplete", 3), run)
+        self.assertRegex(run["problems"][0], "^no worker survives loading the checkpoint: worker w0: killed by signal 9")
+        self.check(expected, self.finished(other))
+
     def test_pause_resume_cancel_and_priority(self):
         self.make_suite(400, 20)
         self.serve()
