@@ -20,10 +20,9 @@ namespace evald::native::cuda {
 namespace {
 
 constexpr const char* kPrefix = "cuda:";
-constexpr int kSlots = 256;
+constexpr int kSlots = 512;  // as many as fit enter; they share each reading of the weights
 constexpr int kChunk = 8192;
-constexpr uint64_t kSpareShare =
-    50;  // of the device's memory, 1 in so many stays free for its driver
+constexpr uint64_t kSpareShare = 50;  // 1 in so many bytes of memory stays free for the driver
 
 // Equal but for what no device looks at.
 bool SameModel(const ModelConfig& one, const ModelConfig& other) {

@@ -21,7 +21,7 @@ GpuInfo GpuOf(const std::string& device);
 ///
 ///     kv_cache: 40GiB    memory for keys and values, taken when a checkpoint is loaded; by default
 ///                        all that is left beside the weights and what computing takes
-///     concurrency: 256   sequences computed at once
+///     concurrency: 512   sequences computed at once
 ///     chunk: 8192        rows (tokens) computed at once, at most
 ///     fast: false        the library's own choice of algorithms: quicker, and the last bits depend
 ///                        on the batch
