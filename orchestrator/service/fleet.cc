@@ -172,7 +172,7 @@ bool Fleet::Suits(const std::string& id, const Evaluation& run) const {
   if (native && run.engine_known() && run.engine_on_gpu() != IsGpu(slot.device)) return false;
   const bool other = slot.loaded && !run.Suits(slot.loaded->engine);
   if (other && workers_.tag(id) == TagOf(run.profile())) return false;
-  return run.engine_known() || !native || IsGpu(slot.device) || !HasGpu();
+  return run.engine_known() || !native || IsGpu(slot.device) || !HasGpuFor(run);
 }
 
 Evaluation* Fleet::Choose(const std::string& id) const {
@@ -270,6 +270,7 @@ void Fleet::FollowStaging(const std::string& id) {
   const Entry* best = nullptr;
   for (const auto& [number, entry] : runs_) {
     if (!entry.run->followable() || TagOf(entry.run->profile()) != workers_.tag(id)) continue;
+    if (TriedInVain(id, *entry.run)) continue;
     if (best == nullptr || entry.priority > best->priority) best = &entry;
   }
   if (best == nullptr) return;
@@ -406,10 +407,7 @@ void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   slot.loaded = loaded;
   NoteStaged(slot, loaded.fingerprint);
   workers_.SetReady(id, true);
-  if (Entry* entry = Find(slot.run)) {
-    entry->loaded = true;
-    entry->run->WorkerLoaded(id, loaded);
-  }
+  if (Entry* entry = Find(slot.run)) entry->run->WorkerLoaded(id, loaded);
   Changed(id);
   ReleaseStaged();
   Serve();
@@ -498,32 +496,39 @@ void Fleet::OnExit(const std::string& id, const ProcessExit& exit, bool by_itsel
   TellExhausted();
 }
 
-// It loads a checkpoint that nobody has managed to load yet.
+// It loads what nobody has managed to load yet.
 bool Fleet::LoadsUnproven(const Slot& slot) {
-  const Entry* entry = slot.loads() ? Find(slot.run) : nullptr;
-  return entry != nullptr && !entry->loaded;
+  const Entry* entry = slot.pulls() ? Find(slot.run) : nullptr;
+  return entry != nullptr && !entry->run->engine_known();
 }
 
-// Other runs shall not lose their workers to a checkpoint that none survives.
+// Other runs shall not lose their workers to a checkpoint that none survives: after some ends those that it ended are
+// not given it again, unless another loads it meanwhile.
 bool Fleet::TriedInVain(const std::string& id, const Evaluation& run) const {
   const auto found = runs_.find(run.number());
-  if (found == runs_.end() || found->second.ended_loads.count(id) == 0) return false;
+  if (run.engine_known() || found == runs_.end() || found->second.ended_loads.count(id) == 0) return false;
   int all = 0;
   for (const auto& [worker, times] : found->second.ended_loads) all += times;
-  return all >= options_.load_attempts_max;
+  return all >= run.config().workers.max_attempts;
 }
 
-void Fleet::NoteEndedLoad(const std::string& id, const std::string& cause) {
-  Entry* entry = Find(slots_.at(id).run);
-  if (entry == nullptr) return;
-  ++entry->ended_loads[id];
-  for (const std::string& other : workers_.ids()) {
-    const Slot& slot = slots_.at(other);
-    if (!slot.device.empty() && !HostOf(other).left && !Aside(other) && Suits(other, *entry->run)) return;
+bool Fleet::MayYetLoad(const Evaluation& run) const {
+  for (const auto& [id, slot] : slots_) {
+    if (slot.device.empty() || HostOf(id).left || Aside(id)) continue;
+    if (Suits(id, run) || (slot.loads() && slot.loading == run.load().fingerprint)) return true;
   }
-  const auto run = entry->run;  // it may leave while it is told
-  run->Fail(ErrorKind::kInfrastructure, fmt::format("no worker survives loading the checkpoint: {}; see {}", cause,
-                                                    options_.log_dir.string()));
+  return false;
+}
+
+void Fleet::TellVain() {
+  const auto runs = runs_;  // they may leave while they are told
+  for (const auto& [number, entry] : runs) {
+    if (entry.ended_loads.empty() || entry.run->engine_known() || MayYetLoad(*entry.run)) continue;
+    entry.run->Fail(ErrorKind::kInfrastructure,
+                    fmt::format("no worker survives loading {}: {}; see {}",
+                                entry.run->fingerprint().empty() ? "the engine" : "the checkpoint", entry.load_ended,
+                                options_.log_dir.string()));
+  }
 }
 
 void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_itself) {
@@ -546,6 +551,12 @@ void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_
   const std::string why = Aside(id).value_or("");
   if (aside) log::Error("device {} of host {} is set aside: {}", slot.device, slot.host, why);
   const std::string worker = IsGpu(slot.device) ? fmt::format("worker {} ({})", id, slot.device) : "worker " + id;
+  if (loads && !at_fault) {
+    Entry* entry = Find(slot.run);
+    ++entry->ended_loads[id];
+    entry->load_ended = worker + ": " + cause;
+    workers_.Progressed(id);  // it is the run that has its attempts counted
+  }
   for (const auto& [number, entry] : runs_) {
     if (aside) entry.run->DeviceSetAside(slot.device, why);
     entry.run->WorkerLost(id, worker + ": " + cause, at_fault);
@@ -556,7 +567,6 @@ void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_
   } else {
     workers_.Exited(id, how);
   }
-  if (loads && !at_fault) NoteEndedLoad(id, worker + ": " + cause);
   Changed(id);
   ReleaseStaged();
 }
@@ -599,6 +609,7 @@ void Fleet::Tick() {
     }
   }
   if (AllAside()) TellExhausted();  // a run that was added since has to hear of it
+  TellVain();
   TellWaiting(now);
   for (ProcessPool* pool : {&workers_, &scorers_}) {
     for (const std::string& id : pool->NotConnectedFor(kHelloMicros, now)) {
@@ -647,6 +658,7 @@ Json Fleet::Workers() const {
                        {"pid", slot.pid},
                        {"engine", slot.loaded ? slot.loaded->engine.value("name", "") : ""},
                        {"pull", slot.pulls() && slot.to_pull > 0 ? Json({{"done", slot.pulled}, {"total", slot.to_pull}}) : Json()},
+                       {"waits", slot.waits.empty() ? Json() : Json(slot.waits)},
                        {"restarts", workers_.restarts(id)}});
   }
   return workers;

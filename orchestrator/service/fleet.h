@@ -25,9 +25,6 @@ struct FleetOptions {
   std::string log_level = "warn";
   int worker_restarts_max = 6;  ///< of one worker without progress between
   int metric_restarts_max = 6;
-  /// How often workers may end while they load a checkpoint that none has loaded yet. Then those that did are given it
-  /// no more.
-  int load_attempts_max = 3;
   double stall_timeout_s = 1800;  ///< an engine that does not come back for so long is killed
   DeviceLimits device_limits;     ///< when a GPU is set aside
 };
@@ -110,8 +107,8 @@ class Fleet {
     int priority = 0;
     std::string user;
     int64_t waits_since_us = 0;  ///< no worker that is there can do what it needs; 0: one can
-    bool loaded = false;         ///< some worker has loaded its checkpoint
-    std::map<std::string, int> ended_loads;  ///< by worker: how often it ended over that before
+    std::map<std::string, int> ended_loads;  ///< by worker: how often it ended over a load, while none had succeeded
+    std::string load_ended;                  ///< how the last one did
   };
   struct HostEntry {
     Host* host = nullptr;
@@ -156,7 +153,7 @@ class Fleet {
   };
   void ShowRow(Evaluation* run, const std::string& id) const;
   bool Usable(const std::string& id) const;
-  bool HasGpu() const;
+  bool HasGpuFor(const Evaluation& run) const;
   static std::string DeviceOf(const Slot& slot) { return slot.host + "/" + slot.device; }
   /// Why the worker's device is set aside.
   std::optional<std::string> Aside(const std::string& id) const;
@@ -181,7 +178,8 @@ class Fleet {
   void OnWorkerExit(const std::string& id, const std::string& how, bool by_itself);
   bool LoadsUnproven(const Slot& slot);
   bool TriedInVain(const std::string& id, const Evaluation& run) const;
-  void NoteEndedLoad(const std::string& id, const std::string& cause);
+  bool MayYetLoad(const Evaluation& run) const;
+  void TellVain();
   void TellExhausted();
   std::string WaitsFor(const Evaluation& run) const;
   std::string WhyNot(const std::string& id) const;

@@ -67,9 +67,10 @@ bool Fleet::Usable(const std::string& id) const {
 
 std::optional<std::string> Fleet::Aside(const std::string& id) const { return devices_.aside(DeviceOf(slots_.at(id))); }
 
-bool Fleet::HasGpu() const {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [this](const auto& slot) { return IsGpu(slot.second.device) && Usable(slot.first); });
+bool Fleet::HasGpuFor(const Evaluation& run) const {
+  return std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) {
+    return IsGpu(slot.second.device) && Usable(slot.first) && !TriedInVain(slot.first, run);
+  });
 }
 
 // Of hosts that have not left. True only where there are devices.

@@ -26,7 +26,6 @@ FleetOptions MakeFleetOptions(const RunOptions& options, const RunDirectory& dir
   fleet.log_dir = directory.path() / "logs";
   fleet.log_level = options.log_level;
   fleet.worker_restarts_max = 2 * options.config.workers.max_attempts;
-  fleet.load_attempts_max = options.config.workers.max_attempts;
   fleet.metric_restarts_max = 2 * options.config.metrics.max_attempts;
   fleet.stall_timeout_s = options.config.workers.stall_timeout_s;
   return fleet;

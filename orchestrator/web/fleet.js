@@ -42,6 +42,7 @@ function strip(host, worker) {
 
 function holds(worker) {
   if (worker.pull) return `pulled ${bytes(worker.pull.done)} of ${bytes(worker.pull.total)}`;
+  if (worker.waits) return worker.waits;
   if (!worker.fingerprint) return 'waiting for work';
   return `warm with ${nameOfFingerprint(worker.fingerprint) ?? worker.fingerprint.slice(0, 12)}, waiting for work`;
 }

@@ -141,7 +141,7 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
   }
   view->workers = {{{"id", "w0"}, {"host", "local"}, {"device", "cpu:0"}, {"state", "idle"}, {"run", nullptr},
                     {"fingerprint", nullptr}, {"trials", 3}, {"pid", 4711}, {"engine", "native"},
-                    {"pull", nullptr}, {"restarts", 0}}};
+                    {"pull", nullptr}, {"waits", nullptr}, {"restarts", 0}}};
   view->hosts = {{{"id", "local"}, {"state", "connected"}, {"version", "0.1.0"}, {"pid", 4710}, {"devices", {{{"id", "cpu:0"}, {"worker", "w0"}, {"set_aside", nullptr}}}},
                   {"staged", {"ab"}}, {"shared_memory", {{"total", 1000}, {"free", 500}}}}};
   view->refused = {{{"name", "node7"}, {"reason", "it is evald 0.0.9, and this is 0.1.0; both must be the same"}, {"at", kTime}}};

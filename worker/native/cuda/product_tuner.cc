@@ -100,11 +100,11 @@ bool ProductTuner::Run(const LtAlgorithm& algorithm, const Product& product) {
   return false;
 }
 
-// In parts of so many rows as references are compared for.
+// In parts of so many rows as references are compared for, of which there are at least so many.
 bool ProductTuner::RunReference(const LtAlgorithm& algorithm, int64_t rows) {
   for (int64_t first = 0; first < rows; first += kRowsJudged) {
-    const int64_t count = std::min(kRowsJudged, rows - first);
-    if (!Run(algorithm, ProductOf(first, count, matrices_.reference))) return false;
+    const int64_t from = std::min(first, rows - kRowsJudged);
+    if (!Run(algorithm, ProductOf(from, kRowsJudged, matrices_.reference))) return false;
   }
   return true;
 }
