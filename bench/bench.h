@@ -30,6 +30,7 @@ struct Options {
   std::string gpu;                   ///< UUID of the GPU to measure; empty: the first visible one
   std::filesystem::path lengths;     ///< where gpu-generate writes its requests' lengths; or empty
   bool fast = false;                 ///< the GPU engine may let numbers depend on the batch
+  bool graphs = true;                ///< it captures batches of decoding
   bool quick = false;                ///< a small size, to see that the workload works
 };
 

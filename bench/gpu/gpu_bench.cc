@@ -37,6 +37,7 @@ LimitSizes SizesOf(const Options& options) {
 
 std::unique_ptr<Engine> GpuEngine(const Options& options, Json settings) {
   if (options.fast) settings["fast"] = true;
+  if (!options.graphs) settings["graphs"] = false;
   EngineOptions engine;
   engine.name = "native";
   engine.settings = std::move(settings);

@@ -52,6 +52,7 @@ fs::path WriteConfig(const Options& options, const fs::path& checkpoint, const s
   }
   Json engine = {{"name", "native"}};
   if (options.fast) engine["fast"] = true;
+  if (!options.graphs) engine["graphs"] = false;
   Json config = {{"checkpoint", checkpoint.string()},
                        {"tasks", tasks},
                        {"data_dir", options.data_dir.string()},

@@ -21,6 +21,7 @@ void Declare(CLI::App* app, Options* options) {
   app->add_option("--gpu", options->gpu, "UUID of the GPU; the first visible one by default");
   app->add_option("--lengths", options->lengths,
                   "gpu-generate: write the requests' lengths there too, for bench/gpu/peers.py");
+  app->add_flag("--graphs,!--no-graphs", options->graphs, "Without: no batch is captured, should a driver refuse that");
   app->add_flag("--fast", options->fast, "Let numbers depend on the batch, where that is faster");
 }
 

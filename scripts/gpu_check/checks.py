@@ -12,16 +12,16 @@ SANITIZER_STATUS = 77
 # Files of tests/unit/cuda that belong to `models`; all others are `kernels`.
 MODELS = ("models_test", "engine_test")
 SUITE_SECONDS = 280
+SCRATCH_GIB = 34
 
 
 def start(check):
     """Nothing is computed; what does not start is found in seconds."""
     figures = {"version": check.layout.version, "libraries": check.libraries, "python": machine_of_python()}
     if not check.emulated:
-        if not shutil.which("nvidia-smi"):
-            raise Failure("nvidia-smi is not there: is the NVIDIA driver installed?")
         query = "name,uuid,driver_version,memory.total,pcie.link.gen.max,pcie.link.width.max"
-        figures["gpus"] = check.program("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader").output.split("\n")
+        if shutil.which("nvidia-smi"):
+            figures["gpus"] = check.try_program("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader").output.splitlines()
         if not any(name.startswith("libcublasLt") for name in check.libraries):
             raise Failure("libcublasLt was found neither in CUDA's folders nor in Python's packages", figures)
     figures["devices"] = check.devices()
@@ -29,8 +29,13 @@ def start(check):
     doctor = check.try_program(check.layout.binaries / "evald", "doctor")
     figures["doctor"] = doctor.output.splitlines()
     statvfs = os.statvfs(check.scratch)
-    figures["scratch"] = {"folder": str(check.scratch), "free_gib": statvfs.f_bavail * statvfs.f_frsize / 2**30}
+    free = statvfs.f_bavail * statvfs.f_frsize / 2**30
+    figures["scratch"] = {"folder": str(check.scratch), "free_gib": free}
     figures["processors"] = os.cpu_count()
+    figures["memory"] = Path("/proc/meminfo").read_text().splitlines()[:3]
+    if free < SCRATCH_GIB and not check.emulated:
+        raise Failure(f"{check.scratch} has {free:.0f} GiB free, {SCRATCH_GIB} are needed for the checkpoint and a run's copy of it: "
+                      f"mount -o remount,size={2 * SCRATCH_GIB}G {check.scratch.parent}, or --scratch FOLDER", figures)
     return Outcome("passed", "", figures)
 
 

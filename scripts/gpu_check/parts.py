@@ -13,6 +13,10 @@ from outcome import Outcome, Failure, Skip
 from processes import Stopped, run
 
 
+# Where containers have the driver's libraries that no other folder names.
+DRIVER_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib")
+
+
 class Part:
     def __init__(self, name, title, function, most_s, least_s=30, resumes=False):
         self.name = name
@@ -32,6 +36,7 @@ class Check:
         self.scratch = scratch
         self.gpu = arguments.gpu
         self.emulated = arguments.emulated
+        self.graphs = arguments.graphs
         self.part = None
         self._deadline = 0
         self._log = None
@@ -80,7 +85,8 @@ class Check:
 
     def environment(self):
         _ = self.libraries
-        variables = dict(os.environ, LD_LIBRARY_PATH=str(self.scratch / "lib"))
+        folders = [str(self.scratch / "lib"), os.environ.get("LD_LIBRARY_PATH", ""), *DRIVER_FOLDERS]
+        variables = dict(os.environ, LD_LIBRARY_PATH=":".join(folder for folder in folders if folder))
         if self.gpu:
             variables["CUDA_VISIBLE_DEVICES"] = self.gpu
         worker = "evald-worker-cuda-emulated" if self.emulated else "evald-worker-cuda"
@@ -119,6 +125,8 @@ class Check:
                    *arguments]
         if self.emulated:
             command.append("--quick")
+        if not self.graphs:
+            command.append("--no-graphs")
         return json.loads(self.program(*command).output.splitlines()[-1])
 
     def devices(self):

@@ -20,6 +20,10 @@ import os, subprocess, sys, time
 from outcome import Failure, Outcome, Skip
 import parts as real
 
+def start(check):
+    check.program("/bin/sh", "-c", "[ ! -e \"$STEPS.down\" ]")
+    return Outcome("passed", "", {})
+
 def good(check):
     check.program("/bin/sh", "-c", "echo good was here")
     return Outcome("passed", "well", {"figure": 7})
@@ -42,7 +46,7 @@ def stepping(check):
         return name.upper()
     return Outcome("passed", "", {"steps": check.steps(["a", "b", "c"], work, 30)})
 
-PARTS = [real.Part("good", "ends well", good, 20, 1), real.Part("bad", "fails", bad, 20, 1),
+PARTS = [real.Part("start", "is needed", start, 20, 1), real.Part("good", "ends well", good, 20, 1), real.Part("bad", "fails", bad, 20, 1),
          real.Part("lacking", "is skipped", lacking, 20, 1), real.Part("hanging", "never ends", hanging, 4, 0.1),
          real.Part("stepping", "goes on", stepping, 20, 0.1, resumes=True)]
 Check = real.Check
@@ -129,6 +133,24 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.result("stepping")["status"], "passed")
         steps = (self.folder / "steps").read_text().split()
         self.assertEqual(steps, ["a", "b", "b", "c"], "the step that was cut off is the only one that was done twice")
+
+    def test_nothing_is_begun_where_the_start_fails(self):
+        down = self.folder / "steps.down"
+        down.touch()
+        done = self.check()
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual([path.name for path in self.results.glob("*.json")], ["start.json"])
+        down.unlink()
+        self.check("--seconds", "30")
+        self.assertEqual((self.result("start")["status"], self.result("good")["status"]), ("passed", "passed"))
+
+    def test_a_bundle_without_data_is_asked_for(self):
+        done = subprocess.run([sys.executable, SOURCE / "scripts/gpu-bundle", self.folder / "bundle", "--data-dir", self.folder],
+                              capture_output=True, text=True, timeout=100, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{self.folder} has no humaneval/*, mbpp/*", done.stderr)
+        self.assertIn("--without-data does without", done.stderr)
+        self.assertFalse((self.folder / "bundle").exists())
 
     def test_an_archive_is_taken_over_elsewhere(self):
         archive = self.folder / "results.tar.gz"

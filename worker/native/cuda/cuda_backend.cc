@@ -69,12 +69,15 @@ class CudaBackend : public Backend {
   void Load(const std::filesystem::path& directory, const ModelConfig& config,
             const ModelWeights& weights) override {
     UseGpu(gpu_.uuid);
-    const bool stays = device_ && SameModel(*config_, config) && loader_.Keeps(weights);
-    if (!stays) {
-      cache_.reset();
-      device_.reset();
-    }
+    bool stays = false;
     try {
+      if (!device_) PrepareProducts(config, weights);  // while what is staged is pulled
+      stays = device_ && SameModel(*config_, config) && loader_.Keeps(weights);
+      if (!stays) {
+        cache_.reset();
+        device_.reset();
+        PrepareProducts(config, weights);
+      }
       if (stays) device_->Drain();  // a batch whose answers nobody wanted may be on its way
       loader_.Load(directory, weights);
       if (!stays) MakeDevice(config);
@@ -105,11 +108,20 @@ class CudaBackend : public Backend {
   }
 
  private:
-  void MakeDevice(const ModelConfig& config) {
+  int64_t RowsMax() const { return std::max<int64_t>(RowsOfBatch(), slots()); }
+
+  // Takes seconds, but for those that are known. Before the weights are in, so that the device
+  // computes from then on.
+  void PrepareProducts(const ModelConfig& config, const ModelWeights& weights) {
     if (!products_) products_ = MakeProducts(settings_.fast);
+    const Stream stream;
+    products_->Prepare(ProductsOf(config, TypeOfMost(weights), RowsMax()), stream);
+  }
+
+  void MakeDevice(const ModelConfig& config) {
     config_ = std::make_unique<ModelConfig>(config);  // the checkpoint's goes with the next Load
     CudaOptions options;
-    options.rows_max = std::max<int64_t>(RowsOfBatch(), slots());
+    options.rows_max = RowsMax();
     options.graphs = settings_.graphs;
     options.ahead = settings_.ahead;
     device_.emplace(*config_, &loader_.weights(), products_.get(), options);

@@ -28,6 +28,22 @@ uint64_t Bytes(int64_t count, size_t size) { return static_cast<uint64_t>(count)
 
 }  // namespace
 
+std::vector<ProductShape> ProductsOf(const ModelConfig& config, WeightType type, int64_t rows) {
+  const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
+  std::vector<ProductShape> shapes = {
+      {type, type, config.qkv_size(), hidden, rows},
+      {type, WeightType::kF32, hidden, config.query_size(), rows},
+      {type, WeightType::kF32, config.vocab_size, hidden, LogitsRows(config, rows)}};
+  if (std::count(config.sparse.begin(), config.sparse.end(), false) > 0) {
+    shapes.push_back({type, type, config.gated ? 2 * inner : inner, hidden, rows});
+    shapes.push_back({type, WeightType::kF32, hidden, inner, rows});
+  }
+  if (config.experts.count > 0) {  // the router; experts have a kernel of their own
+    shapes.push_back({type, WeightType::kF32, config.experts.count, hidden, rows});
+  }
+  return shapes;
+}
+
 CudaDevice::CudaDevice(const ModelConfig& config, const DeviceWeights* weights, Products* products,
                        const CudaOptions& options)
     : config_(config),
@@ -75,21 +91,6 @@ Json CudaDevice::Report() const {
           {"page_bytes", slabs_.bytes()}};
 }
 
-std::vector<ProductShape> CudaDevice::Shapes(int64_t rows) const {
-  const WeightType type = weights_->type();
-  const int64_t hidden = config_.hidden_size, inner = config_.intermediate_size;
-  std::vector<ProductShape> shapes = {
-      {type, type, config_.qkv_size(), hidden, rows},
-      {type, WeightType::kF32, hidden, config_.query_size(), rows},
-      {type, WeightType::kF32, config_.vocab_size, hidden, LogitsRows(config_, rows)}};
-  if (std::count(config_.sparse.begin(), config_.sparse.end(), false) > 0) {
-    shapes.push_back({type, type, buffers_.width(Rows::kInner), hidden, rows});
-    shapes.push_back({type, WeightType::kF32, hidden, inner, rows});
-  }
-  for (const ProductShape& shape : experts_.Shapes(rows)) shapes.push_back(shape);
-  return shapes;
-}
-
 // Larger memory in place of `memory`, whose content is lost. Graphs know the old one.
 void CudaDevice::Grow(Memory* memory, uint64_t bytes) {
   if (memory->bytes() >= bytes) return;
@@ -105,7 +106,7 @@ void CudaDevice::TakeRows(int64_t rows) {
   Drain();
   graphs_.Clear();
   rows_taken_ = 0;
-  products_->Prepare(Shapes(rows), stream_);
+  products_->Prepare(ProductsOf(config_, weights_->type(), rows), stream_);
   buffers_.Take(products_->RowsFor(rows) + kRowsSlack);
   experts_.Take(rows);
   logits_rows_ = LogitsRows(config_, rows);

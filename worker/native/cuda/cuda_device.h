@@ -29,6 +29,9 @@ struct CudaOptions {
   uint64_t attention_scratch_bytes = uint64_t{2} << 30;
 };
 
+/// The products of a model's batches with up to `rows` rows.
+std::vector<ProductShape> ProductsOf(const ModelConfig& config, WeightType type, int64_t rows);
+
 /// Computes in the weights' type with fp32 sums and an fp32 residual stream, on the GPU that is
 /// current. Operations are queued on one stream; only Collect and Logits wait.
 /// So the next batch is prepared while one computes, and tokens that come of its answers are read
@@ -97,7 +100,6 @@ class CudaDevice : public Device {
     size_t count = 0;
   };
 
-  std::vector<ProductShape> Shapes(int64_t rows) const;
   BatchLimits Limits() const;
   bool Captured(const std::vector<Segment>& segments) const;
   void Grow(Memory* memory, uint64_t bytes);

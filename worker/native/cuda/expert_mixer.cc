@@ -9,11 +9,6 @@ ExpertMixer::ExpertMixer(const ModelConfig& config, const DeviceWeights* weights
                          Products* products)
     : config_(config), weights_(weights), products_(products) {}
 
-std::vector<ProductShape> ExpertMixer::Shapes(int64_t rows) const {
-  if (config_.experts.count == 0) return {};
-  return {{weights_->type(), WeightType::kF32, config_.experts.count, config_.hidden_size, rows}};
-}
-
 void ExpertMixer::Take(int64_t rows) {
   if (config_.experts.count == 0) return;
   const auto take = [](Memory* memory, int64_t count, uint64_t row) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "worker/native/config.h"
 #include "worker/native/cuda/device_weights.h"
@@ -17,12 +16,10 @@ namespace evald::native::cuda {
 /// were chosen. A row's bits do not depend on the others. One thread at a time.
 class ExpertMixer {
  public:
-  /// All must outlive it.
+  /// All must outlive it. `products` must know the router's.
   ExpertMixer(const ModelConfig& config, const DeviceWeights* weights, Products* products);
 
-  /// The products of batches with up to `rows` rows that `products` has to know.
-  std::vector<ProductShape> Shapes(int64_t rows) const;
-  /// Memory for them.
+  /// Memory for batches with up to `rows` rows.
   void Take(int64_t rows);
   /// out [rows][hidden_size] = the weighted sum of the experts that are chosen for `normed`.
   void Mix(const LayerWeights& layer, const void* normed, int64_t rows, float* out,
