@@ -73,6 +73,9 @@ class Device : public PageMemory {
   virtual bool looks_ahead() const { return false; }
   /// kNormed times the head itself, [rows left][vocab_size], for looking at.
   virtual std::vector<float> Logits(const Linear& head) = 0;
+  /// After an operation of a batch has thrown: true where nothing of the batch has been computed,
+  /// and it may be begun anew, since it will go another way.
+  virtual bool Recover() { return false; }
 };
 
 }  // namespace evald::native

@@ -1,17 +1,33 @@
 #include "worker/native/model.h"
 
+#include "evald/error.h"
+
 namespace evald::native {
 
 Model::Model(const ModelConfig& config, const ModelWeights& weights, Device* device)
     : config_(config), weights_(weights), device_(device) {}
 
 void Model::Forward(const std::vector<Segment>& segments, const std::vector<Wish>& wishes) {
-  if (Compute(segments)) device_->Ask(weights_.head(), wishes);
+  TryTwice([&] {
+    if (Compute(segments)) device_->Ask(weights_.head(), wishes);
+  });
 }
 
 std::vector<float> Model::Logits(const std::vector<Segment>& segments) {
-  if (!Compute(segments)) return {};
-  return device_->Logits(weights_.head());
+  std::vector<float> logits;
+  TryTwice([&] {
+    if (Compute(segments)) logits = device_->Logits(weights_.head());
+  });
+  return logits;
+}
+
+void Model::TryTwice(const std::function<void()>& batch) {
+  try {
+    batch();
+  } catch (const Error&) {
+    if (!device_->Recover()) throw;
+    batch();
+  }
 }
 
 // All but the product with the head; false when no row is wanted.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "worker/native/config.h"
@@ -24,6 +25,7 @@ class Model {
   Device* device() { return device_; }
 
  private:
+  void TryTwice(const std::function<void()>& batch);
   bool Compute(const std::vector<Segment>& segments);
   Rows Normed(const NormWeights& norm);
   void Attention(int64_t index);

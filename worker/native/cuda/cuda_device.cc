@@ -177,8 +177,7 @@ bool CudaDevice::Captured(const std::vector<Segment>& segments) const {
 }
 
 void CudaDevice::Begin(const std::vector<Segment>& segments) {
-  if (mode_ == Mode::kCapturing) GiveUpGraphs();  // an operation of the last batch failed
-  mode_ = Mode::kDirect;
+  Recover();  // where an operation of the last batch failed
   out_pending_ = false;
   query_norm_ = key_norm_ = qkv_bias_ = inner_bias_ = nullptr;
   const bool captured = Captured(segments);
@@ -213,13 +212,15 @@ void CudaDevice::Upload() {
   staging.sent.Record(stream_);
 }
 
-// What cannot be captured once, for want of memory or because a library does what a capture
-// forbids, would fail in each batch anew. Without graphs it is only slower.
-void CudaDevice::GiveUpGraphs() {
+// What cannot be captured or replayed once, for want of memory or because a library does what a
+// capture forbids, would fail in each batch anew. Without graphs it is only slower.
+bool CudaDevice::Recover() {
+  if (mode_ == Mode::kDirect) return false;
   Drain();
   graphs_.Clear();
   options_.graphs = false;
-  log::Warn("a capture failed: from here on batches are not captured");
+  log::Warn("a batch could not be captured or replayed: from here on none is");
+  return true;
 }
 
 void CudaDevice::ChooseMode(bool captured) {
@@ -242,9 +243,12 @@ void CudaDevice::ChooseMode(bool captured) {
 // All that comes before the product with the head has now been queued.
 void CudaDevice::FinishOperations() {
   if (mode_ == Mode::kDirect) return;
-  if (mode_ == Mode::kCapturing) graphs_.Put(Graph::EndCapture(stream_));
-  mode_ = Mode::kDirect;
+  if (mode_ == Mode::kCapturing) {
+    graphs_.Put(Graph::EndCapture(stream_));
+    mode_ = Mode::kReplaying;
+  }
   graphs_.graph().Launch(stream_);
+  mode_ = Mode::kDirect;
 }
 
 void CudaDevice::Embed(const Matrix& embedding) {

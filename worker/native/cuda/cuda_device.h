@@ -42,8 +42,8 @@ std::vector<ProductShape> ProductsOf(const ModelConfig& config, WeightType type,
 ///
 /// A batch in which each segment is one token whose logits are wanted is padded to a bucket of
 /// rows. When a bucket comes again its operations are captured, and from then on replayed. Whatever
-/// takes new memory drops the graphs, and after a capture that failed there are no more. All this
-/// changes no bit.
+/// takes new memory drops the graphs, and after a capture that failed there are no more (Recover).
+/// All this changes no bit.
 ///
 /// Errors are DeviceError; after one that is not sticky the next Begin starts afresh.
 class CudaDevice : public Device {
@@ -84,6 +84,7 @@ class CudaDevice : public Device {
   void Forget() override { asked_ = 0; }
   bool looks_ahead() const override { return options_.ahead; }
   std::vector<float> Logits(const Linear& head) override;
+  bool Recover() override;
 
  private:
   enum class Mode { kDirect, kCapturing, kReplaying };
@@ -108,7 +109,6 @@ class CudaDevice : public Device {
   void TakeRope(int64_t positions);
   void Upload();
   void ChooseMode(bool captured);
-  void GiveUpGraphs();
   void FinishOperations();
   bool Idle() const { return mode_ == Mode::kReplaying || rows_->padded == 0; }
   const void* Input(Rows from);
