@@ -28,8 +28,7 @@ def start(check):
     check.program(check.layout.program("evald-gpu-bench"), "--list")
     doctor = check.try_program(check.layout.binaries / "evald", "doctor")
     figures["doctor"] = doctor.output.splitlines()
-    statvfs = os.statvfs(check.scratch)
-    free = statvfs.f_bavail * statvfs.f_frsize / 2**30
+    free = check.free_gib()
     figures["scratch"] = {"folder": str(check.scratch), "free_gib": free}
     figures["processors"] = os.cpu_count()
     figures["memory"] = Path("/proc/meminfo").read_text().splitlines()[:3]

@@ -18,13 +18,14 @@ DRIVER_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib")
 
 
 class Part:
-    def __init__(self, name, title, function, most_s, least_s=30, resumes=False):
+    def __init__(self, name, title, function, most_s, least_s=30, resumes=False, needed=False):
         self.name = name
         self.title = title
         self.function = function
         self.most_s = most_s    # stopped after so long
         self.least_s = least_s  # not begun with less
         self.resumes = resumes  # has steps, and goes on at the next one
+        self.needed = needed    # where it fails no other is begun, and it is tried again
 
 
 class Check:
@@ -138,16 +139,19 @@ class Check:
                           "A driver that is older than the CUDA runtime which evald was built with does not serve it.")
         return listed["devices"]
 
+    def free_gib(self):
+        statvfs = os.statvfs(self.scratch)
+        return statvfs.f_bavail * statvfs.f_frsize / 2**30
+
     def checkpoint(self):
         """The benchmarks' checkpoint in shared memory, made when it is first asked for."""
         folder = self.scratch / "llama3-8b"
         if folder.exists():
             return folder
         shape = "small" if self.emulated else "llama3-8b"
-        needed = (1 if self.emulated else 17) << 30
-        free = os.statvfs(self.scratch).f_bavail * os.statvfs(self.scratch).f_frsize
-        if free < needed:
-            raise Failure(f"{self.scratch} has {free / 2**30:.0f} GiB free, {needed >> 30} are needed "
+        needed = 1 if self.emulated else 17
+        if self.free_gib() < needed:
+            raise Failure(f"{self.scratch} has {self.free_gib():.0f} GiB free, {needed} are needed "
                           "(--scratch names another folder)")
         if not (self.layout.tokenizer / "tokenizer.json").exists():
             self.program(self.layout.binaries / "evald-train-tokenizer", self.layout.tokenizer, self.layout.data)
@@ -161,7 +165,7 @@ def last_line(log):
 
 
 PARTS = [
-    Part("start", "driver, libraries and programs", checks.start, 120, 20),
+    Part("start", "driver, libraries and programs", checks.start, 120, 20, needed=True),
     Part("kernels", "each kernel against a double-precision reference", checks.kernels, 590, 60, resumes=True),
     Part("models", "whole models against the golden files", checks.models, 590, 60, resumes=True),
     Part("pull", "GB/s of weights to the GPU, by copy threads", measures.pull, 300, 90),

@@ -46,7 +46,7 @@ def stepping(check):
         return name.upper()
     return Outcome("passed", "", {"steps": check.steps(["a", "b", "c"], work, 30)})
 
-PARTS = [real.Part("start", "is needed", start, 20, 1), real.Part("good", "ends well", good, 20, 1), real.Part("bad", "fails", bad, 20, 1),
+PARTS = [real.Part("start", "is needed", start, 20, 1, needed=True), real.Part("good", "ends well", good, 20, 1), real.Part("bad", "fails", bad, 20, 1),
          real.Part("lacking", "is skipped", lacking, 20, 1), real.Part("hanging", "never ends", hanging, 4, 0.1),
          real.Part("stepping", "goes on", stepping, 20, 0.1, resumes=True)]
 Check = real.Check

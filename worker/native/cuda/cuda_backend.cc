@@ -71,13 +71,13 @@ class CudaBackend : public Backend {
     UseGpu(gpu_.uuid);
     bool stays = false;
     try {
-      if (!device_) PrepareProducts(config, weights);  // while what is staged is pulled
-      stays = device_ && SameModel(*config_, config) && loader_.Keeps(weights);
-      if (!stays) {
-        cache_.reset();
-        device_.reset();
-        PrepareProducts(config, weights);
+      const bool same = device_ && SameModel(*config_, config);
+      if (!same) {
+        LetGo();
+        PrepareProducts(config, weights);  // while what is staged is pulled
       }
+      stays = same && loader_.Keeps(weights);
+      if (!stays) LetGo();
       if (stays) device_->Drain();  // a batch whose answers nobody wanted may be on its way
       loader_.Load(directory, weights);
       if (!stays) MakeDevice(config);
@@ -108,6 +108,12 @@ class CudaBackend : public Backend {
   }
 
  private:
+  // Of all that was built on the weights.
+  void LetGo() {
+    cache_.reset();
+    device_.reset();
+  }
+
   int64_t RowsMax() const { return std::max<int64_t>(RowsOfBatch(), slots()); }
 
   // Takes seconds, but for those that are known. Before the weights are in, so that the device
@@ -128,8 +134,7 @@ class CudaBackend : public Backend {
     try {
       TakeCache();
     } catch (...) {
-      cache_.reset();
-      device_.reset();
+      LetGo();
       throw;
     }
   }

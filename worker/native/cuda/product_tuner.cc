@@ -72,16 +72,13 @@ void ProductTuner::TakeMatrices(const ProductShape& shape, int64_t rows) {
   FillRandom(shape.type, matrices_.x.data(), rows * shape.inputs, kSeedOfRows, *stream_);
 }
 
-Product ProductTuner::ProductOf(int64_t first, int64_t rows, const Memory& y) const {
+Product ProductTuner::ProductOf(int64_t rows, const Memory& y) const {
   const ProductShape& shape = product_->shape();
-  const auto at = [first](const Memory& memory, int64_t width, WeightType type) {
-    return memory.data() + static_cast<uint64_t>(first * width) * ElementBytes(type);
-  };
   Product product;
   product.type = shape.type;
   product.weights = matrices_.weights.data();
-  product.x = at(matrices_.x, shape.inputs, shape.type);
-  product.y = at(y, shape.outputs, shape.y_type);
+  product.x = matrices_.x.data();
+  product.y = y.data();
   product.y_type = shape.y_type;
   product.rows = rows;
   product.outputs = shape.outputs;
@@ -102,9 +99,10 @@ bool ProductTuner::Run(const LtAlgorithm& algorithm, const Product& product) {
 
 // In parts of so many rows as references are compared for, of which there are at least so many.
 bool ProductTuner::RunReference(const LtAlgorithm& algorithm, int64_t rows) {
+  const Product product = ProductOf(rows, matrices_.reference);
   for (int64_t first = 0; first < rows; first += kRowsJudged) {
     const int64_t from = std::min(first, rows - kRowsJudged);
-    if (!Run(algorithm, ProductOf(from, kRowsJudged, matrices_.reference))) return false;
+    if (!Run(algorithm, RowsOf(product, from, kRowsJudged))) return false;
   }
   return true;
 }
@@ -116,7 +114,7 @@ bool ProductTuner::SameBits(const LtAlgorithm& algorithm, int64_t rows) {
       static_cast<int64_t>(ElementBytes(shape.y_type)) * rows * shape.outputs / 4 * 4;
   FillBytes(matrices_.y.data(), 0xFF, static_cast<size_t>(bytes), *stream_);
   FillBytes(matrices_.differences.data(), 0, matrices_.differences.bytes(), *stream_);
-  if (!Run(algorithm, ProductOf(0, rows, matrices_.y))) return false;
+  if (!Run(algorithm, ProductOf(rows, matrices_.y))) return false;
   CountDifferences(matrices_.y.data(), matrices_.reference.data(), bytes,
                    matrices_.differences.as<unsigned long long>(), *stream_);
   unsigned long long differences = 0;
@@ -133,8 +131,8 @@ bool ProductTuner::Agrees(const LtAlgorithm& algorithm, int bucket) {
          (least + 1 >= most || SameBits(algorithm, least + 1));
 }
 
-// By reading something else, four times as large as the cache. It takes so long that what is queued after
-// it lies ready when it has ended.
+// By reading something else, four times as large as the cache. It takes so long that what is queued
+// after it lies ready when it has ended.
 void ProductTuner::EmptyCache() {
   const uint64_t half = matrices_.cache.bytes() / 2;
   CountDifferences(matrices_.cache.data(), matrices_.cache.data() + half,
@@ -143,7 +141,7 @@ void ProductTuner::EmptyCache() {
 }
 
 double ProductTuner::Measure(const LtAlgorithm& algorithm, int64_t rows) {
-  const Product product = ProductOf(0, rows, matrices_.y);
+  const Product product = ProductOf(rows, matrices_.y);
   double shortest = std::numeric_limits<double>::infinity();
   if (!Run(algorithm, product)) return shortest;
   const int runs = rows >= kRowsMany ? 3 : 5;

@@ -54,7 +54,7 @@ class ProductTuner {
   };
 
   void TakeMatrices(const ProductShape& shape, int64_t rows);
-  Product ProductOf(int64_t first, int64_t rows, const Memory& y) const;
+  Product ProductOf(int64_t rows, const Memory& y) const;
   bool Run(const LtAlgorithm& algorithm, const Product& product);
   bool RunReference(const LtAlgorithm& algorithm, int64_t rows);
   bool SameBits(const LtAlgorithm& algorithm, int64_t rows);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "evald/json.h"
+#include "worker/native/cuda/convert.h"
 #include "worker/native/cuda/runtime.h"
 #include "worker/native/kernels.h"
 
@@ -21,6 +22,17 @@ struct Product {
   int64_t outputs = 0;
   int64_t inputs = 0;
 };
+
+/// Of the product only the rows [first, first + rows).
+inline Product RowsOf(Product product, int64_t first, int64_t rows) {
+  const auto bytes = [first](int64_t width, WeightType type) {
+    return static_cast<uint64_t>(first * width) * ElementBytes(type);
+  };
+  product.x = static_cast<const char*>(product.x) + bytes(product.inputs, product.type);
+  product.y = static_cast<char*>(product.y) + bytes(product.outputs, product.y_type);
+  product.rows = rows;
+  return product;
+}
 
 /// RowsFor gives at most so many rows more than it is asked for.
 inline constexpr int64_t kRowsSlack = 64;

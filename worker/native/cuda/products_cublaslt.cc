@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "evald/error.h"
-#include "worker/native/cuda/convert.h"
 #include "worker/native/cuda/product_tuner.h"
 
 namespace evald::native::cuda {
@@ -54,7 +53,11 @@ class LtProducts : public Products {
     }
     const BucketChoice& choice = known->tuned.buckets[bucket];
     if (choice.rows_at_once > 0 && product.rows > choice.rows_at_once) {
-      return MultiplyInParts(product, choice.rows_at_once, stream);
+      for (int64_t first = 0; first < product.rows; first += choice.rows_at_once) {
+        const int64_t rows = std::min(choice.rows_at_once, product.rows - first);
+        Multiply(RowsOf(product, first, rows), stream);
+      }
+      return;
     }
     lt_.Check(known->product->Run(choice.algorithm, product, workspace_, stream), "a product");
   }
@@ -67,19 +70,6 @@ class LtProducts : public Products {
     std::unique_ptr<LtProduct> product;
     TunedProduct tuned;
   };
-
-  void MultiplyInParts(const Product& product, int64_t rows_at_once, const Stream& stream) {
-    const auto x_row = static_cast<uint64_t>(product.inputs) * ElementBytes(product.type);
-    const auto y_row = static_cast<uint64_t>(product.outputs) * ElementBytes(product.y_type);
-    Product part = product;
-    for (int64_t first = 0; first < product.rows; first += rows_at_once) {
-      const auto at = static_cast<uint64_t>(first);
-      part.x = static_cast<const char*>(product.x) + at * x_row;
-      part.y = static_cast<char*>(product.y) + at * y_row;
-      part.rows = std::min(rows_at_once, product.rows - first);
-      Multiply(part, stream);
-    }
-  }
 
   Known* Find(WeightType type, WeightType y_type, int64_t outputs, int64_t inputs) {
     const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {

@@ -47,11 +47,8 @@ __global__ void __launch_bounds__(kPlain* kPlain) ExpertTilesPlain(ExpertProduct
   const int64_t column = blockIdx.x % across * int64_t{kPlain};
   const int slot = rows.first + j;
   const bool has_row = slot < rows.end, has_output = column + j < args.outputs;
-  const int64_t row = !has_row ? 0 : args.row == nullptr ? slot : args.row[slot];
-  const T* x_at = static_cast<const T*>(args.x) + row * args.inputs;
-  const T* w_at = reinterpret_cast<const T*>(static_cast<const char*>(args.weights) +
-                                             rows.expert * args.weights_stride) +
-                  (has_output ? (column + j) * args.inputs : 0);
+  const T* x_at = has_row ? RowOf<T>(args, slot) : nullptr;
+  const T* w_at = WeightsOf<T>(args, rows.expert) + (has_output ? (column + j) * args.inputs : 0);
   float sum = 0;
   for (int64_t k = i; k - i < args.inputs; k += kPlain) {
     x[j][i] = has_row && k < args.inputs ? ToFloat(x_at[k]) : 0.0f;

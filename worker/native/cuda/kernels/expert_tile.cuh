@@ -1,7 +1,7 @@
 #pragma once
 
 #include "worker/native/cuda/kernels.h"
-#include "worker/native/cuda/kernels/elements.cuh"
+#include "worker/native/cuda/kernels/reduce.cuh"
 
 /// A tile of the products of all experts: some rows of one expert times some of its outputs. The
 /// grid has as many blocks as there can be tiles, since only the device knows how many rows each
@@ -30,12 +30,7 @@ __device__ __forceinline__ ExpertRows FindExpertRows(const int32_t* begin, int e
     const bool exists = expert < experts;
     const int first = exists ? begin[expert] : 0, end = exists ? begin[expert + 1] : 0;
     const int tiles = DivideUp(end - first, tile_rows);
-    int through = tiles;  // of this expert and those before it
-    EVALD_UNROLL
-    for (int step = 1; step < kWarpLanes; step *= 2) {
-      const int more = __shfl_up_sync(kWarpMask, through, static_cast<unsigned>(step));
-      if (lane >= step) through += more;
-    }
+    const int through = WarpPrefix(tiles);  // of this expert and those before it
     const uint32_t beyond = __ballot_sync(kWarpMask, tile < through);
     if (beyond != 0) {
       const int found = __ffs(static_cast<int>(beyond)) - 1;
@@ -46,6 +41,18 @@ __device__ __forceinline__ ExpertRows FindExpertRows(const int32_t* begin, int e
     tile -= __shfl_sync(kWarpMask, through, kWarpLanes - 1);
   }
   return {};
+}
+
+/// The row of x of a slot, and the weights of an expert.
+template <typename T>
+__device__ __forceinline__ const T* RowOf(const ExpertProductArgs& args, int slot) {
+  const int64_t row = args.row == nullptr ? slot : args.row[slot];
+  return static_cast<const T*>(args.x) + row * args.inputs;
+}
+template <typename T>
+__device__ __forceinline__ const T* WeightsOf(const ExpertProductArgs& args, int expert) {
+  return reinterpret_cast<const T*>(static_cast<const char*>(args.weights) +
+                                    expert * args.weights_stride);
 }
 
 /// By tensor cores: kRows rows times kColumns outputs, by kWarpsDown * kWarpsAcross warps. Inputs
@@ -90,15 +97,12 @@ struct ExpertTile {
         warp_column(static_cast<int>(threadIdx.x) / kWarpLanes % kWarpsAcross * (kAcross * 8)),
         piece(static_cast<int>(threadIdx.x) % kPieces),
         row_of_slot(static_cast<int>(threadIdx.x) / kPieces) {
-    const T* x = static_cast<const T*>(args.x);
-    const T* w = reinterpret_cast<const T*>(static_cast<const char*>(args.weights) +
-                                            rows.expert * args.weights_stride);
+    const T* w = WeightsOf<T>(args, rows.expert);
     EVALD_UNROLL
     for (int i = 0; i < kRowCopies; ++i) {
       const int slot = rows.first + row_of_slot + i * kAtOnce;
       const bool exists = slot < rows.end;
-      const int64_t row = !exists ? 0 : args.row == nullptr ? slot : args.row[slot];
-      x_at[i] = x + row * args.inputs;
+      x_at[i] = exists ? RowOf<T>(args, slot) : static_cast<const T*>(args.x);
       x_exists |= exists ? 1u << i : 0u;
     }
     EVALD_UNROLL

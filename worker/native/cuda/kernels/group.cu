@@ -19,7 +19,7 @@ __device__ inline Stretch StretchOfWarp(int choices, int warp) {
 // One block an expert. It counts the choices of its own and of the experts before it, so that no
 // block waits for another; then its warps number theirs, in order.
 __global__ void __launch_bounds__(kThreads) GroupKernel(GroupArgs args) {
-  __shared__ int own[kWarps], before[kWarps];
+  __shared__ int own[kWarps];
   const int mine = static_cast<int>(blockIdx.x);
   const int warp = static_cast<int>(threadIdx.x) / kWarpLanes;
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
@@ -31,25 +31,14 @@ __global__ void __launch_bounds__(kThreads) GroupKernel(GroupArgs args) {
     equal += args.expert[i] == mine ? 1 : 0;
     less += args.expert[i] < mine ? 1 : 0;
   }
-  EVALD_UNROLL
-  for (int step = kWarpLanes / 2; step > 0; step /= 2) {
-    equal += __shfl_xor_sync(kWarpMask, equal, step);
-    less += __shfl_xor_sync(kWarpMask, less, step);
-  }
-  if (lane == 0) {
-    own[warp] = equal;
-    before[warp] = less;
-  }
-  __syncthreads();
-  int slot = 0, total = 0;
-  for (int i = 0; i < kWarps; ++i) {
-    slot += before[i] + (i < warp ? own[i] : 0);
-    total += before[i] + own[i];
-  }
+  equal = WarpSum(equal);
+  if (lane == 0) own[warp] = equal;
+  int slot = BlockSum(less);
   if (threadIdx.x == 0) {
     args.begin[mine] = slot;
-    if (mine + 1 == static_cast<int>(args.experts)) args.begin[mine + 1] = total;
+    if (mine + 1 == static_cast<int>(args.experts)) args.begin[mine + 1] = choices;
   }
+  for (int i = 0; i < warp; ++i) slot += own[i];
   for (int base = first; base < end; base += kWarpLanes) {
     const int i = base + lane;
     const bool chosen = i < end && args.expert[i] == mine;

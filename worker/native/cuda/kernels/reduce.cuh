@@ -78,17 +78,24 @@ __device__ inline Candidate BlockLargest(Candidate mine) {
   return mine;
 }
 
+/// The sum over the lanes up to the calling one, and that one.
+template <typename T>
+__device__ inline T WarpPrefix(T value) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  for (int offset = 1; offset < kWarpLanes; offset *= 2) {
+    const T other = __shfl_sync(kWarpMask, value, lane >= offset ? lane - offset : lane);
+    if (lane >= offset) value += other;
+  }
+  return value;
+}
+
 /// The sum over the threads before the calling one. *total: over all.
 __device__ inline unsigned long long BlockPrefix(unsigned long long value,
                                                  unsigned long long* total) {
   __shared__ unsigned long long sums[kWarpLanes];
   const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
   const unsigned warp = threadIdx.x / kWarpLanes, warps = blockDim.x / kWarpLanes;
-  unsigned long long sum = value;  // of the lanes up to this one
-  for (int offset = 1; offset < kWarpLanes; offset *= 2) {
-    const auto other = __shfl_sync(kWarpMask, sum, lane >= offset ? lane - offset : lane);
-    if (lane >= offset) sum += other;
-  }
+  const unsigned long long sum = WarpPrefix(value);
   if (lane == kWarpLanes - 1) sums[warp] = sum;
   __syncthreads();
   unsigned long long before = sum - value;
