@@ -96,7 +96,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
 void AddServe(CLI::App* app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app->add_subcommand("serve", "Take runs over REST and work on them, one after the other");
-  command->add_option("serve.yaml", flags->file, "The service's configuration (docs/serve.md); without it: loopback, no tokens")
+  command->add_option("serve.yaml", flags->file, "The service's configuration (docs/serve.md); without it: loopback, for this user only")
       ->check(CLI::ExistingFile);
   command->add_option("--set", flags->set, "Override a value, for example listen=127.0.0.1:9000")
       ->type_name("KEY.PATH=VALUE")

@@ -14,7 +14,7 @@ namespace evald::http {
 class Admission {
  public:
   struct Rules {
-    TokenAuth tokens;                ///< empty: everyone is admin, and `hosts` are enforced
+    TokenAuth tokens;                ///< empty: whoever asks is admin, and `hosts` are enforced
     std::vector<std::string> hosts;  ///< names besides loopback's that a Host field may hold
     double requests_per_second = 2000;
     double requests_burst = 4000;

@@ -28,6 +28,7 @@ constexpr size_t kReadBytes = 16 * 1024;
 constexpr size_t kPieceBytes = 64 * 1024;
 constexpr size_t kLingerBytesMax = 1 << 20;
 constexpr std::chrono::milliseconds kLinger{1000};
+constexpr std::chrono::milliseconds kTurnAway{2000};  // for a caller who is refused, to say something
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 // RFC 9110, 5.6.7: "Sun, 06 Nov 1994 08:49:37 GMT".
@@ -84,6 +85,20 @@ asio::awaitable<void> Connection::Run() {
   while (go_on && !gone_ && !shared_->closing) {
     idle_ = true;
     go_on = co_await ServeOne();
+  }
+  Close();
+}
+
+asio::awaitable<void> Connection::TurnAway(const Problem& problem) {
+  Deadline(kTurnAway);
+  const auto error = co_await stream_.Handshake();
+  char data[kReadBytes];
+  // The answer comes after the request has begun, as HTTP clients expect.
+  const size_t bytes = error ? 0 : co_await stream_.ReadSome(data, sizeof data);
+  if (bytes > 0 && !gone_) {
+    shared_->statistics.Count({"other", "", problem.status}, 0, false);
+    const bool written = co_await WriteAnswer(Request(), ProblemResponse(problem), false, false);
+    if (written) co_await Linger();
   }
   Close();
 }

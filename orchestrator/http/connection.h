@@ -42,6 +42,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Until the connection ends.
   awaitable<void> Run();
+  /// In place of Run(): answers whatever comes with `problem`, without looking at it, and ends.
+  awaitable<void> TurnAway(const Problem& problem);
   void Expire(Clock::time_point now);
   /// Lets an answer under way end; closes an idle connection and an event stream.
   void WindDown();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -14,6 +15,7 @@
 
 #include "base/log.h"
 #include "orchestrator/http/connection.h"
+#include "orchestrator/http/peer_owner.h"
 #include "orchestrator/http/problem.h"
 
 namespace evald::http {
@@ -27,6 +29,15 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kSweep{100};
 constexpr std::chrono::milliseconds kPauseAfterAcceptError{100};
 constexpr int kSendBufferBytes = 128 * 1024;  // what the kernel may hold for one client
+constexpr size_t kStrangersMax = 32;      // refused callers who are told why at one time; more are cut off
+constexpr size_t kStrangersLoggedMax = 100;
+
+Problem OtherUser(const Caller& caller) {
+  return {403, "other-user",
+          fmt::format("this service has no tokens and serves its own user (uid {}) only; {}", ::geteuid(), caller.reason),
+          "ask that user to give the service a token file ('tokens' in serve.yaml, docs/rest.md) and you a token, or "
+          "start a service of your own"};
+}
 
 // For a client over the limit, who is not listened to.
 std::string FullAnswer() {
@@ -86,13 +97,17 @@ bool IsLoopback(const std::string& address) { return ParseAddress(address).is_lo
 
 struct Server::State {
   State(const ServerOptions& options, Router router)
-      : shared(std::make_shared<Shared>(options, std::move(router))), tls(MakeTls(options)) {}
+      : shared(std::make_shared<Shared>(options, std::move(router))), tls(MakeTls(options)) {
+    if (options.tokens.empty()) peer_owner.emplace();
+  }
 
   void Listen();
   asio::awaitable<void> Accept();
   asio::awaitable<void> Serve(std::shared_ptr<Connection> connection, std::string client);
+  asio::awaitable<void> TurnAway(std::shared_ptr<Connection> connection, Problem problem);
   asio::awaitable<void> Sweep();
   void Take(tcp::socket socket);
+  void TakeStranger(tcp::socket socket, const Caller& caller);
   void WindDown(std::chrono::milliseconds grace);
 
   std::shared_ptr<Shared> shared;
@@ -100,6 +115,9 @@ struct Server::State {
   tcp::acceptor acceptor{shared->context};
   std::set<std::shared_ptr<Connection>> connections;
   std::map<std::string, size_t> per_client;
+  std::optional<PeerOwner> peer_owner;  // where no tokens are in force
+  size_t strangers = 0;                 // of `connections`: those that are being turned away
+  std::set<std::string> strangers_logged;
   std::chrono::steady_clock::time_point close_all_at = std::chrono::steady_clock::time_point::max();
   uint16_t port = 0;
   std::string url;
@@ -142,10 +160,14 @@ void Server::State::Take(tcp::socket socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;
-  const std::string client = peer.address().to_string();
   ++shared->statistics.connections_total;
+  if (peer_owner) {
+    const Caller caller = peer_owner->Of(socket.native_handle());
+    if (!caller.accepted) return TakeStranger(std::move(socket), caller);
+  }
+  const std::string client = peer.address().to_string();
   const auto held = per_client.find(client);
-  if (connections.size() >= shared->options.connections_max ||
+  if (connections.size() - strangers >= shared->options.connections_max ||
       (held == per_client.end() ? 0 : held->second) >= shared->options.connections_per_client_max) {
     ++shared->statistics.connections_refused_total;
     socket.non_blocking(true, error);
@@ -162,6 +184,30 @@ void Server::State::Take(tcp::socket socket) {
   auto connection = std::make_shared<Connection>(shared, std::move(socket), client, tls.get());
   connections.insert(connection);
   asio::co_spawn(shared->context, Serve(std::move(connection), client), asio::detached);
+}
+
+// Another user's call takes no place of the service's own user: few are answered at one time, and not for long.
+void Server::State::TakeStranger(tcp::socket socket, const Caller& caller) {
+  ++shared->statistics.connections_refused_total;
+  if (strangers_logged.size() < kStrangersLoggedMax && strangers_logged.insert(caller.reason).second) {
+    log::Warn("http: a call is refused: {}; without tokens the service serves its own user only", caller.reason);
+  }
+  if (strangers >= kStrangersMax) return;
+  auto connection = std::make_shared<Connection>(shared, std::move(socket), "", tls.get());
+  connections.insert(connection);
+  ++strangers;
+  asio::co_spawn(shared->context, TurnAway(std::move(connection), OtherUser(caller)), asio::detached);
+}
+
+asio::awaitable<void> Server::State::TurnAway(std::shared_ptr<Connection> connection, Problem problem) {
+  try {
+    co_await connection->TurnAway(problem);
+  } catch (const std::exception& error) {
+    log::Error("http: a refused connection ended: {}", error.what());
+    connection->Close();
+  }
+  connections.erase(connection);
+  --strangers;
 }
 
 asio::awaitable<void> Server::State::Serve(std::shared_ptr<Connection> connection, std::string client) {

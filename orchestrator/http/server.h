@@ -31,7 +31,7 @@ struct ServerOptions {
   uint16_t port = 0;                  ///< 0: any free one
   std::filesystem::path certificate;  ///< PEM chain; with `key` turns TLS (1.2 and 1.3) on
   std::filesystem::path key;          ///< PEM
-  TokenAuth tokens;                   ///< empty: everyone is admin
+  TokenAuth tokens;                   ///< empty: this process's user and root are admin, others are refused
   std::vector<std::string> hosts;     ///< further names that the Host field may hold where no tokens are in force
   RequestLimits request;
   TimeLimits time;
@@ -44,15 +44,16 @@ struct ServerOptions {
 /// Whether `address` reaches no further than this machine.
 bool IsLoopback(const std::string& address);
 
-/// A small HTTP/1.1 server on one thread of its own, which runs the handlers too. It checks, before
-/// it reads a body: the Host field (against DNS rebinding, where no tokens are in force), the request
-/// rate, the route, the token's role, and for changing methods the Origin field (against other web
-/// pages). What a handler throws is answered as a problem document.
+/// A small HTTP/1.1 server on one thread of its own, which runs the handlers too. Where no tokens are in
+/// force, whoever connects must be of this process's user or root (peer_owner.h); all others are answered 403,
+/// whatever they ask for. The server checks, before it reads a body: the Host field (against DNS rebinding,
+/// where no tokens are in force), the request rate, the route, the token's role, and for changing methods the
+/// Origin field (against other web pages). What a handler throws is answered as a problem document.
 class Server {
  public:
   /// Binds and listens; serves from then on. Throws Error(kUsage): the address is taken or not this
-  /// machine's, certificate or key cannot be read, or the address reaches beyond loopback without
-  /// both TLS and tokens.
+  /// machine's, certificate or key cannot be read, the address reaches beyond loopback without
+  /// both TLS and tokens, or there are no tokens and the kernel cannot say who calls.
   Server(ServerOptions options, Router router);
   /// As Stop().
   ~Server();

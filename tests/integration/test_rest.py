@@ -13,6 +13,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -142,6 +143,24 @@ class Hostile(Service):
         run = self.submit()
         self.assertEqual(self.ask("POST", f"/v1/runs/{run}/cancel", Origin="http://evil.example")[0], 403)
         self.assertEqual(self.ask("GET", "/v1/runs", Host="evil.example")[0], 421)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can call as another user")
+    def test_other_users_cannot_reach_a_service_without_tokens(self):
+        self.serve()
+        code = ("import http.client, sys; c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=60); "
+                "c.request('GET', sys.argv[2]); r = c.getresponse(); print(r.status, r.read().decode())")
+
+        def ask(user, path):
+            return subprocess.run([sys.executable, "-c", code, str(self.port), path], user=user, cwd="/",
+                                  capture_output=True, text=True, timeout=60, check=True).stdout
+        for path in ("/v1/runs", "/", "/healthz", "/readyz", "/metrics", "/v1/openapi.json"):
+            self.assertTrue(ask(0, path).startswith("200 "), path)
+            answer = ask(65534, path)
+            self.assertTrue(answer.startswith("403 "), answer)
+            problem = json.loads(answer[4:])
+            self.assertEqual(problem["type"], "urn:evald:problem:other-user")
+            self.assertIn("uid 65534", problem["detail"])
+            self.assertIn("tokens", problem["remedy"])
 
 
 class Load(Service):
