@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "datasets/documents.h"
 #include "datasets/functions.h"
 #include "datasets/leaf_task.h"
@@ -81,6 +82,10 @@ class Preparation {
   }
 
   fs::path Prepare() {
+    // Prepared tasks are believed when they are found again: nobody else may have put them there.
+    constexpr const char* kRemedy = "set cache_dir to a folder of your own";
+    MakePrivateFolder(options_.cache_dir, kRemedy);
+    MakeOwnFolder(options_.cache_dir / "prepared", kRemedy);
     const fs::path folder = options_.cache_dir / "prepared" / Key();
     if (IsThere(folder)) return folder;
     LoadDocuments();

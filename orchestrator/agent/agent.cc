@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/random_id.h"
 #include "base/version.h"
 #include "evald/error.h"
@@ -39,7 +40,7 @@ constexpr int64_t kRestMicros = 30'000'000;  // for a worker to let go of what w
 constexpr size_t kSpansWaitingMax = 10'000;
 
 UniqueFd LockRoot(const fs::path& root) {
-  MakeDirectories(root);
+  MakePrivateFolder(root, "choose another --root");
   const fs::path file = root / kAgentLock;
   UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) ThrowErrno(file, "open", errno);

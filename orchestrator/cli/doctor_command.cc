@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/cli/cli.h"
@@ -35,13 +36,24 @@ Check CheckSharedMemory(const std::filesystem::path& root) {
 }
 
 Check CheckState() {
-  const std::filesystem::path state = DefaultStateDir();
   try {
+    const std::filesystem::path state = DefaultStateDir();
+    MakePrivateFolder(state, "set state_dir to a folder of your own");
     Database database(state / "doctor.db");
     for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(state / (std::string("doctor.db") + suffix));
     return {"state database", true, state.string()};
   } catch (const Error& e) {
     return {"state database", false, e.what()};
+  }
+}
+
+Check CheckCache() {
+  try {
+    const std::filesystem::path cache = DefaultCacheDir();
+    MakeOwnFolder(cache, "set cache_dir to a folder of your own");
+    return {"cache", true, cache.string()};
+  } catch (const Error& e) {
+    return {"cache", false, e.what()};
   }
 }
 
@@ -76,7 +88,8 @@ struct Flags {
 ExitStatus Doctor(const Common& common, const Flags& flags) {
   std::vector<Check> checks = {
       {"processors", true, fmt::format("{} cores", std::thread::hardware_concurrency())},
-      CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root)), CheckState(), CheckPrograms(common.binaries)};
+      CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root)), CheckState(), CheckCache(),
+      CheckPrograms(common.binaries)};
   for (Check& check : CheckGpus(common.binaries)) checks.push_back(std::move(check));
   for (const SandboxProbe& probe : ProbeSandbox({})) {
     checks.push_back({"sandbox: " + probe.what, probe.available, probe.detail});

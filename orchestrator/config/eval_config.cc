@@ -8,6 +8,7 @@
 #include <ctime>
 #include <thread>
 
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
@@ -19,11 +20,15 @@ namespace {
 
 constexpr size_t kNameBytesMax = 255;  // of the model, as of a folder
 
-fs::path FromHome(const char* variable, const char* below_home) {
+fs::path FromHome(const char* variable, const char* below_home, const char* key) {
   const char* set = std::getenv(variable);
   if (set != nullptr && set[0] == '/') return fs::path(set) / "evald";
-  const char* home = std::getenv("HOME");
-  return fs::path(home != nullptr && home[0] != '\0' ? home : "/tmp") / below_home / "evald";
+  const fs::path home = HomeFolder();
+  if (home.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("this user (uid {}) has no home folder for {}", ::geteuid(), key),
+                fmt::format("set {} in the configuration, or HOME or {} in the environment", key, variable));
+  }
+  return home / below_home / "evald";
 }
 
 TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t index) {
@@ -176,8 +181,8 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
 
 }  // namespace
 
-fs::path DefaultCacheDir() { return FromHome("XDG_CACHE_HOME", ".cache"); }
-fs::path DefaultStateDir() { return FromHome("XDG_STATE_HOME", ".local/state"); }
+fs::path DefaultCacheDir() { return FromHome("XDG_CACHE_HOME", ".cache", "cache_dir"); }
+fs::path DefaultStateDir() { return FromHome("XDG_STATE_HOME", ".local/state", "state_dir"); }
 
 namespace {
 

@@ -104,7 +104,8 @@ EvalConfig ParseEvalConfig(const std::string& text, const std::filesystem::path&
 /// (not the number of workers, nor where files go).
 Json ToJson(const EvalConfig& config, bool deciding_only = false);
 
-/// $XDG_CACHE_HOME/evald or ~/.cache/evald; $XDG_STATE_HOME/evald or ~/.local/state/evald.
+/// $XDG_CACHE_HOME/evald or ~/.cache/evald; $XDG_STATE_HOME/evald or ~/.local/state/evald. Throws Error(kUsage)
+/// where this user has no home folder.
 std::filesystem::path DefaultCacheDir();
 std::filesystem::path DefaultStateDir();
 

@@ -1,9 +1,9 @@
 #include "orchestrator/config/sections.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <thread>
 
+#include "base/own_folder.h"
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/devices/device_choice.h"
@@ -21,10 +21,7 @@ int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 }  // namespace
 
 fs::path ResolvePath(const fs::path& file, const std::string& text) {
-  if (text.rfind("~/", 0) == 0) {
-    const char* home = std::getenv("HOME");
-    if (home != nullptr) return fs::path(home) / text.substr(2);
-  }
+  if (text.starts_with("~/")) return ExpandHome(text);
   return (fs::absolute(file).parent_path() / text).lexically_normal();
 }
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/process/v2/posix/default_launcher.hpp>
@@ -15,11 +16,14 @@
 #include <boost/process/v2/stdio.hpp>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory_file.h"
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
+#include "orchestrator/fleet/peer_user.h"
 #include "orchestrator/fleet/stream_wire.h"
 
 namespace evald {
@@ -49,6 +53,14 @@ struct ChildSetup {
     return {};
   }
 };
+
+// Every user may read a process's command line, and settings may hold keys: takes the value of --settings away, to
+// be given on standard input. Nothing when there is none.
+std::optional<std::string> TakeSettings(std::vector<std::string>* arguments) {
+  const auto flag = std::find(arguments->begin(), arguments->end(), "--settings");
+  if (flag == arguments->end() || flag + 1 == arguments->end()) return std::nullopt;
+  return std::exchange(*(flag + 1), "-");
+}
 
 ProcessExit FromWaitStatus(int status) {
   if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
@@ -85,7 +97,8 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
         log::Warn("accepting a connection failed: {}", error.message());
         return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
       }
-      self->Welcome(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
+      // The folder of the socket is this user's alone; this holds whatever becomes of the folder.
+      if (IsOwnUser(socket.native_handle())) self->Welcome(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
       self->Accept();
     });
   }
@@ -96,6 +109,9 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     if (!log) ThrowErrno(log_path, "open the log", errno);
     const fs::path program = ProgramPath(options_.binaries, spec.program);
     std::vector<std::string> arguments = spec.arguments;
+    const std::optional<std::string> settings = TakeSettings(&arguments);
+    const UniqueFd input = settings ? MemoryFile(*settings) : UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!input) ThrowErrno("/dev/null", "open", errno);
     if (spec.program == "evald-metric") {
       arguments.insert(arguments.end(), options_.metric_arguments.begin(), options_.metric_arguments.end());
     }
@@ -103,7 +119,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     auto child = std::make_shared<Child>();
     try {
       child->process.emplace(loop_->context(), process::filesystem::path(program.string()),
-                             arguments, process::process_stdio{nullptr, log.get(), log.get()},
+                             arguments, process::process_stdio{input.get(), log.get(), log.get()},
                              ChildSetup{});
     } catch (const std::exception& e) {
       throw Error(ErrorKind::kInfrastructure,

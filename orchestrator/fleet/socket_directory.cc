@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "base/own_folder.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -16,14 +17,7 @@ namespace {
 
 fs::path MakeParent() {
   const fs::path parent = fs::temp_directory_path() / fmt::format("evald-{}", ::geteuid());
-  if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) ThrowErrno(parent, "mkdir", errno);
-  struct stat about {};
-  if (::lstat(parent.c_str(), &about) != 0) ThrowErrno(parent, "stat", errno);
-  if (!S_ISDIR(about.st_mode) || about.st_uid != ::geteuid() || (about.st_mode & 077) != 0) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("{}: is not a private folder of this user", parent.string()),
-                "remove it, or set TMPDIR to another folder");
-  }
+  MakePrivateFolder(parent, "remove it, or set TMPDIR to a folder of your own");
   return parent;
 }
 

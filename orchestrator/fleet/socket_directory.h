@@ -11,7 +11,7 @@ namespace evald {
 /// bytes: <temporary folder>/evald-<uid>/<process id>-<number>.
 class SocketDirectory {
  public:
-  /// Throws Error(kInfrastructure) when it cannot be made or the parent is another user's.
+  /// Throws Error when it cannot be made, or (kUsage) when the parent is not this user's own.
   SocketDirectory();
   ~SocketDirectory();
   SocketDirectory(const SocketDirectory&) = delete;

@@ -24,6 +24,7 @@ namespace evald::http {
 namespace {
 
 constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+const Caller kGone{false, "the caller has closed its socket", true};
 constexpr timeval kAnswerLimit{1, 0};  // the kernel answers within the call that asks
 
 bool IsIpv4(const TcpEnd& end) { return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), end.ip.begin()); }
@@ -163,12 +164,12 @@ bool OthersLookLikeUs() {
 }  // namespace
 
 Caller Judge(const std::optional<ListedSocket>& listed, const TcpEnd& peer, const TcpEnd& server, uid_t own_uid) {
-  if (!listed) return {false, "the kernel does not list the caller's socket"};
-  if (listed->own != peer || listed->other != server) return {false, "the kernel names another socket than the caller's"};
+  if (!listed) return {false, "the kernel does not list the caller's socket", false};
+  if (listed->own != peer || listed->other != server) return {false, "the kernel names another socket than the caller's", false};
   const bool open = listed->state == TCP_ESTABLISHED || listed->state == TCP_FIN_WAIT1 || listed->state == TCP_FIN_WAIT2;
-  if (!open || listed->inode == 0) return {false, "the caller has closed its socket"};
-  if (listed->uid == own_uid || listed->uid == 0) return {true, ""};
-  return {false, fmt::format("the call comes from uid {}", listed->uid)};
+  if (!open || listed->inode == 0) return kGone;
+  if (listed->uid == own_uid || listed->uid == 0) return {true, "", false};
+  return {false, fmt::format("the call comes from uid {}", listed->uid), false};
 }
 
 LookUp AskSockDiag(const TcpEnd& own, const TcpEnd& other) {
@@ -244,13 +245,13 @@ LookUp PeerOwner::Find(const TcpEnd& own, const TcpEnd& other) const {
 
 Caller PeerOwner::Of(int socket) const {
   const auto peer = EndOf(socket, ::getpeername), server = EndOf(socket, ::getsockname);
-  if (!peer || !server) return {false, "the caller has closed its socket"};
+  if (!peer || !server) return kGone;
   const LookUp found = Find(*peer, *server);
-  if (!found.possible) return {false, "the kernel does not say who calls"};
+  if (!found.possible) return {false, "the kernel does not say who calls", false};
   Caller caller = Judge(found.socket, *peer, *server, ::geteuid());
   // While this end is connected nobody else can have a socket with the caller's address and port. After a reset
   // somebody could, and what the reset caller had sent could still be read: hence a second look.
-  if (caller.accepted && !EndOf(socket, ::getpeername)) return {false, "the caller has closed its socket"};
+  if (caller.accepted && !EndOf(socket, ::getpeername)) return kGone;
   return caller;
 }
 

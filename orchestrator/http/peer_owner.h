@@ -30,6 +30,7 @@ struct ListedSocket {
 struct Caller {
   bool accepted = false;
   std::string reason;  ///< against the caller, when not accepted: "the call comes from uid 1000"
+  bool gone = false;   ///< the caller has closed its socket, as any client may
 };
 
 /// The decision, as a plain function. `listed` is what the kernel says of the socket whose ends are `peer` and

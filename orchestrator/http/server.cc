@@ -189,7 +189,7 @@ void Server::State::Take(tcp::socket socket) {
 // Another user's call takes no place of the service's own user: few are answered at one time, and not for long.
 void Server::State::TakeStranger(tcp::socket socket, const Caller& caller) {
   ++shared->statistics.connections_refused_total;
-  if (strangers_logged.size() < kStrangersLoggedMax && strangers_logged.insert(caller.reason).second) {
+  if (!caller.gone && strangers_logged.size() < kStrangersLoggedMax && strangers_logged.insert(caller.reason).second) {
     log::Warn("http: a call is refused: {}; without tokens the service serves its own user only", caller.reason);
   }
   if (strangers >= kStrangersMax) return;

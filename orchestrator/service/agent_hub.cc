@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "evald/error.h"
+#include "orchestrator/fleet/peer_user.h"
 #include "orchestrator/fleet/stream_wire.h"
 #include "orchestrator/service/process_id.h"
 #include "protocol/channel.h"
@@ -52,12 +53,6 @@ std::string LastLine(const fs::path& file) {
     if (!Trim(line).empty()) last = line;
   }
   return last;
-}
-
-bool IsOwnUser(int socket) {
-  ucred peer{};
-  socklen_t bytes = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == ::geteuid();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/service/process_id.h"
@@ -25,7 +26,7 @@ constexpr int64_t kRoomEveryMicros = 1'000'000;  // looking for room reads the f
 constexpr std::chrono::milliseconds kLastWords{200};
 
 UniqueFd LockState(const fs::path& state_dir) {
-  MakeDirectories(state_dir);
+  MakePrivateFolder(state_dir, "set state_dir to a folder of your own");
   const fs::path file = state_dir / "service.lock";
   UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) ThrowErrno(file, "open", errno);
@@ -57,6 +58,8 @@ LocalAgent LocalAgentOf(const ServiceOptions& options) {
 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)), lock_(LockState(options_.state_dir)) {
+  // One that is there keeps the mode that its owner gave it: outputs may be for a group.
+  if (!fs::exists(options_.output_dir)) MakePrivateFolder(options_.output_dir, "set output_dir to another folder");
   MakeDirectories(options_.output_dir);
   store_ = std::make_unique<RunStore>(options_.state_dir);
   reader_ = std::make_unique<Database>(options_.state_dir / "state.db");

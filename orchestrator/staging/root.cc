@@ -15,6 +15,7 @@
 #include "base/fail_point.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "orchestrator/staging/fingerprint.h"
@@ -38,30 +39,6 @@ std::vector<std::string> EntriesOf(const fs::path& folder) {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-[[noreturn]] void RefuseRoot(const fs::path& path, const std::string& what, const char* remedy) {
-  throw Error(ErrorKind::kUsage, fmt::format("{}: {}", path.string(), what), remedy);
-}
-
-void CheckRoot(const fs::path& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) ThrowErrno(path, "stat", errno);
-  if (!S_ISDIR(info.st_mode)) {
-    RefuseRoot(path, "is not a folder", "remove it, or set staging.root to another folder");
-  }
-  if (info.st_uid != ::geteuid()) {
-    RefuseRoot(path, fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid()),
-               "set staging.root to a folder of your own");
-  }
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    RefuseRoot(path, fmt::format("may be written by others (mode {:o})", info.st_mode & 07777),
-               "chmod 700 it, or set staging.root to another folder");
-  }
-  if (::access(path.c_str(), R_OK | W_OK | X_OK) != 0) {
-    RefuseRoot(path, fmt::format("cannot be written: {}", std::strerror(errno)),
-               "set staging.root to a folder that you may write to");
-  }
 }
 
 // Modes of a published folder. Where the root is no tmpfs, the content also has to reach the disk
@@ -140,12 +117,7 @@ void RemoveTree(const fs::path& path) {
 
 StagingRoot::StagingRoot(fs::path path) : path_(std::move(path)) {
   if (!path_.has_filename()) path_ = path_.parent_path();
-  if (path_.has_parent_path()) MakeDirectories(path_.parent_path());
-  if (::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
-    RefuseRoot(path_, fmt::format("cannot be made: {}", std::strerror(errno)),
-               "set staging.root to a folder that you may write to");
-  }
-  CheckRoot(path_);
+  MakeOwnFolder(path_, "set staging.root to a folder of your own");
 }
 
 fs::path StagingRoot::StagingFolderOf(const std::string& source_id) const {

@@ -32,8 +32,8 @@ Json ToJson(const StagedInfo& info);
 /// may be called by any of them at any time.
 class StagingRoot {
  public:
-  /// Makes the folder (mode 0700) when it is not there. Throws Error(kUsage) when it is not a
-  /// folder, belongs to someone else, may be written by others, or cannot be made or written.
+  /// Makes the folder (mode 0700) when it is not there. Throws Error(kUsage) unless it is this user's own
+  /// (base/own_folder.h).
   explicit StagingRoot(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }

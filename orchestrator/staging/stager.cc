@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "orchestrator/staging/chunk_reader.h"
@@ -148,10 +149,26 @@ struct Stager::Attempt {
   double Seconds() const { return 1e-6 * static_cast<double>(MonotonicMicros() - begin); }
 };
 
+namespace {
+
+// The memo's folder. What a memo says is believed, so one that others could write is not used.
+fs::path MemoFolder(const fs::path& state) {
+  if (state.empty()) return {};
+  try {
+    MakePrivateFolder(state, "set state_dir to a folder of your own");
+    return state / "staging";
+  } catch (const Error& error) {
+    log::Warn("staging memo not used: {}", error.what());
+    return {};
+  }
+}
+
+}  // namespace
+
 Stager::Stager(StagerOptions options)
     : options_(std::move(options)),
       root_(options_.root.empty() ? DefaultStagingRoot() : options_.root),
-      memo_(options_.state.empty() ? fs::path() : options_.state / "staging") {}
+      memo_(MemoFolder(options_.state)) {}
 
 StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) const {
   Attempt attempt{source, hooks, {}};

@@ -10,6 +10,7 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/own_folder.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -23,7 +24,7 @@ constexpr uintmax_t kIntegrityBytesMax = 64ull << 20;
 constexpr uintmax_t kQuickBytesMax = 1ull << 30;
 
 UniqueFd LockShared(const fs::path& state_dir) {
-  MakeDirectories(state_dir);
+  MakePrivateFolder(state_dir, "set state_dir to a folder of your own");
   const fs::path file = state_dir / "state.lock";
   UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) ThrowErrno(file, "open", errno);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
+#include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
 
@@ -103,8 +103,7 @@ Gate ReadGate(YamlSection section) {
 }
 
 fs::path ResolvePath(const fs::path& folder, const std::string& text) {
-  const char* home = std::getenv("HOME");
-  if (text.rfind("~/", 0) == 0 && home != nullptr) return fs::path(home) / text.substr(2);
+  if (text.starts_with("~/")) return ExpandHome(text);
   return (fs::absolute(folder) / text).lexically_normal();
 }
 

@@ -16,6 +16,7 @@ class Service(EvaldCase):
                   "staging": {"root": str(self.folder / "staging")},
                   "workers": {"count": 1, "threads": 1}, "metrics": {"processes": 1}}
         config.update(changes)
+        config = {key: value for key, value in config.items() if value is not None}
         path = self.folder / "serve.yaml"
         path.write_text(json.dumps(config))
         self.process = self.start("serve", path, "--json")

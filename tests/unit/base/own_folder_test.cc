@@ -1,0 +1,144 @@
+// Folders whose content is trusted: nobody else may have made them or may write to them.
+#include "base/own_folder.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr uid_t kOther = 12345;
+
+class OwnFolder : public ::testing::Test {
+ protected:
+  OwnFolder() {
+    std::string name = ::testing::TempDir() + "own-folder-XXXXXX";
+    scratch_ = ::mkdtemp(name.data());
+  }
+  ~OwnFolder() override { fs::remove_all(scratch_); }
+
+  static std::string ErrorOf(const fs::path& folder) {
+    try {
+      MakeOwnFolder(folder, "set state_dir");
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+      EXPECT_THAT(e.remedy(), HasSubstr("set state_dir"));
+      return e.message();
+    }
+    return "";
+  }
+  static mode_t ModeOf(const fs::path& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+  }
+  fs::path Make(const std::string& name, mode_t mode, uid_t owner = ::geteuid()) {
+    const fs::path path = scratch_ / name;
+    fs::create_directories(path);
+    EXPECT_EQ(::chown(path.c_str(), owner, static_cast<gid_t>(-1)), 0);
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    return path;
+  }
+
+  fs::path scratch_;
+};
+
+TEST_F(OwnFolder, IsMadeForItsUserOnlyWithWhatIsMissingAbove) {
+  const mode_t before = ::umask(0);
+  MakeOwnFolder(scratch_ / "a" / "b" / "c", "");
+  ::umask(before);
+  for (const char* name : {"a", "a/b", "a/b/c"}) EXPECT_EQ(ModeOf(scratch_ / name), 0700u) << name;
+  MakeOwnFolder(scratch_ / "a" / "b" / "c" / "", "");
+}
+
+TEST_F(OwnFolder, OneThatOthersMayReadStaysOrIsMadePrivate) {
+  const fs::path folder = Make("readable", 0755);
+  MakeOwnFolder(folder, "");
+  EXPECT_EQ(ModeOf(folder), 0755u);
+  MakePrivateFolder(folder, "");
+  EXPECT_EQ(ModeOf(folder), 0700u);
+}
+
+TEST_F(OwnFolder, OneThatOthersMayWriteIsRefused) {
+  EXPECT_THAT(ErrorOf(Make("group", 0770)), HasSubstr("may be written by others (mode 770)"));
+  EXPECT_THAT(ErrorOf(Make("all", 01777)), HasSubstr("may be written by others (mode 1777)"));
+}
+
+TEST_F(OwnFolder, WhatIsNoFolderIsRefused) {
+  const fs::path folder = Make("folder", 0700);
+  fs::create_directory_symlink(folder, scratch_ / "link");
+  EXPECT_THAT(ErrorOf(scratch_ / "link"), HasSubstr("is not a folder"));
+  ASSERT_EQ(::close(::open((scratch_ / "file").c_str(), O_CREAT | O_WRONLY, 0600)), 0);
+  EXPECT_THAT(ErrorOf(scratch_ / "file"), HasSubstr("is not a folder"));
+  EXPECT_NE(ErrorOf(scratch_ / "file" / "below"), "");
+}
+
+TEST_F(OwnFolder, AnotherUsersIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
+  EXPECT_THAT(ErrorOf(Make("theirs", 0777, kOther)), HasSubstr("belongs to user 12345, expected 0"));
+  EXPECT_THAT(ErrorOf(Make("private", 0700, kOther)), HasSubstr("belongs to user 12345, expected 0"));
+}
+
+// As /tmp/.cache/evald, when somebody else has made /tmp/.cache: they could exchange what lies in it.
+TEST_F(OwnFolder, BelowAFolderThatAnyoneCouldHaveMadeItIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
+  const fs::path open = Make("tmp", 01777);
+  Make("tmp/.cache", 0777, kOther);
+  ASSERT_EQ(::chmod((open / ".cache").c_str(), 01777), 0);
+  EXPECT_THAT(ErrorOf(open / ".cache" / "evald"), HasSubstr("tmp/.cache, which belongs to user 12345"));
+  // A link of theirs, too, wherever it leads.
+  Make("mine", 0700);
+  fs::create_directory_symlink(scratch_ / "mine", open / "link");
+  ASSERT_EQ(::lchown((open / "link").c_str(), kOther, static_cast<gid_t>(-1)), 0);
+  EXPECT_THAT(ErrorOf(open / "link" / "evald"), HasSubstr("tmp/link, which belongs to user 12345"));
+  EXPECT_EQ(ErrorOf(open / "evald"), "");
+}
+
+TEST_F(OwnFolder, BelowAFolderWhereAllMayRenameItIsRefused) {
+  Make("open", 0777);
+  EXPECT_THAT(ErrorOf(scratch_ / "open" / "evald"), HasSubstr("every user may rename it (mode 777"));
+  // Also where a link hides that.
+  fs::create_directory_symlink(scratch_ / "open", scratch_ / "hidden");
+  EXPECT_THAT(ErrorOf(scratch_ / "hidden" / "evald"), HasSubstr("every user may rename it"));
+  ASSERT_EQ(::chmod((scratch_ / "open").c_str(), 01777), 0);
+  EXPECT_EQ(ErrorOf(scratch_ / "open" / "evald"), "");
+}
+
+class Home : public ::testing::Test {
+ protected:
+  ~Home() override {
+    if (before_.empty()) {
+      ::unsetenv("HOME");
+    } else {
+      ::setenv("HOME", before_.c_str(), 1);
+    }
+  }
+  std::string before_ = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+};
+
+TEST_F(Home, WithoutTheVariableThePasswordDatabaseSays) {
+  ::setenv("HOME", "/somewhere", 1);
+  EXPECT_EQ(HomeFolder(), "/somewhere");
+  EXPECT_EQ(ExpandHome("~/data"), "/somewhere/data");
+  EXPECT_EQ(ExpandHome("data/~/x"), "data/~/x");
+  const passwd* user = ::getpwuid(::geteuid());
+  for (const char* wrong : {"", "relative"}) {
+    ::setenv("HOME", wrong, 1);
+    EXPECT_EQ(HomeFolder(), user == nullptr ? "" : user->pw_dir) << wrong;
+  }
+  ::unsetenv("HOME");
+  EXPECT_EQ(HomeFolder(), user == nullptr ? "" : user->pw_dir);
+}
+
+}  // namespace
+}  // namespace evald
