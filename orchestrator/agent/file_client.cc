@@ -110,7 +110,7 @@ void FileClient::State::Do(const std::string& method, const std::string& path, c
     detail = FieldOr<std::string>(ParseJson(sink->text, "the answer"), "detail", detail, "the answer");
   } catch (const Error&) {
   }
-  const bool again = status >= 500 || status == 408 || status == 422 || status == 429;
+  const bool again = status >= 500 || status == 408 || status == 409 || status == 422 || status == 429;
   throw Error(again ? ErrorKind::kInfrastructure : ErrorKind::kUsage, fmt::format("{}: {}", url, detail));
 }
 

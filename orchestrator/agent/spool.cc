@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/file_hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
@@ -29,8 +30,6 @@ std::string Checked(const std::string& name) {
   return name;
 }
 
-std::string HashOfFile(const fs::path& path) { return HashHex(ReadFile(path)); }
-
 }  // namespace
 
 Spool::Spool(fs::path folder, std::string instance) : folder_(std::move(folder)), url_("/v1/agents/" + instance) {
@@ -47,7 +46,7 @@ void Spool::Fetch(const std::string& url, const fs::path& target, uint64_t bytes
     if (!fd) ThrowErrno(part, "open", errno);
     client->GetRange(url, 0, bytes, fd.get());
   }
-  if (HashOfFile(part) != hash) {
+  if (HashOfFile(part).hash != hash) {
     throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
   }
   fs::rename(part, target);
@@ -131,10 +130,10 @@ protocol::Job Spool::Localize(const protocol::Job& job, FileClient* client) {
   protocol::Job mine = job;
   mine.prepared = Prepared(job.prepared, "", client);
   const fs::path generations = Place(job.run, job.generations);
-  if (!fs::exists(generations) || HashOfFile(generations) != job.hash) {  // another host made it
+  if (!fs::exists(generations) || HashOfFile(generations).hash != job.hash) {  // another host made it
     const std::string url = fmt::format("{}/generations/{}", url_, http::PercentEncode(job.hash));
     WriteFileAtomic(generations, client->Get(url));
-    if (HashOfFile(generations) != job.hash) {
+    if (HashOfFile(generations).hash != job.hash) {
       throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
     }
   }
@@ -151,14 +150,19 @@ std::string Spool::Give(const std::string& local, const std::string& hash, FileC
     if (name == names_.end()) throw Error(ErrorKind::kInternal, fmt::format("{}: a file that nobody asked for", local));
     theirs = name->second;
   }
-  const std::string content = ReadFile(local);
+  const UniqueFd fd(::open(local.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) ThrowErrno(local, "open", errno);
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  std::string piece(std::min(bytes, kPieceBytes), '\0');
   uint64_t offset = 0;
   do {
-    const std::string_view piece = std::string_view(content).substr(offset, kPieceBytes);
-    client->Put(fmt::format("{}/files/{}?file={}&offset={}&bytes={}", url_, hash, http::PercentEncode(theirs), offset, content.size()),
-                piece);
-    offset += piece.size();
-  } while (offset < content.size());
+    const ssize_t got = ::pread(fd.get(), piece.data(), std::min(piece.size(), bytes - offset), static_cast<off_t>(offset));
+    if (got < 0 || (got == 0 && bytes > 0)) ThrowErrno(local, "read", got < 0 ? errno : EIO);
+    client->Put(fmt::format("{}/files/{}?file={}&offset={}&bytes={}", url_, hash, http::PercentEncode(theirs), offset, bytes),
+                std::string_view(piece).substr(0, static_cast<size_t>(got)));
+    offset += static_cast<uint64_t>(got);
+  } while (offset < bytes);
   return theirs;
 }
 

@@ -2,16 +2,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <charconv>
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/file_hash.h"
 #include "base/jsonl.h"
 #include "checkpoint/layout.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
+#include "orchestrator/api/upload.h"
 #include "orchestrator/fleet/agent_files.h"
 
 namespace evald::api {
@@ -82,8 +82,8 @@ http::Response PreparedList(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || name.starts_with('.') || name.ends_with(".part")) continue;
-    const std::string content = ReadFile(entry.path());
-    files.push_back({{"name", name}, {"bytes", content.size()}, {"hash", HashHex(content)}});
+    const FileHash content = HashOfFile(entry.path());
+    files.push_back({{"name", name}, {"bytes", content.bytes}, {"hash", content.hash}});
   }
   return JsonAnswer(200, {{"files", std::move(files)}});
 }
@@ -112,56 +112,23 @@ fs::path Inside(const fs::path& folder, const std::string& name) {
   return folder / path;
 }
 
-void WriteAt(int fd, const fs::path& path, std::string_view bytes, uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) ThrowErrno(path, "write", errno);
-    bytes.remove_prefix(static_cast<size_t>(wrote));
-    offset += static_cast<uint64_t>(wrote);
-  }
-}
-
-struct Upload {
-  fs::path target;
-  std::string hash;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;  ///< of the whole file
-};
-
-// Takes a piece; the last one makes the file, whole and under its name, if it is what the hash says.
-http::Response TakePiece(const Upload& upload, std::string_view piece) {
-  const bool last = upload.offset + piece.size() == upload.bytes;
-  if (upload.offset + piece.size() > upload.bytes) throw ProblemError({400, "piece", "the piece ends after the file"});
-  const fs::path part = upload.target.string() + "." + upload.hash.substr(0, 8) + ".upload";
-  const UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (upload.offset == 0 ? O_TRUNC : 0), 0644));
-  if (!fd) ThrowErrno(part, "open", errno);
-  WriteAt(fd.get(), part, piece, upload.offset);
-  if (last) {
-    const std::string content = ReadFile(part);
-    if (content.size() != upload.bytes || HashHex(content) != upload.hash) {
-      ::unlink(part.c_str());
-      throw ProblemError({422, "hash", "what came is not what its hash says", "send the file again from its beginning"});
-    }
-    if (::fsync(fd.get()) != 0) ThrowErrno(part, "fsync", errno);
-    fs::rename(part, upload.target);
-    FsyncDirectory(upload.target.parent_path());
-  }
-  return JsonAnswer(200, {{"received", upload.offset + piece.size()}, {"complete", last}});
-}
-
 void Put(const Context& context, const RequestPtr& request, const Responder& answer) {
   QueryReader query(*request);
   const auto file = query.String("file", kPathLengthMax);
   const auto offset = query.Integer("offset", 0, kFileBytesMax), bytes = query.Integer("bytes", 0, kFileBytesMax);
   query.Finish();
   if (!file || !offset || !bytes) throw ProblemError({400, "query", "expected file, offset and bytes"});
-  Upload upload{Granted(Files(context).Upload(request->parameters.at("agent"), *file)), request->parameters.at("hash"),
-                static_cast<uint64_t>(*offset), static_cast<uint64_t>(*bytes)};
+  const auto grant = Files(context).Upload(request->parameters.at("agent"), *file);
+  if (!grant) throw ProblemError({403, "not-granted", "this agent has no work with this file"});
+  const Upload upload{grant->file, request->parameters.at("agent"), request->parameters.at("hash"),
+                      static_cast<uint64_t>(*bytes), grant->bytes_max};
   if (upload.hash.size() != 32 || upload.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw ProblemError({400, "hash", "expected 32 hexadecimal digits"});
   }
-  InBackground(context, answer, [request, upload] { return TakePiece(upload, request->body); });
+  InBackground(context, answer, [request, upload, offset = static_cast<uint64_t>(*offset)] {
+    const bool complete = TakePiece(upload, offset, request->body);
+    return JsonAnswer(200, {{"received", offset + request->body.size()}, {"complete", complete}});
+  });
 }
 
 void Connect(const Context& context, const RequestPtr& request, const Responder& answer) {

@@ -83,15 +83,15 @@ std::optional<fs::path> AgentFiles::Generations(const std::string& instance, con
   return found->second;
 }
 
-std::optional<fs::path> AgentFiles::Upload(const std::string& instance, const std::string& file) const {
+std::optional<UploadGrant> AgentFiles::Upload(const std::string& instance, const std::string& file) const {
   const std::lock_guard lock(mutex_);
   const auto agent = agents_.find(instance);
   if (agent == agents_.end()) return std::nullopt;
   for (const auto& [trial, files] : agent->second.slices) {
-    if (files.count(file) > 0) return file;
+    if (files.count(file) > 0) return UploadGrant{file, kGenerationsBytesMax};
   }
   for (const auto& [job, scores] : agent->second.scores) {
-    if (scores == file) return file;
+    if (scores == file) return UploadGrant{file, kScoresBytesMax};
   }
   return std::nullopt;
 }

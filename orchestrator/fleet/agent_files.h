@@ -13,6 +13,15 @@
 
 namespace evald {
 
+/// A file that an agent may write, and how large it may be.
+struct UploadGrant {
+  std::filesystem::path file;
+  uint64_t bytes_max = 0;
+};
+
+constexpr uint64_t kGenerationsBytesMax = uint64_t{8} << 30;  ///< of one generations file from another host
+constexpr uint64_t kScoresBytesMax = uint64_t{2} << 30;       ///< of one scores file
+
 /// Which files an agent of another host may have and give: those of the work that it was given, and no
 /// other. An agent is known by its instance, which nobody else can guess. Filled by the
 /// orchestrator's loop as messages go out and come in, asked by the REST interface. Any thread.
@@ -32,7 +41,7 @@ class AgentFiles {
   /// A generations file by its hash.
   std::optional<std::filesystem::path> Generations(const std::string& instance, const std::string& hash) const;
   /// A file that the agent was told to write, by the name it was told.
-  std::optional<std::filesystem::path> Upload(const std::string& instance, const std::string& file) const;
+  std::optional<UploadGrant> Upload(const std::string& instance, const std::string& file) const;
 
  private:
   struct Grants {

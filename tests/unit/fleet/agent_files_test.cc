@@ -25,7 +25,10 @@ TEST_F(AgentFilesTest, NobodyHasAnythingBeforeItIsGivenWork) {
 TEST_F(AgentFilesTest, ALeaseGivesItsTaskAndItsFilesUntilItEnds) {
   files_.Sent("me", "w0", Lease{7, 1, {SliceOf("/runs/r/7.1.jsonl")}, "r"});
   EXPECT_EQ(files_.Prepared("me", "ab12"), "/cache/prepared/ab12");
-  EXPECT_EQ(files_.Upload("me", "/runs/r/7.1.jsonl"), "/runs/r/7.1.jsonl");
+  const auto generations = files_.Upload("me", "/runs/r/7.1.jsonl");
+  ASSERT_TRUE(generations);
+  EXPECT_EQ(generations->file, "/runs/r/7.1.jsonl");
+  EXPECT_EQ(generations->bytes_max, kGenerationsBytesMax);
   EXPECT_FALSE(files_.Upload("me", "/runs/r/7.2.jsonl"));
   EXPECT_FALSE(files_.Upload("me", "/runs/r/../r/7.1.jsonl")) << "names are compared, not followed";
   EXPECT_FALSE(files_.Upload("other", "/runs/r/7.1.jsonl"));
@@ -47,7 +50,9 @@ TEST_F(AgentFilesTest, AJobGivesGenerationsByTheirHashAndItsScoresFile) {
   files_.Sent("me", "m0", Job{3, "sums", "/cache/prepared/ab12", 0, 4, "/runs/r/7.1.jsonl", "aa", "/runs/r/s.jsonl", "r"});
   EXPECT_EQ(files_.Generations("me", "aa"), "/runs/r/7.1.jsonl");
   EXPECT_FALSE(files_.Generations("me", "bb"));
-  EXPECT_TRUE(files_.Upload("me", "/runs/r/s.jsonl"));
+  const auto scores = files_.Upload("me", "/runs/r/s.jsonl");
+  ASSERT_TRUE(scores);
+  EXPECT_EQ(scores->bytes_max, kScoresBytesMax);
   EXPECT_FALSE(files_.Upload("me", "/runs/r/7.1.jsonl")) << "to be read, not written";
   files_.Received("me", JobDone{3, "/runs/r/s.jsonl", "cc", 1, 0.1});
   EXPECT_FALSE(files_.Upload("me", "/runs/r/s.jsonl"));
