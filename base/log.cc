@@ -34,7 +34,7 @@ void SetUpLog(const std::string& program, const std::string& level) {
 
 void log::Write(Level level, fmt::string_view format, fmt::format_args values) {
   spdlog::logger* logger = spdlog::default_logger_raw();
-  if (logger->should_log(Of(level))) logger->log(Of(level), Printable(fmt::vformat(format, values)));
+  if (logger->should_log(Of(level))) logger->log(Of(level), PrintableLine(fmt::vformat(format, values)));
 }
 
 }  // namespace evald

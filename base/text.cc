@@ -79,6 +79,35 @@ std::string Rewritten(std::string_view text, const Invalid& invalid, const Valid
   return out;
 }
 
+void WriteOutBytes(std::string_view bytes, std::string* out) {
+  for (const char c : bytes) *out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+}
+
+// The code point of a character that is no ASCII and below U+10000; 0 for others.
+unsigned CodePointOf(std::string_view sequence) {
+  const auto bits = [&](size_t i, unsigned mask) { return static_cast<unsigned char>(sequence[i]) & mask; };
+  if (sequence.size() == 2) return bits(0, 0x1F) << 6 | bits(1, 0x3F);
+  if (sequence.size() == 3) return bits(0, 0x0F) << 12 | bits(1, 0x3F) << 6 | bits(2, 0x3F);
+  return 0;
+}
+
+// A terminal obeys C1 controls, and shows text in another order, or on another line, after the others.
+bool ChangesTerminal(unsigned code) {
+  return (code >= 0x80 && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+// One character of valid UTF-8, written out where a terminal would obey it.
+void AppendShown(std::string_view sequence, std::string* out) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  if (first < 0x20 || first == 0x7F) {
+    WriteOutBytes(sequence, out);
+  } else if (const unsigned code = CodePointOf(sequence); ChangesTerminal(code)) {
+    *out += fmt::format("\\u{:04x}", code);
+  } else {
+    out->append(sequence);
+  }
+}
+
 }  // namespace
 
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
@@ -181,17 +210,21 @@ std::string ReplaceInvalidUtf8(std::string_view text) {
 }
 
 std::string Printable(std::string_view text) {
-  const auto written_out = [](std::string_view bytes, std::string* out) {
-    for (const char c : bytes) *out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  };
-  return Rewritten(text, written_out, [&](std::string_view sequence, std::string* out) {
-    const auto first = static_cast<unsigned char>(sequence[0]);
-    if ((first < 0x20 || first == 0x7F) && first != '\n' && first != '\t') {
-      written_out(sequence, out);
-    } else if (first == 0xC2 && static_cast<unsigned char>(sequence[1]) < 0xA0) {  // U+0080 to U+009F
-      *out += fmt::format("\\u{:04x}", static_cast<unsigned char>(sequence[1]));
-    } else {
+  return Rewritten(text, WriteOutBytes, [](std::string_view sequence, std::string* out) {
+    if (sequence == "\n" || sequence == "\t") {
       out->append(sequence);
+    } else {
+      AppendShown(sequence, out);
+    }
+  });
+}
+
+std::string PrintableLine(std::string_view text) {
+  return Rewritten(text, WriteOutBytes, [](std::string_view sequence, std::string* out) {
+    if (sequence == "\n" || sequence == "\t") {
+      *out += sequence == "\n" ? "\\n" : "\\t";
+    } else {
+      AppendShown(sequence, out);
     }
   });
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 
@@ -90,10 +91,11 @@ class Emulation {
     for (size_t i = 0; i < tasks_.size(); ++i) names += (i > 0 ? ", " : "") + NameOf(i);
     const auto config = WriteText(
         options_.scratch / "emulation.yaml",
-        fmt::format("tasks: [{}]\ntask_dirs: [tasks]\nengine: {{name: emulated, concurrency: {}, times: '{}', clock_scale: {}, "
+        fmt::format("tasks: [{}]\ntask_dirs: [tasks]\nengine: {{name: emulated, concurrency: {}, clock_scale: {}, "
                     "text: '{{doc_id}}'}}\nworkers: {{count: {}, threads: 1}}\nmetrics: {{processes: {}}}\n"
                     "cache_dir: cache\nstate_dir: state\noutput: {{dir: runs, name: emulation}}\nbootstrap_iters: 0\n",
-                    names, places_, (options_.scratch / "times").string(), kClockScale, workers_, kScoreSlots));
+                    names, places_, kClockScale, workers_, kScoreSlots));
+    ::setenv("EVALD_EMULATED_TIMES", (options_.scratch / "times").c_str(), 1);  // for the workers
     const CommandResult run =
         RunCommand({(options_.binaries / "evald").string(), "run", config.string(), "--quiet", "--json"});
     cpu_seconds = run.cpu_seconds;

@@ -3,24 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/text.h"
+#include "protocol/engine_settings.h"
 
 namespace evald {
 
-Settings::Settings(const std::string& engine, const Json& settings,
-                   const std::vector<std::string>& known)
+Settings::Settings(const std::string& engine, const Json& settings)
     : json_(settings.is_null() ? Json::object() : settings),
       where_(fmt::format("engine '{}'", engine)) {
   if (!json_.is_object()) {
     throw Error(ErrorKind::kUsage, fmt::format("{}: the settings are {}, expected an object",
                                                where_, json_.type_name()));
   }
+  const std::vector<std::string> known = SettingKeys(engine);
   for (const auto& [key, value] : json_.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     throw SettingError(
         where_, key, "unknown key" + Suggestion(key, known),
         known.empty() ? "it takes no settings" : "the settings are " + Join(known, ", "));
+  }
+  for (const EngineSetting& setting : EngineSettings()) {
+    if (setting.engine != engine) continue;
+    const std::string expected = ExpectedInstead(setting.use, json_.value(setting.key, Json()));
+    if (!expected.empty()) Refuse(setting.key, expected);
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "base/jsonl.h"
 #include "evald/error.h"
@@ -30,8 +29,9 @@ class SettingError : public Error {
 /// SettingError naming the engine, the key and what was expected.
 class Settings {
  public:
-  /// `settings` may be null (none). Throws for a key that is not among `known`, naming the nearest.
-  Settings(const std::string& engine, const Json& settings, const std::vector<std::string>& known);
+  /// `settings` may be null (none). Throws for a key that protocol/engine_settings.h does not list for this engine,
+  /// naming the nearest, and for a path or URL that has not the form of one.
+  Settings(const std::string& engine, const Json& settings);
 
   bool Has(const std::string& key) const;
 

@@ -38,8 +38,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.linger_s = config.linger_s;
   options.active_max = config.active_runs;
   options.roots = config.roots;
-  options.engine_urls = config.engine_urls;
-  options.allow_commands = config.allow_commands;
+  options.engines = {config.engine_urls, config.engine_keys, config.allow_commands};
   return options;
 }
 

@@ -8,17 +8,17 @@
 #include <ctime>
 #include <thread>
 
+#include "base/names.h"
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/config/engine_section.h"
 #include "orchestrator/config/sections.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr size_t kNameBytesMax = 255;  // of the model, as of a folder
 
 fs::path FromHome(const char* variable, const char* below_home, const char* key) {
   const char* set = std::getenv(variable);
@@ -60,29 +60,6 @@ void ReadTasks(YamlSection& top, EvalConfig* config) {
     config->tasks.push_back(ReadTask(top, items[i], i));
   }
   if (items.empty()) top.Refuse("tasks", "is absent or empty, expected a list such as [gsm8k, mmlu]");
-}
-
-void ReadEngine(YamlSection& top, EvalConfig* config) {
-  auto section = top.Section("engine");
-  config->engine.where[""] = section ? top.WhereKey("engine") : config->file.string();
-  if (!section) return;
-  config->engine.name = section->String("name").value_or("native");
-  static const std::vector<std::string> kEngines = {"native", "openai", "replay", "emulated"};
-  if (std::find(kEngines.begin(), kEngines.end(), config->engine.name) == kEngines.end()) {
-    section->Refuse("name", fmt::format("found '{}', expected one of {}{}", config->engine.name,
-                                        Join(kEngines, ", "),
-                                        Suggestion(config->engine.name, kEngines)));
-  }
-  config->engine.settings = section->Rest();
-  for (const auto& [key, value] : config->engine.settings.items()) {
-    config->engine.where[key] = section->WhereKey(key);
-  }
-  config->engine.where["name"] = section->WhereKey("name");
-  if (config->engine.name == "replay" && config->engine.settings.contains("generations") &&
-      config->engine.settings["generations"].is_string()) {
-    config->engine.settings["generations"] =
-        ResolvePath(config->file, config->engine.settings["generations"].get<std::string>()).string();
-  }
 }
 
 // Seconds since 1970 of a day as YYYY-MM-DD, at its beginning in UTC.
@@ -138,9 +115,8 @@ void ReadPlaces(YamlSection& top, EvalConfig* config) {
   if (auto section = top.Section("output")) {
     if (const auto dir = section->String("dir")) config->output_dir = ResolvePath(file, *dir);
     config->run_name = section->String("name").value_or("");
-    if (config->run_name.find('/') != std::string::npos || config->run_name == "." ||
-        config->run_name == "..") {
-      section->Refuse("name", "must be one folder's name");
+    if (const std::string wrong = WrongWithName(config->run_name); !config->run_name.empty() && !wrong.empty()) {
+      section->Refuse("name", wrong);
     }
     section->Finish();
   }
@@ -163,11 +139,8 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   }
   config->name = top.String("name").value_or(
       config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
-  const bool plain = std::none_of(config->name.begin(), config->name.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
-  if (!plain || config->name.size() > kNameBytesMax) {
-    top.Refuse("name", fmt::format("must be at most {} bytes without control characters", kNameBytesMax));
+  if (const std::string wrong = WrongWithLabel(config->name); !config->name.empty() && !wrong.empty()) {
+    top.Refuse("name", "must be at most 255 bytes without control characters; " + wrong);
   }
   if (const auto dir = top.String("data_dir")) config->data_dir = ResolvePath(file, *dir);
   if (!overrides.data_dir.empty()) config->data_dir = fs::absolute(overrides.data_dir);

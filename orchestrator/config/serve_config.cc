@@ -68,6 +68,22 @@ ServeWebhook ReadWebhook(YamlSection section) {
   return webhook;
 }
 
+// Which variable goes to which of the servers.
+void ReadEngineKeys(YamlSection& top, ServeConfig* config) {
+  const Json keys = top.Value("engine_keys");
+  if (keys.is_null()) return;
+  if (!keys.is_object()) top.Refuse("engine_keys", "expected URLs of 'engine_urls', each with the name of a variable");
+  for (const auto& [url, variable] : keys.items()) {
+    if (std::find(config->engine_urls.begin(), config->engine_urls.end(), url) == config->engine_urls.end()) {
+      top.Refuse("engine_keys", fmt::format("'{}' is not one of 'engine_urls'", url));
+    }
+    if (!variable.is_string() || variable == "") {
+      top.Refuse("engine_keys", fmt::format("of '{}': found {}, expected the name of a variable", url, variable.dump()));
+    }
+    config->engine_keys[url] = variable.get<std::string>();
+  }
+}
+
 void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   if (auto tls = top.Section("tls")) {
     const auto certificate = tls->String("certificate"), key = tls->String("key");
@@ -80,6 +96,7 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   config->hosts = top.Strings("hosts");
   for (const std::string& root : top.Strings("roots")) config->roots.push_back(ResolvePath(file, root));
   config->engine_urls = top.Strings("engine_urls");
+  ReadEngineKeys(top, config);
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
 }
 

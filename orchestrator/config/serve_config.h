@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct ServeConfig {
   double linger_s = 600;  ///< how long the agent of this host waits for another service
   std::vector<std::filesystem::path> roots;
   std::vector<std::string> engine_urls;
+  std::map<std::string, std::string> engine_keys;  ///< of these URLs: the variable that holds the server's key
   bool allow_commands = false;
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;

@@ -14,6 +14,7 @@
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/service/agent_hub.h"
+#include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/fleet.h"
 #include "orchestrator/service/run_queue.h"
 #include "orchestrator/service/run_service.h"
@@ -39,9 +40,7 @@ struct ServiceOptions {
   int active_max = 2;  ///< runs at work at once, so that the next is staged while one computes
   /// Where checkpoints, data and task files of submitted runs may lie; empty: anywhere.
   std::vector<std::filesystem::path> roots;
-  /// URLs of servers that submitted runs may name as engines; empty: any, without the service's keys.
-  std::vector<std::string> engine_urls;
-  bool allow_commands = false;  ///< submitted runs may start engines by commands of their own
+  EngineAccess engines;  ///< what engines of submitted runs may do
 };
 
 /// The daemon's heart: takes runs, keeps them in the database, works on them by priority with one

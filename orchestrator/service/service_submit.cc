@@ -5,8 +5,11 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "checkpoint/layout.h"
 #include "datasets/task_set.h"
+#include "orchestrator/config/engine_section.h"
+#include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/submission.h"
 
@@ -33,39 +36,8 @@ std::vector<fs::path> PathsOf(const EvalConfig& config) {
   for (const fs::path& path : {config.checkpoint, config.data_dir, config.gates.baseline}) {
     if (!path.empty()) paths.push_back(path);
   }
-  const Json& settings = config.engine.settings;
-  if (const auto found = settings.find("generations"); found != settings.end() && found->is_string()) {
-    paths.push_back(found->get<std::string>());
-  }
+  for (const fs::path& path : PathsOf(config.engine)) paths.push_back(path);
   return paths;
-}
-
-// Whether `url` is one of `allowed` or below it.
-bool IsBelow(const std::string& url, const std::vector<std::string>& allowed) {
-  return std::any_of(allowed.begin(), allowed.end(), [&](const std::string& base) {
-    return url == base || url.starts_with(base.ends_with('/') ? base : base + "/");
-  });
-}
-
-// A submitted run makes the service start programs and call servers only as its configuration allows;
-// a key of the service's environment goes to no other server than those.
-void CheckEngineIsAllowed(const Json& settings, const ServiceOptions& options) {
-  if (options.allow_commands) return;
-  if (settings.contains("command")) {
-    throw Error(ErrorKind::kUsage, "key 'engine.command': this service does not start commands of submitted runs",
-                "give it a server's base_url, or set allow_commands in the service's configuration");
-  }
-  const auto url = settings.find("base_url");
-  if (url == settings.end() || !url->is_string()) return;
-  const bool listed = IsBelow(url->get<std::string>(), options.engine_urls);
-  if (!listed && !options.engine_urls.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("key 'engine.base_url': this service does not call {}", url->get<std::string>()),
-                "the service's configuration lists the servers under 'engine_urls'");
-  }
-  if (!listed && settings.contains("api_key_env")) {
-    throw Error(ErrorKind::kUsage, "key 'engine.api_key_env': this service gives its keys only to servers that it knows",
-                "list the server's URL under 'engine_urls' in the service's configuration");
-  }
 }
 
 }  // namespace
@@ -75,6 +47,9 @@ EvalConfig Service::ReadSubmission(const Submission& submission) const {
   if (submission.priority < -100 || submission.priority > 100) {
     throw Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", submission.priority));
   }
+  if (const std::string wrong = WrongWithLabel(submission.user); !submission.user.empty() && !wrong.empty()) {
+    throw Error(ErrorKind::kUsage, "user: " + wrong);
+  }
   const fs::path base = submission.base.empty() ? fs::path("/") : submission.base;
   if (!base.is_absolute()) {
     throw Error(ErrorKind::kUsage, fmt::format("base: found '{}', expected an absolute path", base.string()));
@@ -82,7 +57,7 @@ EvalConfig Service::ReadSubmission(const Submission& submission) const {
   EvalOverrides overrides;
   overrides.set = submission.set;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
-  CheckEngineIsAllowed(config.engine.settings, options_);
+  CheckEngineIsAllowed(config.engine, options_.engines);
   if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {
     throw Error(ErrorKind::kUsage, fmt::format("key 'bootstrap_iters': found {}, expected at most {} in a submitted run",
                                                config.bootstrap_iters, kBootstrapItersSubmittedMax),

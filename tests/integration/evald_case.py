@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BINARIES = pathlib.Path(os.environ.get("EVALD_BINARIES", SOURCE / "build" / "dev")).resolve()
@@ -73,6 +74,14 @@ class EvaldCase(unittest.TestCase):
         path = self.folder / name
         path.write_text(json.dumps({k: v for k, v in config.items() if v is not None}, indent=1))
         return path
+
+    def keep_journal(self):
+        """The file to which the emulated engine of every process started from now on adds a line for each answer."""
+        journal = self.folder / "journal"
+        change = unittest.mock.patch.dict(os.environ, EVALD_EMULATED_JOURNAL=str(journal))
+        change.start()
+        self.addCleanup(change.stop)
+        return journal
 
     def start(self, *arguments, **options):
         command = [str(BINARIES / "evald"), *map(str, arguments)]

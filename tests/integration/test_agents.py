@@ -296,11 +296,11 @@ class TwoHosts(Agents):
     def test_what_a_host_that_is_gone_had_committed_stays(self):
         self.make_suite(1200, 20)
         expected = self.undisturbed()
+        journal = self.keep_journal()
         self.serve()
         self.start_agent("north", devices="cpu:0,cpu:1")
         self.wait_host("north")
-        journal = self.folder / "journal"
-        engine = {**self.ENGINE, "delay_ms": 80, "journal": str(journal)}
+        engine = {**self.ENGINE, "delay_ms": 80}
         run = self.submit_to_all("north", engine=engine, workers={"count": 2, "heartbeat_timeout_s": 5})
         root, folder = self.folder / "hosts" / "north", pathlib.Path(run["directory"])
 
@@ -371,12 +371,12 @@ class TwoHosts(Agents):
     def test_a_killed_service_finds_its_agents_again(self):
         self.make_suite(1500, 60)
         expected = self.undisturbed()
+        journal = self.keep_journal()
         self.serve()
         port = int(self.url.rsplit(":", 1)[1])
         self.start_agent("north")
         self.wait_host("north")
-        journal = self.folder / "journal"
-        engine = {**self.ENGINE, "delay_ms": 100, "concurrency": 8, "journal": str(journal)}
+        engine = {**self.ENGINE, "delay_ms": 100, "concurrency": 8}
         run = self.submit_to_all("north", engine=engine)
         pid = self.wait_for("work there", lambda: next((w["pid"] for w in self.workers("north") if w["trials"]), None))
         lines = lambda: len(journal.read_text().splitlines()) if journal.exists() else 0

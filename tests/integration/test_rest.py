@@ -2,6 +2,7 @@
 
 EVALD_FULL=1 runs the load for 60 s.
 """
+import contextlib
 import hashlib
 import hmac
 import http.client
@@ -12,6 +13,7 @@ import pathlib
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -90,7 +92,9 @@ class Hostile(Service):
             "a server that is not listed": {"engine": openai(base_url="http://169.254.169.254/latest")},
             "one that begins like a listed one": {"engine": openai(base_url="http://127.0.0.1:90")},
             "one whose user looks like a listed one": {"engine": openai(base_url="http://127.0.0.1:9@evil.example")},
+            "one behind dots": {"engine": openai(base_url="http://127.0.0.1:9/../admin")},
             "a program": {"engine": openai(command=["/bin/sh"])},
+            "a program's environment": {"engine": openai(base_url="http://127.0.0.1:9", environment={"LD_PRELOAD": "/tmp/x.so"})},
         }.items():
             with self.subTest(what):
                 body = json.dumps({"config": {"tasks": ["sums"], "task_dirs": [str(inside)], "engine": {"name": "emulated"}, **config}})
@@ -102,6 +106,53 @@ class Hostile(Service):
         self.assertEqual(status, 422)
         self.assertIn(b"outside the folders", answer)
         self.assertEqual(json.loads(self.ask("GET", "/v1/runs")[2])["runs"], [])
+
+    def test_no_submission_names_a_file_that_an_engine_writes(self):
+        """Paths for tests come from the environment of the worker. No setting holds one, also of what was stored before."""
+        self.make_suite(4, 4)
+        self.serve()
+        target = self.folder / "authorized_keys"
+        for setting in ({"journal": str(target)}, {"times": "/etc"}, {"journal": None}):
+            engine = {"name": "emulated", **setting}
+            config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": engine}
+            for path, body in (("/v1/runs", {"config": config}), ("/v1/watches", {"config": config, "checkpoints": str(self.folder)})):
+                status, _, answer = self.ask("POST", path, json.dumps(body), Content_Type="application/json")
+                self.assertEqual(status, 422, answer)
+                self.assertIn(b"unknown key", answer)
+        self.assertFalse(target.exists())
+        # What an earlier version has taken is looked at again before anything of it is done.
+        config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}}
+        status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+        self.assertEqual(status, 201, answer)
+        run = json.loads(answer)["id"]
+        self.wait_for("its end", lambda: json.loads(self.ask("GET", f"/v1/runs/{run}")[2])["state"] == "done")
+        self.stop()
+        config["engine"]["journal"] = str(target)
+        stored = json.dumps({"yaml": json.dumps(config), "base": "/", "set": [], "user": "", "priority": 0, "idempotency_key": ""})
+        with contextlib.closing(sqlite3.connect(self.folder / "state" / "state.db")) as database, database:
+            database.execute("UPDATE runs SET state = 'queued', submission = ? WHERE run = ?", (stored, run))
+        record = next((self.folder / "runs").glob("*/run.json"))
+        record.write_text(json.dumps({**json.loads(record.read_text()), "state": "incomplete"}))
+        self.serve()
+        shown = self.wait_for("its end", lambda: (r := json.loads(self.ask("GET", f"/v1/runs/{run}")[2]))["state"] == "failed" and r)
+        self.assertIn("unknown key", shown["problems"][0])
+        self.assertFalse(target.exists())
+
+    def test_a_key_goes_to_its_own_server_alone(self):
+        self.make_suite(4, 4)
+        listed = ["http://127.0.0.1:9", "http://127.0.0.1:7"]
+        self.serve(engine_urls=listed, engine_keys={listed[0]: "EVALD_TEST_KEY"})
+        config = lambda **engine: {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "openai", **engine}}
+        for what, engine in {
+            "another variable": {"base_url": listed[0], "api_key_env": "HOME"},
+            "another server": {"base_url": listed[1], "api_key_env": "EVALD_TEST_KEY"},
+            "a path that makes another server": {"base_url": listed[0], "api_key_env": "EVALD_TEST_KEY", "health_path": "@evil.example/"},
+        }.items():
+            with self.subTest(what):
+                body = json.dumps({"config": config(**engine)})
+                status, _, answer = self.ask("POST", "/v1/runs", body, Content_Type="application/json")
+                self.assertEqual(status, 422, answer)
+                self.assertRegex(answer, b"only the server's own|a path on the server")
 
     def test_the_services_keys_go_to_no_server_that_it_does_not_know(self):
         self.make_suite(4, 4)

@@ -177,9 +177,9 @@ class Service(ServiceCase):
     def test_workers_outlive_the_daemon(self):
         self.make_suite(1500, 50)
         expected = self.undisturbed()
+        journal = self.keep_journal()
         self.serve()
-        journal = self.folder / "journal"
-        engine = {**self.ENGINE, "delay_ms": 100, "concurrency": 8, "journal": str(journal)}
+        engine = {**self.ENGINE, "delay_ms": 100, "concurrency": 8}
         run = self.submit(engine=engine)
         pids = lambda: {w["id"]: w["pid"] for w in self.call("GET", "/v1/workers")["workers"]}
         lines = lambda: len(journal.read_text().splitlines()) if journal.exists() else 0
@@ -297,9 +297,9 @@ class Service(ServiceCase):
     def test_a_run_that_ended_incomplete_is_resumed(self):
         self.make_suite(1500, 60)
         expected = self.undisturbed()
+        journal = self.keep_journal()
         self.serve()
-        journal = self.folder / "journal"
-        run = self.incomplete(key="once", journal=str(journal))
+        run = self.incomplete(key="once")
         before = journal.read_text().splitlines()
         path = f"/v1/runs/{run['id']}"
         self.assertEqual(self.submit(200, key="once")["state"], "incomplete", "a repeated submission resumes nothing")

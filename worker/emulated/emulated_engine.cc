@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <queue>
 #include <random>
@@ -13,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "worker/settings.h"
@@ -41,12 +43,14 @@ struct Model {
   double slow = 1;
 };
 
+// Paths never come from the settings: a submitted run sets those.
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 Model ReadModel(const Json& json, const std::string& device) {
-  const Settings settings(
-      "emulated", json,
-      {"delay_ms", "prefill_tokens_per_second", "tokens_per_second", "jitter", "load_seconds",
-       "clock_scale", "fail_rate", "concurrency", "max_length", "tokens_out", "text", "journal",
-       "times", "slow"});
+  const Settings settings("emulated", json);
   Model model;
   model.delay_ms = settings.AtLeast("delay_ms", 0.0, model.delay_ms);
   model.prefill_tokens_per_second = settings.AtLeast("prefill_tokens_per_second", 0.0, 0.0);
@@ -60,8 +64,8 @@ Model ReadModel(const Json& json, const std::string& device) {
   model.concurrency = settings.AtLeast("concurrency", 1, model.concurrency);
   model.max_length = settings.AtLeast("max_length", 1, model.max_length);
   model.text = settings.Get<std::string>("text", "");
-  model.journal = settings.Get<std::string>("journal", "");
-  model.times = settings.Get<std::string>("times", "");
+  model.journal = FromEnvironment("EVALD_EMULATED_JOURNAL");
+  model.times = FromEnvironment("EVALD_EMULATED_TIMES");
   if (settings.Has("slow")) {
     const Json slow = settings.Require<Json>("slow");
     const auto found = slow.find(device);
@@ -144,7 +148,7 @@ class DocumentTimes {
   }
 
  private:
-  std::string Path(const std::string& task) const { return folder_ + "/" + task + ".f32"; }
+  std::string Path(const std::string& task) const { return folder_ + "/" + FolderNameOf(task) + ".f32"; }
 
   std::string folder_;
   std::unordered_map<std::string, MappedFile> files_;

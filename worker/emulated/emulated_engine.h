@@ -16,8 +16,6 @@ namespace evald {
 ///     prefill_tokens_per_second: 0  adds prompt tokens / this; 0: nothing
 ///     tokens_per_second: 0          adds generated tokens / this; 0: nothing
 ///     jitter: 0                     0 to 1: a request takes (1 ± jitter) times as long, by its seed
-///     times: ""                     a folder with <task>.f32: instead of all that, seconds of each document's
-///                                   requests as little-endian 32-bit floats
 ///     slow: {}                      devices whose requests take so many times as long, without saying so:
 ///                                   {"cpu:1": 10}
 ///     load_seconds: 0               time that Load takes
@@ -27,10 +25,16 @@ namespace evald {
 ///     tokens_out: 16                a number, or [least, most]: drawn evenly, by the request's seed
 ///     text: ""                      the answer, with {doc_id}, {idx}, {repeat} and {task} replaced;
 ///                                   "": as many pseudo-words as tokens_out says
-///     journal: ""                   a file that each answer is told in as it is given, one line:
-///                                   "<task> <doc_id> <idx> <repeat>"; to count what is done twice
 ///     fail_rate: 0                  0 to 1: share of requests whose Step throws
 ///                                   Error(kInfrastructure), drawn anew at every attempt
+///
+/// Two paths, which are for tests and benchmarks, come from the environment of the worker process and never from the
+/// settings, since a submitted run sets those:
+///
+///     EVALD_EMULATED_TIMES     a folder with <task>.f32 (the name as FolderNameOf gives it): instead of all that,
+///                              seconds of each document's requests as little-endian 32-bit floats
+///     EVALD_EMULATED_JOURNAL   a file to which each answer adds a line as it is given,
+///                              "<task> <doc_id> <idx> <repeat>"; to count what is done twice
 ///
 /// A prompt has one token per 4 bytes, unless the request carries tokens.
 std::unique_ptr<Engine> MakeEmulatedEngine(const EngineOptions& options);

@@ -41,9 +41,7 @@ void CheckKernels(const std::string& kernels) {
 }  // namespace
 
 NativeSettings ReadNativeSettings(const Json& json) {
-  const Settings settings("native", json,
-                          {"max_length", "kv_cache", "concurrency", "chunk", "kernels", "fast",
-                           "graphs", "ahead", "copy_threads"});
+  const Settings settings("native", json);
   NativeSettings read;
   if (settings.Has("max_length")) read.max_length = settings.AtLeast("max_length", 1, 1);
   read.kv_cache = ReadBytes(settings, "kv_cache");

@@ -9,15 +9,6 @@
 namespace evald::openai {
 namespace {
 
-const std::vector<std::string>& Keys() {
-  static const std::vector<std::string> kKeys = {
-      "command",         "base_url",        "environment", "model",       "prompt",
-      "concurrency",     "max_length",      "stops_max",   "send_seed",   "scoring",
-      "deterministic",   "extra_body",      "health_path", "api_key_env", "ready_seconds",
-      "request_seconds", "connect_seconds", "retries",     "restarts"};
-  return kKeys;
-}
-
 std::chrono::milliseconds ReadSeconds(const Settings& settings, const std::string& key,
                                       std::chrono::milliseconds fallback) {
   const double seconds =
@@ -52,7 +43,7 @@ void ReadServer(const Settings& settings, Options* options) {
 }  // namespace
 
 Options ReadOptions(const Json& json) {
-  const Settings settings("openai", json, Keys());
+  const Settings settings("openai", json);
   Options options;
   ReadServer(settings, &options);
   options.model = settings.Get<std::string>("model", "");

@@ -18,7 +18,7 @@ constexpr int kConcurrency = 64;
 class ReplayEngine : public Engine {
  public:
   explicit ReplayEngine(const EngineOptions& options) {
-    const Settings settings("replay", options.settings, {"generations"});
+    const Settings settings("replay", options.settings);
     path_ = settings.Require<std::string>("generations");
     if (!std::filesystem::exists(path_))
       settings.Refuse("generations", "a file or folder that is there");

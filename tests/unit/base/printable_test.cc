@@ -26,5 +26,15 @@ TEST(Printable, WritesOutWhatATerminalWouldObey) {
   EXPECT_EQ(Printable("\xc2\x9b" "2J\xc2\xa0"), "\\u009b2J\xc2\xa0");  // CSI as one character; a no-break space may stay
 }
 
+TEST(Printable, WritesOutWhatChangesTheOrderOfTextOrItsLine) {
+  EXPECT_EQ(Printable("a\u202e""b\u2066c\u2069\u200f"), "a\\u202eb\\u2066c\\u2069\u200f");
+  EXPECT_EQ(Printable("a\u2028""b\u2029"), "a\\u2028b\\u2029");
+  EXPECT_EQ(Printable("\u2027\u202f\u2065\u206a\u007e"), "\u2027\u202f\u2065\u206a\u007e");  // beside those
+}
+
+TEST(PrintableLine, IsOneLine) {
+  EXPECT_EQ(PrintableLine("one\n\ttwo\r\x1b[0m caf\u00e9"), "one\\n\\ttwo\\x0d\\x1b[0m caf\u00e9");
+}
+
 }  // namespace
 }  // namespace evald

@@ -58,6 +58,13 @@ TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
   EXPECT_EQ(config.watches[0].every, 3);
 }
 
+TEST_F(ServeConfigTest, AKeyBelongsToAListedServer) {
+  const ServeConfig config = Read("engine_urls: ['http://gpu1:8000']\nengine_keys: {'http://gpu1:8000': GPU1_KEY}\n");
+  EXPECT_EQ(config.engine_keys, (std::map<std::string, std::string>{{"http://gpu1:8000", "GPU1_KEY"}}));
+  EXPECT_THAT(Problem("engine_keys: {'http://gpu2:8000': K}\n"), HasSubstr("'http://gpu2:8000' is not one of 'engine_urls'"));
+  EXPECT_THAT(Problem("engine_urls: [a]\nengine_keys: {a: 3}\n"), HasSubstr("expected the name of a variable"));
+}
+
 TEST_F(ServeConfigTest, AloneItListensOnLoopback) {
   const ServeConfig config = ReadServeConfig("", {"listen=127.0.0.1:0"});
   EXPECT_EQ(config.address, "127.0.0.1");

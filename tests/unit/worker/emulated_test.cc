@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <map>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "tests/unit/worker/support.h"
@@ -18,6 +20,16 @@ using testing::HasSubstr;
 std::unique_ptr<Engine> Make(const Json& settings, uint64_t seed = 1) {
   return MakeEmulatedEngine({"emulated", settings, "cpu:0", 1, seed});
 }
+
+// An environment variable that is set as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  ~Variable() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
 
 Request Question(int64_t doc_id, RequestKind kind = RequestKind::kGenerateUntil) {
   Request request;
@@ -71,7 +83,8 @@ TEST(EmulatedEngine, TimesOfDocumentsComeFromAFile) {
   const std::vector<float> seconds = {0.5, 0, 0.25};
   std::ofstream(folder.path() / "sums.f32", std::ios::binary)
       .write(reinterpret_cast<const char*>(seconds.data()), static_cast<std::streamsize>(seconds.size() * sizeof(float)));
-  const auto engine = Make(Json{{"concurrency", 3}, {"times", folder.path().string()}, {"clock_scale", 0.2}});
+  const Variable times("EVALD_EMULATED_TIMES", folder.path().string());
+  const auto engine = Make(Json{{"concurrency", 3}, {"clock_scale", 0.2}});
   const int64_t begin = MonotonicMicros();
   std::vector<int64_t> order;
   for (int64_t i = 0; i < 3; ++i) {
@@ -120,9 +133,21 @@ TEST(EmulatedEngine, FailuresLeaveNothingPending) {
   EXPECT_EQ(engine->pending(), 0u);
 }
 
+TEST(EmulatedEngine, TellsEachAnswerWhereTheEnvironmentSays) {
+  test::TemporaryFolder folder;
+  const std::filesystem::path journal = folder.path() / "journal";
+  const Variable variable("EVALD_EMULATED_JOURNAL", journal.string());
+  const auto engine = Make(Json::object());
+  engine->Submit(1, Question(7));
+  while (engine->pending() > 0) engine->Step(std::chrono::milliseconds(20));
+  EXPECT_EQ(ReadFile(journal), "t 7 0 0\n");
+}
+
 TEST(EmulatedEngine, WrongSettingsAreNamed) {
   const std::pair<Json, const char*> cases[] = {
       {Json{{"delays", 1}}, "key 'delays': unknown key"},
+      {Json{{"journal", "/tmp/evald-no-journal"}}, "key 'journal': unknown key"},
+      {Json{{"times", "/tmp"}}, "key 'times': unknown key"},
       {Json{{"delay_ms", -1}}, "key 'delay_ms': found -1"},
       {Json{{"delay_ms", "1"}}, "'delay_ms'"},
       {Json{{"jitter", 2}}, "from 0 to 1"},

@@ -311,6 +311,8 @@ TEST_F(OpenaiEngine, WrongSettingsAreNamed) {
       {Json{{"base_url", "http://x"}, {"api_key_env", "EVALD_NO_SUCH_KEY"}},
        "environment variable"},
       {Json{{"command", "vllm serve"}}, "'command'"},
+      {Json{{"base_url", "http://x"}, {"health_path", "@evil.example/"}}, "a path on the server"},
+      {Json{{"base_url", "http://known@evil.example"}}, "and nothing else in it"},
       {Json{{"base_url", "http://x"}, {"request_seconds", 0}}, "'request_seconds'"},
   };
   for (const auto& [settings, message] : cases) {

@@ -1,0 +1,62 @@
+#include "orchestrator/config/engine_section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "evald/error.h"
+#include "orchestrator/config/sections.h"
+#include "protocol/engine_settings.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+void CheckName(const YamlSection& section, const std::string& name) {
+  const std::vector<std::string> engines = EngineNames();
+  if (std::find(engines.begin(), engines.end(), name) != engines.end()) return;
+  section.Refuse("name", fmt::format("found '{}', expected one of {}{}", name, Join(engines, ", "), Suggestion(name, engines)));
+}
+
+// Text settings of one use: paths, say.
+template <typename Do>
+void ForEachText(const EngineConfig& engine, SettingUse use, const Do& with) {
+  for (const EngineSetting& setting : EngineSettings()) {
+    if (engine.name != setting.engine || setting.use != use) continue;
+    const auto found = engine.settings.find(setting.key);
+    if (found != engine.settings.end() && found->is_string()) with(setting.key, found->get<std::string>());
+  }
+}
+
+}  // namespace
+
+void ReadEngine(YamlSection& top, EvalConfig* config) {
+  auto section = top.Section("engine");
+  EngineConfig& engine = config->engine;
+  engine.where[""] = section ? top.WhereKey("engine") : config->file.string();
+  if (!section) return;
+  engine.name = section->String("name").value_or("native");
+  CheckName(*section, engine.name);
+  engine.settings = section->Rest();
+  engine.where["name"] = section->WhereKey("name");
+  const std::vector<std::string> known = SettingKeys(engine.name);
+  for (const auto& [key, value] : engine.settings.items()) {
+    engine.where[key] = section->WhereKey(key);
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: key 'engine.{}': unknown key{}", engine.where[key], key, Suggestion(key, known)),
+                fmt::format("the settings of engine '{}' are {}", engine.name, Join(known, ", ")));
+  }
+  ForEachText(engine, SettingUse::kReadPath, [&](const char* key, const std::string& text) {
+    engine.settings[key] = ResolvePath(config->file, text).string();
+  });
+}
+
+std::vector<fs::path> PathsOf(const EngineConfig& engine) {
+  std::vector<fs::path> paths;
+  ForEachText(engine, SettingUse::kReadPath, [&](const char*, const std::string& text) { paths.emplace_back(text); });
+  return paths;
+}
+
+}  // namespace evald
