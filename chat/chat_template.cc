@@ -10,6 +10,7 @@
 #include "chat/template_files.h"
 #include "evald/error.h"
 #include "jinja/unicode.h"
+#include "tokenizer/special_tokens.h"
 
 namespace evald {
 namespace {
@@ -71,7 +72,7 @@ ChatTemplate ChatTemplate::Load(const std::filesystem::path& directory, const st
                                 std::optional<int64_t> day) {
   const std::map<std::string, TemplateText> templates = ReadChatTemplates(directory);
   const TemplateText& picked = Pick(templates, name, directory.string());
-  return {picked.text, ReadNamedTokens(directory), day, picked.where};
+  return {picked.text, tok::NamedTokenContents(directory), day, picked.where};
 }
 
 ChatTemplate::ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day,

@@ -16,10 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kTemplateBytesMax = 4 << 20;
 
-// SPECIAL_TOKENS_ATTRIBUTES in transformers 5.
-constexpr const char* kNamedTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                        "pad_token", "cls_token", "mask_token"};
-
 Json ReadObject(const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return Json::object();
@@ -88,23 +84,6 @@ std::map<std::string, TemplateText> ReadChatTemplates(const fs::path& directory)
   const Json config = ReadObject(file);
   const auto found = config.find("chat_template");
   return found == config.end() ? templates : FromConfig(*found, file.string() + ": chat_template");
-}
-
-Json ReadNamedTokens(const fs::path& directory) {
-  Json config = ReadObject(directory / "tokenizer_config.json");
-  if (!config.contains("added_tokens_decoder")) {
-    const Json on_top = ReadObject(directory / "special_tokens_map.json");
-    for (const auto& [key, value] : on_top.items()) config[key] = value;
-  }
-  Json tokens = Json::object();
-  for (const char* name : kNamedTokens) {
-    const auto found = config.find(name);
-    if (found == config.end()) continue;
-    const Json& text =
-        found->is_object() && found->contains("content") ? (*found)["content"] : *found;
-    if (text.is_string()) tokens[name] = text;
-  }
-  return tokens;
 }
 
 }  // namespace evald

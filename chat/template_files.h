@@ -4,8 +4,6 @@
 #include <map>
 #include <string>
 
-#include "evald/json.h"
-
 namespace evald {
 
 /// A template as it stands in a checkpoint, and the place where it does.
@@ -18,9 +16,5 @@ struct TemplateText {
 /// chat_template.jinja is "default". Files win over tokenizer_config.json, as in transformers 5.
 /// Empty where there are none. Throws Error(kInput) for files that are broken.
 std::map<std::string, TemplateText> ReadChatTemplates(const std::filesystem::path& directory);
-
-/// The special tokens that templates know by name ("bos_token", ...), from tokenizer_config.json
-/// and, where that has no added_tokens_decoder, special_tokens_map.json on top of it.
-Json ReadNamedTokens(const std::filesystem::path& directory);
 
 }  // namespace evald

@@ -70,7 +70,11 @@ void Trie::Add(std::string_view text, int32_t value, const std::string& where) {
     node = at->second;
     if (added) nodes_.emplace_back();
   }
-  if (nodes_[node].value < 0) nodes_[node].value = value;
+  if (nodes_[node].value >= 0) {
+    throw Error(ErrorKind::kInput, where + ": another added token is the same text once normalized",
+                "set \"normalized\" of one of the two to false");
+  }
+  nodes_[node].value = value;
 }
 
 std::optional<Trie::Found> Trie::Search(std::string_view text, size_t from) const {
@@ -89,32 +93,34 @@ std::optional<Trie::Found> Trie::Search(std::string_view text, size_t from) cons
   return std::nullopt;
 }
 
-void AddedTokens::Add(const AddedToken& token, const Vocabulary& model) {
-  if (token.content.empty()) return;
-  if (token.special && special_contents_.insert(token.content).second) special_.push_back(token);
-  int32_t id = Id(token.content);
-  if (id < 0) id = model.Id(token.content);
-  if (id < 0) id = std::max(model.size(), highest_id_ + 1);
-  const auto [at, fresh] = tokens_.try_emplace(id, token);
-  if (!fresh) {
-    if (at->second == token) return;
-    at->second = token;
+void AddedTokens::Add(const std::vector<AddedToken>& tokens, const Vocabulary& model,
+                      const Normalizer* normalizer) {
+  int32_t next_id = std::max(model.size(), highest_id_ + 1);
+  for (const AddedToken& token : tokens) {
+    if (token.content.empty()) continue;
+    int32_t id = Id(token.content);
+    if (id >= 0 && tokens_.at(id) == token) continue;
+    if (id < 0) id = model.Id(token.content);
+    if (id < 0) id = next_id++;
+    if (token.normalized && normalizer != nullptr) {
+      std::string normalized = normalizer->Apply(token.content);
+      if (normalized != token.content) normalized_spellings_[id] = std::move(normalized);
+    }
+    if (token.special) special_contents_.insert(token.content);
+    ids_[token.content] = id;
+    tokens_[id] = token;
+    highest_id_ = std::max(highest_id_, id);
   }
-  ids_[token.content] = id;
-  highest_id_ = std::max(highest_id_, id);
-  if (!special_contents_.contains(token.content)) plain_.push_back(token);
 }
 
-void AddedTokens::Finish(const Normalizer* normalizer, const std::string& where) {
-  for (const std::vector<AddedToken>* group : {&special_, &plain_}) {
-    for (const AddedToken& token : *group) {
-      const std::string place = fmt::format("{}: added token '{}'", where, token.content);
-      if (!token.normalized) {
-        raw_.Add(token.content, Id(token.content), place);
-      } else {
-        normalized_.Add(normalizer != nullptr ? normalizer->Apply(token.content) : token.content,
-                        Id(token.content), place);
-      }
+void AddedTokens::Finish(const std::string& where) {
+  const std::map<int32_t, AddedToken> in_order(tokens_.begin(), tokens_.end());
+  for (const auto& [id, token] : in_order) {
+    const std::string place = fmt::format("{}: added token '{}'", where, token.content);
+    if (token.normalized) {
+      normalized_.Add(*DecodedSpelling(id), id, place);
+    } else {
+      raw_.Add(token.content, id, place);
     }
   }
 }
@@ -129,8 +135,15 @@ const AddedToken* AddedTokens::Token(int32_t id) const {
   return found == tokens_.end() ? nullptr : &found->second;
 }
 
-bool AddedTokens::IsSpecial(std::string_view spelling) const {
-  return special_contents_.contains(spelling);
+const std::string* AddedTokens::DecodedSpelling(int32_t id) const {
+  const auto normalized = normalized_spellings_.find(id);
+  if (normalized != normalized_spellings_.end()) return &normalized->second;
+  const AddedToken* token = Token(id);
+  return token != nullptr ? &token->content : nullptr;
+}
+
+bool AddedTokens::IsSpecial(std::string_view content) const {
+  return special_contents_.contains(content);
 }
 
 void AddedTokens::Split(std::string_view text, const Trie& trie,

@@ -35,7 +35,7 @@ AddedToken AddedTokenFromJson(const Json& json, const std::string& where);
 /// Finds the longest of a set of strings, leftmost first.
 class Trie {
  public:
-  /// The first of two equal strings counts. Throws Error(kInput) for an empty one.
+  /// Throws Error(kInput) for an empty string and for one that is there already.
   void Add(std::string_view text, int32_t value, const std::string& where);
 
   struct Found {
@@ -60,16 +60,19 @@ struct Segment {
   int32_t id = -1;
 };
 
-/// The added tokens of a tokenizer, with the rules of the tokenizers library's AddedVocabulary:
-/// which ids they take, and where they are found. Immutable once Finish was called; any thread may
-/// then read.
+/// The added tokens of a tokenizer, with the rules of AddedVocabulary in tokenizers 0.23
+/// (tokenizers/src/tokenizer/added_vocabulary.rs): which ids they take, where they are found, how
+/// they are spelled when decoded. Immutable once Finish was called; any thread may then read.
 class AddedTokens {
  public:
-  /// Adds a token. Its id is that of the model's token of this spelling, else the next free one
-  /// behind the model's and the earlier added tokens.
-  void Add(const AddedToken& token, const Vocabulary& model);
-  /// Builds what the searches need.
-  void Finish(const Normalizer* normalizer, const std::string& where);
+  /// Adds tokens in one go. The id of each is that of the model's token of this content, else the
+  /// next one behind the model's tokens and behind those that were added before this call. A token
+  /// that is there already takes the new flags.
+  void Add(const std::vector<AddedToken>& tokens, const Vocabulary& model,
+           const Normalizer* normalizer);
+  /// Builds what the searches need. Throws Error(kInput) "<where>: ..." for tokens that are the
+  /// same text once normalized: the library takes any of them.
+  void Finish(const std::string& where);
 
   /// Splits text at the tokens that are looked for in raw (or in normalized) text.
   void SplitRaw(std::string_view text, std::vector<Segment>* segments) const {
@@ -81,7 +84,10 @@ class AddedTokens {
 
   int32_t Id(std::string_view content) const;         ///< -1 for none
   const AddedToken* Token(int32_t id) const;          ///< null for none
-  bool IsSpecial(std::string_view spelling) const;    ///< of any token
+  /// How a token is spelled when decoded: by its content, or by what the normalizer made of that.
+  const std::string* DecodedSpelling(int32_t id) const;  ///< null for none
+  /// Whether a special token has this content.
+  bool IsSpecial(std::string_view content) const;
   int32_t highest_id() const { return highest_id_; }  ///< -1 when there are none
 
  private:
@@ -90,8 +96,7 @@ class AddedTokens {
   std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>> ids_;
   std::unordered_map<int32_t, AddedToken> tokens_;
   std::unordered_set<std::string, StringHash, std::equal_to<>> special_contents_;
-  std::vector<AddedToken> special_;  // in the order they came
-  std::vector<AddedToken> plain_;
+  std::unordered_map<int32_t, std::string> normalized_spellings_;  // where they are not the content
   Trie raw_;
   Trie normalized_;
   int32_t highest_id_ = -1;

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <system_error>
+#include <utility>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -16,6 +19,8 @@
 #include "tokenizer/post_processors.h"
 #include "tokenizer/pre_tokenizers.h"
 #include "tokenizer/scratch.h"
+#include "tokenizer/special_tokens.h"
+#include "tokenizer/tokenizer_class.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
@@ -26,19 +31,18 @@ namespace {
 namespace fs = std::filesystem;
 
 // Changes when the same files begin to give other tokens.
-constexpr std::string_view kRulesVersion = "evald-tokenizer-2\n";
+constexpr std::string_view kRulesVersion = "evald-tokenizer-3\n";
+
+// A tokenizer.json as its class changes it, and the tokens that are added.
+struct Blueprint {
+  tok::TokenizerJson file;
+  tok::SpecialTokens special;
+  std::string key;
+};
 
 class HfTokenizer : public Tokenizer {
  public:
-  HfTokenizer(std::string_view text, const tok::TokenizerConfig& config, const std::string& where)
-      : HfTokenizer(tok::ParseTokenizerJson(text, where), config, where) {
-    Hasher hasher;
-    hasher.Update(kRulesVersion);
-    hasher.Update(tok::Spell(config));
-    hasher.Update("\n");
-    hasher.Update(text);
-    key_ = hasher.Hex();
-  }
+  HfTokenizer(Blueprint blueprint, const std::string& where);
 
   std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const override;
   std::string Decode(const std::vector<int32_t>& tokens, bool skip_special_tokens) const override;
@@ -59,16 +63,14 @@ class HfTokenizer : public Tokenizer {
   std::string key() const override { return key_; }
 
  private:
-  HfTokenizer(tok::TokenizerJson file, const tok::TokenizerConfig& config,
-              const std::string& where);
-
   const std::string* FindSpelling(int32_t id) const {
     const tok::AddedToken* added = added_.Token(id);
     return added != nullptr ? &added->content : model_.vocabulary().Token(id);
   }
-  void ReadAddedTokens(const Json& json, const tok::TokenizerConfig& config,
-                       const std::string& where);
-  void AddUnder(int64_t id, const tok::AddedToken& token, const std::string& where);
+  void AddTokens(const std::vector<tok::DeclaredToken>& batch, const std::string& where);
+  void ArrangeEnds(const tok::SpecialTokens& special);
+  int32_t NamedId(const tok::SpecialTokens& special, const std::string& name) const;
+  void EncodeSegments(std::string_view text, std::vector<int32_t>* tokens) const;
   void EncodeText(std::string_view text, bool at_start, tok::Scratch* scratch,
                   std::vector<int32_t>* tokens) const;
 
@@ -77,7 +79,7 @@ class HfTokenizer : public Tokenizer {
   std::unique_ptr<tok::Decoder> decoder_;
   tok::BpeModel model_;
   tok::AddedTokens added_;
-  tok::Surround surround_;
+  tok::Arrangement arrangement_;
   mutable tok::ScratchPool scratches_;
   int32_t bos_id_ = -1;
   int32_t eos_id_ = -1;
@@ -90,52 +92,60 @@ Json Part(const Json& json, const std::string& key) {
 }
 
 // `truncation` and `padding` are left aside: transformers switches both off for a plain call.
-HfTokenizer::HfTokenizer(tok::TokenizerJson file, const tok::TokenizerConfig& config,
-                         const std::string& where)
-    : normalizer_(tok::MakeNormalizer(Part(file.json, "normalizer"), where + ": normalizer")),
-      pre_tokenization_(tok::MakePreTokenizer(Part(file.json, "pre_tokenizer"),
+HfTokenizer::HfTokenizer(Blueprint blueprint, const std::string& where)
+    : normalizer_(
+          tok::MakeNormalizer(Part(blueprint.file.json, "normalizer"), where + ": normalizer")),
+      pre_tokenization_(tok::MakePreTokenizer(Part(blueprint.file.json, "pre_tokenizer"),
                                               normalizer_ != nullptr, where + ": pre_tokenizer")),
-      decoder_(tok::MakeDecoder(Part(file.json, "decoder"), where + ": decoder")),
-      model_(Field<Json>(file.json, "model", where), std::move(file.vocabulary),
+      decoder_(tok::MakeDecoder(Part(blueprint.file.json, "decoder"), where + ": decoder")),
+      model_(Field<Json>(blueprint.file.json, "model", where), std::move(blueprint.file.vocabulary),
              pre_tokenization_.spelling, where + ": model"),
-      surround_(
-          tok::ReadPostProcessor(Part(file.json, "post_processor"), where + ": post_processor")) {
-  tok::CheckMembers(file.json,
+      arrangement_(tok::ReadPostProcessor(Part(blueprint.file.json, "post_processor"),
+                                          where + ": post_processor")),
+      key_(std::move(blueprint.key)) {
+  const Json& json = blueprint.file.json;
+  tok::CheckMembers(json,
                     {"version", "truncation", "padding", "added_tokens", "normalizer",
                      "pre_tokenizer", "post_processor", "decoder", "model"},
                     where);
-  const std::string version = FieldOr<std::string>(file.json, "version", "1.0", where);
+  const std::string version = FieldOr<std::string>(json, "version", "1.0", where);
   if (version != "1.0") tok::RefuseType("version", version, {"1.0"}, where);
-  ReadAddedTokens(Part(file.json, "added_tokens"), config, where);
-  if (config.bos) bos_id_ = TokenId(*config.bos);
-  if (config.eos) eos_id_ = TokenId(*config.eos);
+  for (const auto& batch : blueprint.special.batches) AddTokens(batch, where);
+  added_.Finish(where);
+  bos_id_ = NamedId(blueprint.special, "bos_token");
+  eos_id_ = NamedId(blueprint.special, "eos_token");
+  ArrangeEnds(blueprint.special);
 }
 
-// Adds a token that must get the id `id`.
-void HfTokenizer::AddUnder(int64_t id, const tok::AddedToken& token, const std::string& where) {
-  added_.Add(token, model_.vocabulary());
-  const int32_t given = added_.Id(token.content);
-  if (given == id || token.content.empty()) return;
-  throw Error(
-      ErrorKind::kInput,
-      fmt::format("{}: the added token '{}' has the id {}, but the tokenizers library would "
-                  "give it {}",
-                  where, token.content, id, given));
+int32_t HfTokenizer::NamedId(const tok::SpecialTokens& special, const std::string& name) const {
+  const std::string* content = special.Named(name);
+  return content != nullptr ? TokenId(*content) : -1;
 }
 
-void HfTokenizer::ReadAddedTokens(const Json& json, const tok::TokenizerConfig& config,
-                                  const std::string& where) {
-  if (!json.is_null() && !json.is_array()) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: added_tokens: found {}, expected a list", where,
-                                               json.type_name()));
+void HfTokenizer::ArrangeEnds(const tok::SpecialTokens& special) {
+  if (!special.ends) return;
+  arrangement_ = {};
+  if (special.ends->bos && bos_id_ >= 0) {
+    arrangement_.with_special.insert(arrangement_.with_special.begin(), bos_id_);
   }
-  for (const Json& item : json) {
-    AddUnder(Field<int64_t>(item, "id", where + ": added_tokens"),
-             tok::AddedTokenFromJson(item, where + ": added_tokens"), where);
+  if (special.ends->eos && eos_id_ >= 0) arrangement_.with_special.push_back(eos_id_);
+}
+
+// A token must get the id that a file gives it: with another the model would see another token.
+void HfTokenizer::AddTokens(const std::vector<tok::DeclaredToken>& batch,
+                            const std::string& where) {
+  std::vector<tok::AddedToken> tokens;
+  for (const auto& [token, id] : batch) tokens.push_back(token);
+  added_.Add(tokens, model_.vocabulary(), normalizer_.get());
+  for (const auto& [token, id] : batch) {
+    const int32_t given = added_.Id(token.content);
+    if (!id || given == *id || token.content.empty()) continue;
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: the added token '{}' has the id {}, but the tokenizers library would "
+                    "give it {}",
+                    where, token.content, *id, given));
   }
-  for (const auto& [id, token] : config.added) AddUnder(id, token, where);
-  for (const tok::AddedToken& token : config.special) added_.Add(token, model_.vocabulary());
-  added_.Finish(normalizer_.get(), where);
 }
 
 void HfTokenizer::EncodeText(std::string_view text, bool at_start, tok::Scratch* scratch,
@@ -158,35 +168,50 @@ void HfTokenizer::EncodeText(std::string_view text, bool at_start, tok::Scratch*
   }
 }
 
-std::vector<int32_t> HfTokenizer::Encode(std::string_view text, bool add_special_tokens) const {
-  if (!IsUtf8(text)) {
-    throw Error(ErrorKind::kInput, "the text to encode is not valid UTF-8");
-  }
-  constexpr size_t kBytesPerToken = 3;  // a guess that seldom makes the list grow
-  std::vector<int32_t> tokens;
-  tokens.reserve(text.size() / kBytesPerToken + surround_.before.size() + surround_.after.size());
-  if (add_special_tokens) tokens.assign(surround_.before.begin(), surround_.before.end());
+void HfTokenizer::EncodeSegments(std::string_view text, std::vector<int32_t>* tokens) const {
   const tok::ScratchPool::Loan scratch = scratches_.Borrow();
   added_.SplitRaw(text, &scratch->raw_segments);
   for (const tok::Segment& segment : scratch->raw_segments) {
     if (segment.id >= 0) {
-      tokens.push_back(segment.id);
+      tokens->push_back(segment.id);
     } else {
-      EncodeText(segment.text, segment.text.data() == text.data(), scratch.get(), &tokens);
+      EncodeText(segment.text, segment.text.data() == text.data(), scratch.get(), tokens);
     }
   }
-  if (add_special_tokens) {
-    tokens.insert(tokens.end(), surround_.after.begin(), surround_.after.end());
+}
+
+std::vector<int32_t> HfTokenizer::Encode(std::string_view text, bool add_special_tokens) const {
+  if (!IsUtf8(text)) {
+    throw Error(ErrorKind::kInput, "the text to encode is not valid UTF-8");
+  }
+  const std::vector<int32_t>& places =
+      add_special_tokens ? arrangement_.with_special : arrangement_.without_special;
+  constexpr size_t kBytesPerToken = 3;  // a guess that seldom makes the list grow
+  std::vector<int32_t> tokens;
+  tokens.reserve(text.size() / kBytesPerToken + places.size());
+  std::optional<std::pair<size_t, size_t>> encoded;  // where the tokens of the text stand
+  for (const int32_t place : places) {
+    if (place != tok::Arrangement::kText) {
+      tokens.push_back(place);
+    } else if (!encoded) {
+      const size_t begin = tokens.size();
+      EncodeSegments(text, &tokens);
+      encoded.emplace(begin, tokens.size());
+    } else {
+      for (size_t i = encoded->first; i < encoded->second; ++i) tokens.push_back(tokens[i]);
+    }
   }
   return tokens;
 }
 
-// Ids that no token has are left out, as the tokenizers library does.
+// Ids that no token has are left out, as the tokenizers library does. An added token whose text the
+// normalizer changes is spelled as the normalizer makes it, and then is no longer known as special.
 std::string HfTokenizer::Decode(const std::vector<int32_t>& tokens,
                                 bool skip_special_tokens) const {
   std::vector<std::string> spelled;
   for (const int32_t id : tokens) {
-    const std::string* spelling = FindSpelling(id);
+    const std::string* spelling = added_.DecodedSpelling(id);
+    if (spelling == nullptr) spelling = model_.vocabulary().Token(id);
     if (spelling == nullptr) continue;
     if (skip_special_tokens && added_.IsSpecial(*spelling)) continue;
     spelled.push_back(*spelling);
@@ -198,10 +223,47 @@ std::string HfTokenizer::Decode(const std::vector<int32_t>& tokens,
   return text;
 }
 
+// Names everything that decides an encoding: the class's parts stand there although they follow
+// from the class, so that a change of its rules changes the key.
+std::string KeyOf(std::string_view text, const Json& file, const tok::SpecialTokens& special) {
+  Json parts = Json::object();
+  for (const char* name : {"normalizer", "pre_tokenizer", "post_processor", "decoder"}) {
+    parts[name] = Part(file, name);
+  }
+  if (const auto model = file.find("model"); model != file.end() && model->is_object()) {
+    for (const auto& [name, value] : model->items()) {
+      if (name != "merges") parts["model"][name] = value;
+    }
+  }
+  Hasher hasher;
+  hasher.Update(kRulesVersion);
+  for (const std::string& spelled : {ToLine(parts), tok::Spell(special)}) {
+    hasher.Update(spelled);
+    hasher.Update("\n");
+  }
+  hasher.Update(text);
+  return hasher.Hex();
+}
+
+// Distinct tokens of the model and of the batches.
+size_t CountTokens(const tok::Vocabulary& vocabulary, const tok::SpecialTokens& special) {
+  std::set<std::string> added;
+  for (const auto& batch : special.batches) {
+    for (const auto& [token, id] : batch) {
+      if (vocabulary.Id(token.content) < 0) added.insert(token.content);
+    }
+  }
+  return static_cast<size_t>(vocabulary.size()) + added.size();
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> Tokenizer::Parse(std::string_view json, const std::string& name) {
-  return std::make_unique<HfTokenizer>(json, tok::TokenizerConfig{}, name);
+  Blueprint blueprint;
+  blueprint.file = tok::ParseTokenizerJson(json, name);
+  blueprint.special.batches = {tok::ReadAddedTokens(blueprint.file.json, name)};
+  blueprint.key = KeyOf(json, blueprint.file.json, blueprint.special);
+  return std::make_unique<HfTokenizer>(std::move(blueprint), name);
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::Load(const fs::path& directory) {
@@ -220,8 +282,19 @@ std::unique_ptr<Tokenizer> Tokenizer::Load(const fs::path& directory) {
             "AutoTokenizer.from_pretrained('{0}').save_pretrained('{0}')\"",
             directory.string()));
   }
-  return std::make_unique<HfTokenizer>(ReadFile(file), tok::ReadTokenizerConfig(directory),
-                                       file.string());
+  const std::string text = ReadFile(file);
+  const std::string where = file.string();
+  const tok::TokenizerConfig config = tok::ReadTokenizerConfig(directory);
+  const tok::ClassRules& rules = tok::RequireClass(tok::PickClass(config.class_files, text));
+  Blueprint blueprint;
+  blueprint.file = tok::ParseTokenizerJson(text, where);
+  Json& json = blueprint.file.json;
+  tok::Rebuild(rules, config.settings, config.where, &json);
+  blueprint.special = tok::ReadSpecialTokens(config, rules, json, where);
+  tok::FixMistralPattern(config.settings, config.class_files.config,
+                         CountTokens(blueprint.file.vocabulary, blueprint.special), &json);
+  blueprint.key = KeyOf(text, json, blueprint.special);
+  return std::make_unique<HfTokenizer>(std::move(blueprint), where);
 }
 
 }  // namespace evald

@@ -23,52 +23,72 @@ std::vector<int32_t> IdsOf(const Json& special_tokens, const std::string& name,
   return ids;
 }
 
-Surround ReadTemplate(const Json& json, const std::string& where) {
+// What stands one behind the other: each part is a list of tokens, or the text.
+using Parts = std::vector<std::vector<int32_t>>;
+
+// The part that the sequence A or B of a template means.
+const std::vector<int32_t>& PartNamed(const Parts& parts, const std::string& name,
+                                      const std::string& where) {
+  const size_t index = name == "A" ? 0 : name == "B" ? 1 : parts.size();
+  if (index < parts.size()) return parts[index];
+  throw Error(ErrorKind::kInput, fmt::format("{}: the template names the sequence '{}', expected "
+                                             "one of A{}",
+                                             where, name, parts.size() > 1 ? " and B" : ""));
+}
+
+void ApplyTemplate(const Json& json, bool special, const std::string& where, Parts* parts) {
   CheckMembers(json, {"single", "pair", "special_tokens"}, where);
+  if (parts->empty() || parts->size() > 2) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the templates before it leave {} parts, expected one or two",
+                            where, parts->size()),
+                "merge the templates of the sequence into one");
+  }
   const Json special_tokens = FieldOr<Json>(json, "special_tokens", Json::object(), where);
-  Surround surround;
-  bool text_seen = false;
-  for (const Json& part : Field<std::vector<Json>>(json, "single", where)) {
-    if (part.is_object() && part.contains("SpecialToken")) {
-      const std::string name = Field<std::string>(part["SpecialToken"], "id", where);
-      std::vector<int32_t>& side = text_seen ? surround.after : surround.before;
-      for (const int32_t id : IdsOf(special_tokens, name, where)) side.push_back(id);
+  const char* pieces = parts->size() == 1 ? "single" : "pair";
+  Parts whole;
+  for (const Json& piece : Field<std::vector<Json>>(json, pieces, where)) {
+    if (piece.is_object() && piece.contains("SpecialToken")) {
+      const std::string name = Field<std::string>(piece["SpecialToken"], "id", where);
+      std::vector<int32_t> ids = IdsOf(special_tokens, name, where);
+      if (special) whole.push_back(std::move(ids));
       continue;
     }
-    const std::string name = Field<std::string>(Field<Json>(part, "Sequence", where), "id", where);
-    if (name != "A" || text_seen) {
-      throw Error(ErrorKind::kInput,
-                  where + ": the template 'single' must contain the sequence A once");
+    const Json sequence = Field<Json>(piece, "Sequence", where);
+    whole.push_back(PartNamed(*parts, Field<std::string>(sequence, "id", where), where));
+  }
+  *parts = std::move(whole);
+}
+
+void Apply(const Json& json, bool special, const std::string& where, Parts* parts) {
+  const std::string type = TypeOf(json, where);
+  if (type == "TemplateProcessing") return ApplyTemplate(json, special, where, parts);
+  if (type == "ByteLevel") {
+    return CheckMembers(json, {"add_prefix_space", "trim_offsets", "use_regex"}, where);
+  }
+  if (type == "Sequence") {
+    CheckMembers(json, {"processors"}, where);
+    for (const Json& part : Field<std::vector<Json>>(json, "processors", where)) {
+      Apply(part, special, where, parts);
     }
-    text_seen = true;
+    return;
   }
-  if (!text_seen) {
-    throw Error(ErrorKind::kInput, where + ": the template 'single' leaves out the sequence A");
-  }
-  return surround;
+  RefuseType("post-processor", type, {"TemplateProcessing", "ByteLevel", "Sequence"}, where);
+}
+
+std::vector<int32_t> Arranged(const Json& json, bool special, const std::string& where) {
+  Parts parts = {{Arrangement::kText}};
+  Apply(json, special, where, &parts);
+  std::vector<int32_t> whole;
+  for (const auto& part : parts) whole.insert(whole.end(), part.begin(), part.end());
+  return whole;
 }
 
 }  // namespace
 
-Surround ReadPostProcessor(const Json& json, const std::string& where) {
+Arrangement ReadPostProcessor(const Json& json, const std::string& where) {
   if (json.is_null()) return {};
-  const std::string type = TypeOf(json, where);
-  if (type == "TemplateProcessing") return ReadTemplate(json, where);
-  if (type == "ByteLevel") {
-    CheckMembers(json, {"add_prefix_space", "trim_offsets", "use_regex"}, where);
-    return {};
-  }
-  if (type == "Sequence") {
-    CheckMembers(json, {"processors"}, where);
-    Surround whole;
-    for (const Json& part : Field<std::vector<Json>>(json, "processors", where)) {
-      const Surround outer = ReadPostProcessor(part, where);
-      whole.before.insert(whole.before.begin(), outer.before.begin(), outer.before.end());
-      whole.after.insert(whole.after.end(), outer.after.begin(), outer.after.end());
-    }
-    return whole;
-  }
-  RefuseType("post-processor", type, {"TemplateProcessing", "ByteLevel", "Sequence"}, where);
+  return {Arranged(json, true, where), Arranged(json, false, where)};
 }
 
 }  // namespace evald::tok

@@ -8,14 +8,18 @@
 
 namespace evald::tok {
 
-/// The tokens put around an encoded text when special tokens are asked for.
-struct Surround {
-  std::vector<int32_t> before;
-  std::vector<int32_t> after;
+/// The tokens of a text and those put around it, in their order.
+struct Arrangement {
+  static constexpr int32_t kText = -1;  ///< stands for the tokens of the text, once or several times
+
+  std::vector<int32_t> with_special = {kText};
+  std::vector<int32_t> without_special = {kText};
 };
 
 /// What the `post_processor` of a tokenizer.json does to a single text. Serves TemplateProcessing,
 /// ByteLevel (which touches offsets only) and Sequence; throws Error(kInput) that names any other.
-Surround ReadPostProcessor(const Json& json, const std::string& where);
+/// The parts that one template puts together are a pair of texts to the next template of a
+/// Sequence, as in tokenizers 0.23; more than two parts are refused, which the library cannot do.
+Arrangement ReadPostProcessor(const Json& json, const std::string& where);
 
 }  // namespace evald::tok

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <system_error>
+#include <vector>
 
 #include "base/file.h"
 #include "base/jsonl.h"
@@ -14,6 +14,9 @@ namespace evald::tok {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kAdditional = "additional_special_tokens";
+constexpr const char* kExtra = "extra_special_tokens";
 
 // The file as an object; an empty one when there is no file.
 Json ReadObject(const fs::path& file) {
@@ -27,95 +30,94 @@ Json ReadObject(const fs::path& file) {
   return json;
 }
 
-// A special token: a string or an object with "content".
-AddedToken SpecialToken(const Json& json, const std::string& where) {
-  AddedToken token;
-  if (json.is_string()) {
-    token.content = json.get<std::string>();
-    token.normalized = false;
-  } else {
-    token = AddedTokenFromJson(json, where);
+bool IsEmpty(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() || found->empty();
+}
+
+// Moves an extra_special_tokens that gives names to `own_names`.
+void MoveNamedExtra(TokenizerConfig* config) {
+  const auto extra = config->settings.find(kExtra);
+  if (extra == config->settings.end() || !extra->is_object()) return;
+  for (const auto& [key, value] : extra->items()) config->own_names[key] = value;
+  config->settings.erase(kExtra);
+}
+
+void MoveOwnNames(TokenizerConfig* config) {
+  std::vector<std::string> moved;
+  for (const auto& [key, value] : config->settings.items()) {
+    if (!key.ends_with("_token") || IsTokenAttribute(key) || !value.is_string()) continue;
+    config->own_names[key] = value;
+    moved.push_back(key);
   }
-  token.special = true;
-  return token;
+  for (const std::string& key : moved) config->settings.erase(key);
+  MoveNamedExtra(config);
 }
 
-bool IsToken(const Json& json) {
-  return json.is_string() || (json.is_object() && json.contains("content"));
-}
-
-void ReadAdded(const Json& json, const std::string& where, TokenizerConfig* config) {
-  for (const auto& [key, value] : json.items()) {
-    int64_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size()) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: added_tokens_decoder: found the key '{}', "
-                                                 "expected an id",
-                                                 where, key));
+void PutMapOnTop(const Json& map, Json* settings) {
+  for (const auto& [key, value] : map.items()) {
+    if (key == kExtra && value.is_array() && (*settings)[kExtra].is_array()) {
+      for (const Json& token : value) (*settings)[kExtra].push_back(token);
+      continue;
     }
-    config->added.emplace_back(id, AddedTokenFromJson(value, where + ": added_tokens_decoder"));
+    (*settings)[key] = value;
+    // A token of this file is special whatever it says itself.
+    if (value.is_object() && key != kExtra) (*settings)[key]["special"] = true;
   }
-  std::stable_sort(config->added.begin(), config->added.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
 }
 
-// As transformers does, a named token that added_tokens_decoder describes takes its flags there.
-void AddSpecial(AddedToken token, TokenizerConfig* config) {
-  for (const auto& [id, added] : config->added) {
-    if (added.content == token.content) {
-      token = added;
-      token.special = true;
-    }
+void RefuseUnserved(const Json& settings, const std::string& where) {
+  const auto set = [&](const char* key) { return FieldOr<bool>(settings, key, false, where); };
+  if (set("split_special_tokens")) {
+    throw Error(ErrorKind::kInput, where + ": split_special_tokens is not served",
+                "set it to false: special tokens are then found in text");
   }
-  if (!token.content.empty()) config->special.push_back(std::move(token));
-}
-
-void ReadSpecial(const Json& json, const std::string& where, TokenizerConfig* config) {
-  std::vector<Json> more;
-  for (const auto& [key, value] : json.items()) {
-    const std::string place = fmt::format("{}: {}", where, key);
-    if (key == "additional_special_tokens" || key == "extra_special_tokens") {
-      if (value.is_array() || value.is_object()) {
-        for (const Json& item : value) more.push_back(item);
-      }
-    } else if (key.ends_with("_token") && IsToken(value)) {
-      AddedToken token = SpecialToken(value, place);
-      if (key == "bos_token") config->bos = token.content;
-      if (key == "eos_token") config->eos = token.content;
-      AddSpecial(std::move(token), config);
-    }
+  const char* forced = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output";
+  if (set(forced) && set("clean_up_tokenization_spaces")) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: {} is not served", where, forced),
+                "set it to false");
   }
-  for (const Json& item : more) AddSpecial(SpecialToken(item, where), config);
+  if (!IsEmpty(settings, "fast_tokenizer_files")) {
+    throw Error(ErrorKind::kInput,
+                where + ": fast_tokenizer_files is not served: evald reads tokenizer.json",
+                "keep the newest of these files as tokenizer.json and take the key out");
+  }
 }
 
 }  // namespace
 
-TokenizerConfig ReadTokenizerConfig(const fs::path& directory) {
-  const std::string where = (directory / "tokenizer_config.json").string();
-  Json json = ReadObject(where);
-  TokenizerConfig config;
-  if (FieldOr<bool>(json, "split_special_tokens", false, where)) {
-    throw Error(ErrorKind::kInput, where + ": split_special_tokens is not served");
-  }
-  if (json.contains("added_tokens_decoder")) {
-    ReadAdded(json["added_tokens_decoder"], where, &config);
-  } else {
-    const Json on_top = ReadObject(directory / "special_tokens_map.json");
-    for (const auto& [key, value] : on_top.items()) json[key] = value;
-  }
-  ReadSpecial(json, where, &config);
-  return config;
+bool IsTokenAttribute(const std::string& key) {
+  return std::find(std::begin(kTokenAttributes), std::end(kTokenAttributes), key) !=
+         std::end(kTokenAttributes);
 }
 
-std::string Spell(const TokenizerConfig& config) {
-  const auto spell = [](const AddedToken& t) {
-    return Json({t.content, t.single_word, t.lstrip, t.rstrip, t.normalized, t.special});
-  };
-  Json json = {{"bos", config.bos ? Json(*config.bos) : Json()},
-               {"eos", config.eos ? Json(*config.eos) : Json()}};
-  for (const auto& [id, token] : config.added) json["added"].push_back({id, spell(token)});
-  for (const AddedToken& token : config.special) json["special"].push_back(spell(token));
-  return ToLine(json);
+TokenizerConfig ReadTokenizerConfig(const fs::path& directory) {
+  TokenizerConfig config;
+  config.where = (directory / "tokenizer_config.json").string();
+  config.class_files.directory = directory.string();
+  config.class_files.tokenizer_config = ReadObject(config.where);
+  config.class_files.config = ReadObject(directory / "config.json");
+  config.settings = config.class_files.tokenizer_config;
+  Json& settings = config.settings;
+  for (const char* key : {"tokenizer_class", "add_bos_token", "add_eos_token"}) {
+    settings.erase(key);
+  }
+  if (settings.contains(kAdditional) && IsEmpty(settings, kExtra)) {
+    Json tokens = settings[kAdditional];
+    settings.erase(kAdditional);
+    settings[kExtra] = std::move(tokens);
+  }
+  MoveOwnNames(&config);
+  if (!settings.contains("added_tokens_decoder")) {
+    PutMapOnTop(ReadObject(directory / "special_tokens_map.json"), &settings);
+    MoveNamedExtra(&config);
+    config.added_tokens = ReadObject(directory / "added_tokens.json");
+  }
+  if (settings.contains(kAdditional) && !settings.contains(kExtra)) {
+    settings[kExtra] = settings[kAdditional];
+  }
+  RefuseUnserved(settings, config.where);
+  return config;
 }
 
 }  // namespace evald::tok

@@ -1,34 +1,41 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "evald/json.h"
-#include "tokenizer/added_tokens.h"
+#include "tokenizer/tokenizer_class.h"
 
 namespace evald::tok {
 
-/// What the files beside a tokenizer.json say, read as transformers 5 reads them: named special
-/// tokens from tokenizer_config.json (a string or {"content": ...}); when that has no
-/// added_tokens_decoder, special_tokens_map.json comes on top of it. add_bos_token and
-/// add_eos_token say nothing where there is a tokenizer.json: its post-processor decides.
+/// The files beside a tokenizer.json, read as transformers 5.23 reads them
+/// (PreTrainedTokenizerBase._from_pretrained).
 struct TokenizerConfig {
-  std::optional<std::string> bos;
-  std::optional<std::string> eos;
-  /// Tokens under the ids they must have, in order of id.
-  std::vector<std::pair<int64_t, AddedToken>> added;
-  /// Every named special token, then the additional ones; they become special added tokens.
-  std::vector<AddedToken> special;
+  /// What decides about the class.
+  ClassFiles class_files;
+  /// The arguments of the class: tokenizer_config.json without tokenizer_class, add_bos_token and
+  /// add_eos_token (the post-processor of tokenizer.json decides about those), with
+  /// `additional_special_tokens` under its newer name `extra_special_tokens`. Where there is no
+  /// added_tokens_decoder, special_tokens_map.json comes on top.
+  Json settings = Json::object();
+  /// Tokens of names that are no attributes ("image_token"), by name: those that
+  /// tokenizer_config.json gives as texts, and those of an extra_special_tokens that gives names.
+  /// They are not in `settings`.
+  Json own_names = Json::object();
+  /// added_tokens.json, an object of ids by content; empty where added_tokens_decoder is given.
+  Json added_tokens = Json::object();
+  /// The place of tokenizer_config.json, for errors.
+  std::string where;
 };
 
-/// Files that are absent say nothing. Throws Error(kInput) for a broken one and for
-/// split_special_tokens, which is not served.
-TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& directory);
+/// SPECIAL_TOKENS_ATTRIBUTES of transformers' tokenization_utils_base.py, in its order.
+inline constexpr const char* kTokenAttributes[] = {"bos_token", "eos_token", "unk_token",
+                                                   "sep_token", "pad_token", "cls_token",
+                                                   "mask_token"};
+bool IsTokenAttribute(const std::string& key);
 
-/// The same, canonically spelled: part of the tokenizer's content key.
-std::string Spell(const TokenizerConfig& config);
+/// Files that are absent say nothing. Throws Error(kInput) for a broken one and for settings that
+/// are not served (split_special_tokens, fast_tokenizer_files, spaces cleaned up in decoded text).
+TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& directory);
 
 }  // namespace evald::tok

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evald/json.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/tokenizer_class.h"
+#include "tokenizer/tokenizer_config.h"
+
+namespace evald::tok {
+
+/// A token that is to be added, and the id that a file says it has.
+struct DeclaredToken {
+  AddedToken token;
+  std::optional<int64_t> id;
+};
+
+/// Whether BOS and EOS stand around a text in place of what the post-processor says.
+struct AddedEnds {
+  bool bos = false;
+  bool eos = false;
+};
+
+/// What the class of a tokenizer makes of the tokens that the files name, as
+/// TokenizersBackend.__init__ of transformers 5.23 does.
+struct SpecialTokens {
+  /// "bos_token" and the like with their contents, in transformers' order: bos, eos, unk, sep, pad,
+  /// cls, mask, then those of names of their own.
+  std::vector<std::pair<std::string, std::string>> named;
+  /// The tokens to add; a list is added in one go (see AddedTokens::Add).
+  std::vector<std::vector<DeclaredToken>> batches;
+  std::optional<AddedEnds> ends;
+
+  /// The content of a named token; null for none.
+  const std::string* Named(const std::string& name) const;
+};
+
+/// `file` is the document of tokenizer.json. Throws Error(kInput) for a token that is neither a
+/// text nor an object with "content".
+SpecialTokens ReadSpecialTokens(const TokenizerConfig& config, const ClassRules& rules,
+                                const Json& file, const std::string& where);
+
+/// The contents of the named tokens of a checkpoint's folder, by name in transformers' order, as
+/// chat templates see them (special_tokens_map). A class that is not served has no defaults here.
+Json NamedTokenContents(const std::filesystem::path& directory);
+
+/// The added_tokens of a tokenizer.json.
+std::vector<DeclaredToken> ReadAddedTokens(const Json& file, const std::string& where);
+
+/// Canonically spelled: part of the tokenizer's content key.
+std::string Spell(const SpecialTokens& tokens);
+
+}  // namespace evald::tok
