@@ -52,6 +52,23 @@ void ServicePart(const ServiceView& view, MetricsText* text) {
   text->Sample({}, view.ready ? 1 : 0);
 }
 
+void LoopPart(const LoopTurns& turns, MetricsText* text) {
+  text->Family("evald_loop_turn_seconds", "histogram", "Turns of the loop that owns all state; heartbeats wait for each.");
+  uint64_t below = 0;
+  for (size_t i = 0; i < LoopTurns::kBounds.size(); ++i) {
+    below += turns.counts[i];
+    text->Sample({{"le", fmt::format("{}", LoopTurns::kBounds[i])}}, static_cast<double>(below), "_bucket");
+  }
+  text->Sample({{"le", "+Inf"}}, static_cast<double>(turns.count), "_bucket");
+  text->Sample({}, turns.sum_s, "_sum");
+  text->Sample({}, static_cast<double>(turns.count), "_count");
+  text->Family("evald_loop_turn_seconds_max", "gauge", "The longest turn of the loop in the last minute.");
+  text->Sample({}, turns.longest_s);
+  text->Family("evald_loop_turn_processor_seconds_max", "gauge",
+               "The most processor time that a turn of the loop took in the last minute.");
+  text->Sample({}, turns.longest_processor_s);
+}
+
 void HttpPart(const http::Statistics& http, MetricsText* text) {
   text->Family("evald_http_requests_total", "counter", "Requests answered.");
   for (const auto& [key, count] : http.requests) {
@@ -129,7 +146,9 @@ void AddMetricsRoutes(http::Router* router, const Context* context) {
   router->Add({"GET", "/metrics", http::Role::kRead, [=](const RequestPtr& request, const http::Responder& answer) {
                  QueryReader(*request).Finish();
                  MetricsText text;
-                 ServicePart(*context->service->View(), &text);
+                 const auto view = context->service->View();
+                 ServicePart(*view, &text);
+                 LoopPart(view->loop_turns, &text);
                  HttpPart(context->http_statistics(), &text);
                  WebhookPart(context->webhook_statistics(), &text);
                  ProcessPart(context->options->version, &text);

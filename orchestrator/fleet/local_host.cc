@@ -93,6 +93,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
   void Accept() {
     acceptor_.async_accept([self = shared_from_this()](const ErrorCode& error, Unix::socket socket) {
       if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
+      const LoopTurn turn("a process that connects");
       if (error) {  // no descriptor left, say: others may give some back
         log::Warn("accepting a connection failed: {}", error.message());
         return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
@@ -128,6 +129,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     }
     children_[spec.id] = child;
     child->process->async_wait([self = shared_from_this(), id = spec.id, child](const ErrorCode& error, int) {
+      const LoopTurn turn("the end of process", id);
       child->exit = error ? ProcessExit{0, SIGKILL} : FromWaitStatus(child->process->native_exit_code());
       self->EndIfQuiet(id, child);
       self->loop_->After(kDrainAfterExit, [child] {

@@ -1,8 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <source_location>
+#include <string_view>
+
+#include "orchestrator/fleet/loop_turns.h"
 
 namespace boost::asio {
 class io_context;
@@ -11,16 +16,18 @@ class io_context;
 namespace evald {
 
 /// The orchestrator's one event loop. Everything that owns state runs on the thread in Run(); other
-/// threads hand over with Post().
+/// threads hand over with Post(). Nothing that runs here may wait for a disk, a lock that is held for long or another
+/// process: heartbeats are read here too. Such work belongs to a WorkThread or to the DatabaseThread.
 class Loop {
  public:
   Loop();
   ~Loop();
 
-  /// Runs `work` on the loop's thread. From any thread.
-  void Post(std::function<void()> work);
+  /// Runs `work` on the loop's thread. From any thread. `from` names the turn where it takes long.
+  void Post(std::function<void()> work, std::source_location from = std::source_location::current());
   /// Runs `work` once after `delay`, unless the loop ends before. Loop thread only.
-  void After(std::chrono::milliseconds delay, std::function<void()> work);
+  void After(std::chrono::milliseconds delay, std::function<void()> work,
+             std::source_location from = std::source_location::current());
   /// Calls `handler` for each SIGINT and SIGTERM from now on. Loop thread, or before Run().
   void OnSignals(std::function<void(int signal)> handler);
 
@@ -28,11 +35,36 @@ class Loop {
   void Run();
   void Stop();
 
+  /// How long its turns took. Loop thread only.
+  LoopTurns turns() const;
+
+  /// Handlers of what is waited for here begin with a LoopTurn.
   boost::asio::io_context& context();
 
  private:
+  friend class LoopTurn;
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// A turn of the loop that runs on this thread, while it stands; nothing where none runs. Post and After make turns of
+/// what they run. A turn within a turn is a part of it: where the whole takes longer than a second, a warning names
+/// it and the part of it that took longest.
+class LoopTurn {
+ public:
+  /// "<what> <of>" names it; both outlive it.
+  explicit LoopTurn(const char* what, std::string_view of = {});
+  ~LoopTurn();
+  LoopTurn(const LoopTurn&) = delete;
+  LoopTurn& operator=(const LoopTurn&) = delete;
+
+ private:
+  const char* what_;
+  std::string_view of_;
+  Loop::State* loop_;  // null: no loop runs on this thread
+  bool outermost_ = false;
+  int64_t begin_us_ = 0;
+  int64_t begin_processor_ns_ = 0;
 };
 
 }  // namespace evald

@@ -53,7 +53,6 @@ class ProcessPool {
   bool HasWant(const std::string& id) const;
   /// Takes one of its wants; false when it has none, or is not ready.
   bool TakeWant(const std::string& id);
-  void ReturnWant(const std::string& id) { ++members_.at(id).wants; }
 
   /// It got something done: failures before do not count any more.
   void Progressed(const std::string& id) { members_.at(id).restarts = 0; }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "evald/error.h"
+#include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/wire.h"
 #include "protocol/messages.h"
 
@@ -21,6 +22,7 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
 
   void Read() override {
     stream_.async_read_some(boost::asio::buffer(chunk_), [self = this->shared_from_this()](const auto& error, size_t bytes) {
+      const LoopTurn turn("what a connection brought");
       if (error) return self->Close(error == boost::asio::error::eof ? "" : error.message());
       self->lines_.Feed({self->chunk_, bytes});
       if (self->Deliver()) self->Read();
@@ -69,6 +71,7 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
   void Write() {
     boost::asio::async_write(stream_, boost::asio::buffer(queue_.front()),
                              [self = this->shared_from_this()](const auto& error, size_t) {
+                               const LoopTurn turn("a connection that can take more");
                                if (error) return self->Close(error.message());
                                self->queue_.pop_front();
                                if (!self->closed_ && !self->queue_.empty()) self->Write();

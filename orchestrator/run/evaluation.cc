@@ -3,26 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/schedule/placement.h"
-#include "orchestrator/state/prior_store.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr double kMetricSilenceMin = 10, kMetricSilenceMax = 120;  // seconds
-
-int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
 // Engines that take token ids instead of text.
 bool WantsTokens(const EvalConfig& config) {
@@ -41,14 +34,15 @@ bool NeedsStaging(const EvalConfig& config) {
 Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
                        Support support, Hooks hooks)
     : config_(std::move(config)),
-      directory_(std::move(directory)),
+      id_(directory.id()),
+      path_(directory.path()),
+      json_(std::move(directory), support.files),
       number_(number),
       devices_(devices),
       support_(support),
       hooks_(std::move(hooks)),
       begin_us_(MonotonicMicros()),
-      machine_({config_.workers.max_attempts, Micros(config_.workers.heartbeat_timeout_s)},
-               {config_.metrics.max_attempts, Micros(std::clamp(config_.workers.heartbeat_timeout_s, kMetricSilenceMin, kMetricSilenceMax))}),
+      machine_(MakeMachine(config_)),
       timeline_(begin_us_) {
   timeline_.AddRow("stage", "staging", false);
   timeline_.AddRow("prepare", "preparation", false);
@@ -60,19 +54,21 @@ Evaluation::~Evaluation() {
   if (preparation_thread_.joinable()) preparation_thread_.join();
 }
 
-// Work that another thread hands to the loop: nothing happens when the evaluation is gone by then.
-// A failure is the run's, not the loop's.
-template <typename Work>
-void Evaluation::OnLoop(Work work) {
-  support_.loop->Post([weak = weak_from_this(), work = std::move(work)]() mutable {
-    const auto self = weak.lock();
-    if (!self) return;
-    try {
-      work();
-    } catch (const Error& e) {
-      self->Fail(e.kind(), e.what());
-    }
-  });
+// Work for the files thread, after all that it was asked for before; `then` comes on the loop. `work` outlives the
+// evaluation: it uses nothing of it.
+void Evaluation::OffLoop(std::function<void()> work, std::function<void()> then) {
+  support_.files->Post(std::move(work), Guarded([this, then = std::move(then)](const std::optional<Error>& error) {
+                         if (error) return Fail(error->kind(), error->what());
+                         then();
+                       }));
+}
+
+// The run does not go on without these members of run.json; `then` comes once they are on disk.
+void Evaluation::Record(const Json& members, std::function<void()> then) {
+  json_.Update(members, Guarded([this, then = std::move(then)](const std::optional<Error>& error) {
+                 if (error) return Fail(error->kind(), error->what());
+                 then();
+               }));
 }
 
 // A thread whose failure ends the run, and whose end is waited for before the run is over.
@@ -155,7 +151,7 @@ void Evaluation::StartPreparation() {
     if (tokenizer) suite->tokenizer_hash = HashHex(ReadFile(config_.checkpoint / "tokenizer.json"));
     OnLoop([this, begin, suite] {
       timeline_.Add("prepare", {"prepare", begin, MonotonicMicros(), {{"tasks", suite->tasks.size()}}});
-      if (!ending_) OnPrepared(std::move(*suite));
+      if (!ending_) OnPrepared(suite);
     });
   });
 }
@@ -166,14 +162,13 @@ void Evaluation::OnStaged() {
   stage_note_ = staged_->report().bytes_read == 0 ? "kept from an earlier run" : "";
   stage_done_ = stage_total_ = static_cast<int64_t>(staged_->report().bytes);
   if (ending_) return;
-  const std::string before = directory_.record().value("fingerprint", "");
+  const std::string before = json_.record().value("fingerprint", "");
   if (!before.empty() && before != fingerprint_) {
     return Fail(ErrorKind::kUsage,
                 fmt::format("{}: this run was begun with another checkpoint: {} then, {} in {} now; start a new run",
-                            directory_.path().string(), before, fingerprint_, config_.checkpoint.string()));
+                            path_.string(), before, fingerprint_, config_.checkpoint.string()));
   }
-  directory_.Update({{"fingerprint", fingerprint_}});
-  FailPoint("run.staged");
+  Record({{"fingerprint", fingerprint_}}, [] { FailPoint("run.staged"); });
   hooks_.work();
 }
 
@@ -183,7 +178,7 @@ void Evaluation::SetDevices(int devices) {
 }
 
 std::string Evaluation::Absolute(const std::string& relative) const {
-  return (directory_.path() / relative).string();
+  return (path_ / relative).string();
 }
 
 WorkerProfile Evaluation::profile() const {
@@ -341,50 +336,33 @@ Json Evaluation::Scores() const {
   return scores;
 }
 
-// What later runs are planned from. A run that was cut short has measured something too.
-void Evaluation::RecordCosts() {
-  directory_.Update({{"costs", costs_.Report(*suite_)}});
-  support_.database->Post([costs = costs_.Measured(*suite_, place_, WallSeconds())](RunStore& store) {
-    for (const TaskCost& cost : costs) prior_store::Add(store.database(), cost);
-  });
-}
-
-RunOutcome Evaluation::Finish() {
+// What comes later of what was under way, a commit or a span, is not part of it.
+RunEnding Evaluation::TakeEnding() {
+  cancel_ = true;
   if (staging_thread_.joinable()) staging_thread_.join();
   if (preparation_thread_.joinable()) preparation_thread_.join();
-  const int64_t end_us = MonotonicMicros();
-  try {
-    timeline_.Write(directory_.path() / "timeline.json", end_us);
-  } catch (const Error& e) {  // a picture for people: the results stand without it
-    log::Warn("no timeline: {}", e.what());
-  }
-  const auto shares = timeline_.Share("generate", end_us);
-  RunOutcome outcome;
-  outcome.directory = directory_.path();
-  outcome.seconds = static_cast<double>(end_us - begin_us_) / 1e6;
-  for (const auto& [row, share] : shares) outcome.device_share += share / static_cast<double>(shares.size());
-  for (const Missing& missing : machine_.missing()) {
-    outcome.problems.push_back(missing.what + ": " + missing.cause);
-  }
-  if (failure_) outcome.problems.insert(outcome.problems.begin(), failure_->text);
-  const bool complete = this->complete();
-  if (!complete && outcome.problems.empty()) outcome.problems.push_back("interrupted before the end");
-  if (planned_) {
-    RunResultsInput input{config_, directory_, *suite_, record_, finished_tasks_, engine_info_,
-                          isolation_, fingerprint_, shares, outcome.seconds, outcome.problems, earlier_};
-    outcome.results = BuildRunResults(input);
-    FailPoint("run.before_results");
-    if (complete) WriteFileAtomic(directory_.path() / "results.json", ResultsText(outcome.results) + "\n");
-  }
-  FailPoint("run.after_results");
-  if (planned_) RecordCosts();
-  const std::string state = complete ? "done" : cancelled_ ? "cancelled" : "incomplete";
-  directory_.Update({{"state", state}, {"ended", WallSeconds()}, {"problems", outcome.problems}});
-  FailPoint("run.ended");
-  outcome.status = complete ? ExitStatus::kDone
-                   : failure_ ? ExitStatusFor(failure_->kind)
-                              : ExitStatus::kIncomplete;
-  return outcome;
+  std::vector<std::string> problems;
+  if (failure_) problems.push_back(failure_->text);
+  for (const Missing& missing : machine_.missing()) problems.push_back(missing.what + ": " + missing.cause);
+  ending_ = ending_taken_ = true;
+  RunEnding ending{.directory = json_.Take(), .config = config_, .suite = suite_, .timeline = std::move(timeline_)};
+  ending.planned = planned_;
+  ending.complete = complete();
+  ending.cancelled = cancelled_;
+  if (failure_) ending.failure = failure_->kind;
+  ending.problems = std::move(problems);
+  ending.record = std::move(record_);
+  ending.finished = finished_tasks_;
+  ending.engine = engine_info_;
+  ending.isolation = isolation_;
+  ending.fingerprint = fingerprint_;
+  ending.earlier = earlier_;
+  ending.begin_us = begin_us_;
+  ending.end_us = MonotonicMicros();
+  ending.costs = std::move(costs_);
+  ending.place = place_;
+  ending.database = support_.database;
+  return ending;
 }
 
 }  // namespace evald

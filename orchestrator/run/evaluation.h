@@ -19,7 +19,10 @@
 #include "orchestrator/run/recovery.h"
 #include "orchestrator/run/run_costs.h"
 #include "orchestrator/run/run_directory.h"
+#include "orchestrator/run/run_ending.h"
+#include "orchestrator/run/run_json.h"
 #include "orchestrator/run/run_machine.h"
+#include "orchestrator/run/run_plan.h"
 #include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/staging/stager.h"
@@ -43,8 +46,9 @@ struct WorkerProfile {
 
 /// One run: stages its checkpoint, prepares its tasks, says what there is to do, commits what is
 /// reported done, and makes results of it. It starts no process and knows no socket: a Fleet asks it
-/// for trials and metric jobs and passes on what the processes say. Lives on the loop's thread;
-/// staging and preparation have threads of their own.
+/// for trials and metric jobs and passes on what the processes say. Lives on the loop's thread, which it never keeps
+/// waiting: staging and preparation have threads of their own, the files thread writes its folder and plans, in the
+/// order in which it is asked. What fails there ends this run and no other.
 ///
 ///     stage ──► load on a worker ─┐
 ///     prepare ────────────────────┴─► recover ──► plan ──► lease ⇄ commit ⇄ score ──► over
@@ -55,6 +59,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     Loop* loop = nullptr;
     DatabaseThread* database = nullptr;
     TaskFinisher* finisher = nullptr;
+    WorkThread* files = nullptr;  ///< writes the runs' folders
   };
   struct Hooks {
     std::function<void()> work;  ///< there may be something to lease or load
@@ -73,9 +78,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
 
   // ---- what the fleet asks
   int64_t number() const { return number_; }
-  const std::string& id() const { return directory_.id(); }
+  const std::string& id() const { return id_; }
   const EvalConfig& config() const { return config_; }
-  const std::filesystem::path& directory() const { return directory_.path(); }
+  const std::filesystem::path& directory() const { return path_; }
   WorkerProfile profile() const;
   /// The checkpoint may be loaded.
   bool staged() const { return staging_done_ && !over_; }
@@ -169,6 +174,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void Cancel(const std::string& why);
   bool planned() const { return planned_; }
   bool over() const { return over_; }
+  /// It works on nothing more: it is over, or will be once its threads have ended.
+  bool ending() const { return ending_; }
   bool cancelled() const { return cancelled_; }
   /// Every document is scored, and nothing failed.
   bool complete() const { return planned_ && !failure_ && machine_.complete(); }
@@ -177,8 +184,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   Json Scores() const;
   const std::string& fingerprint() const { return fingerprint_; }
 
-  /// After `over`: writes results.json, timeline.json and run.json.
-  RunOutcome Finish();
+  /// After `over`, once: what EndRun ends the run with, which waits for the disk. The files thread has nothing else of
+  /// this run to do after it.
+  RunEnding TakeEnding();
+  bool ending_taken() const { return ending_taken_; }
   /// The staged checkpoint and its lease, to be released when no process uses it any more.
   std::optional<StagedCheckpoint> TakeStaged() { return std::exchange(staged_, std::nullopt); }
 
@@ -187,31 +196,51 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     ErrorKind kind;
     std::string text;
   };
-  // evaluation.cc
+  // What the loop calls later: nothing happens when the evaluation is gone by then. A failure is the run's, not the
+  // loop's.
   template <typename Work>
-  void OnLoop(Work work);
+  auto Guarded(Work work) {
+    return [weak = weak_from_this(), work = std::move(work)](auto&&... values) mutable {
+      const auto self = weak.lock();
+      if (!self) return;
+      try {
+        work(std::forward<decltype(values)>(values)...);
+      } catch (...) {
+        const Error error = CurrentError();
+        self->Fail(error.kind(), error.what());
+      }
+    };
+  }
+  // Work that another thread hands to the loop.
+  template <typename Work>
+  void OnLoop(Work work) {
+    support_.loop->Post(Guarded(std::move(work)));
+  }
+
+  // evaluation.cc
+  void OffLoop(std::function<void()> work, std::function<void()> then);
+  void Record(const Json& members, std::function<void()> then);
   void RunThread(std::thread* thread, std::function<void()> work);
   void StartStaging();
   void StartPreparation();
   void OnStaged();
   void CheckEnd();
   void End();
-  void RecordCosts();
 
   // evaluation_planning.cc
-  void OnPrepared(Suite suite);
+  void OnPrepared(std::shared_ptr<const Suite> suite);
   void MaybePlan();
-  void OnRecovered(Recovery recovery, const std::vector<TaskCost>& known);
-  void ExpectCosts(const std::vector<TaskCost>& known);
-  CostPlace PlaceOfCosts() const;
+  void MakePlan(Recovery recovery, std::vector<TaskCost> known);
+  void OnPlanned(RunPlan plan);
   bool EngineServesTasks();
-  bool TokenizerIsTheStagedOne();
   bool NeedsKind(RequestKind kind) const;
 
   // evaluation_messages.cc
   void Note(const char* member, Json value);
   void CommitGenerations(const CommittedFile& file);
+  void GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won);
   void CommitScores(const MetricJob& job, const protocol::JobDone& done);
+  void ScoresCommitted(size_t task, const CommittedFile& file, const std::vector<int64_t>& won);
   void FinishTask(size_t task);
 
   const std::string& HashOf(const MetricJob& job) const;
@@ -219,10 +248,11 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
 
   std::string Absolute(const std::string& relative) const;
   bool congested() const;
-  double GeneratedBytes(const std::string& task, const std::vector<int64_t>& documents) const;
 
   EvalConfig config_;
-  RunDirectory directory_;
+  std::string id_;
+  std::filesystem::path path_;
+  RunJson json_;
   int64_t number_;
   int devices_;
   Support support_;
@@ -240,7 +270,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::string fingerprint_;
   bool staging_done_ = false;
   Followable followable_;
-  std::optional<Suite> suite_;
+  std::shared_ptr<const Suite> suite_;  // null until it is prepared
   bool planning_ = false;
   bool planned_ = false;
   int64_t planned_at_us_ = 0;
@@ -270,6 +300,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool cancelled_ = false;
   bool ending_ = false;
   bool over_ = false;
+  bool ending_taken_ = false;
   std::optional<Failure> failure_;
 };
 

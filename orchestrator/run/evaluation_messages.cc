@@ -25,10 +25,25 @@ Json Identity(Json engine) {
   return engine;
 }
 
+// Of a task's documents, in their order, each one's file, as an index into those of the run's files that any of them
+// lies in, which go to *picked.
+std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files, const std::map<int64_t, size_t>& file_of,
+                              int64_t documents, const std::filesystem::path& run, std::vector<FileAndHash>* picked) {
+  std::map<size_t, size_t> place;  // in *picked, by the place in `files`
+  std::vector<size_t> of;
+  for (int64_t document = 0; document < documents; ++document) {
+    const size_t file = file_of.at(document);
+    const auto [found, fresh] = place.try_emplace(file, picked->size());
+    if (fresh) picked->push_back({run / files[file].path, files[file].hash});
+    of.push_back(found->second);
+  }
+  return of;
+}
+
 }  // namespace
 
 void Evaluation::RowAppeared(const std::string& process, const std::string& title, bool is_device) {
-  timeline_.AddRow(process, title, is_device);
+  if (!ending_taken_) timeline_.AddRow(process, title, is_device);
 }
 
 bool Evaluation::Suits(const Json& engine) const {
@@ -40,7 +55,7 @@ bool Evaluation::Suits(const Json& engine) const {
 void Evaluation::NoteDevice(const Json& engine) {
   const std::string device = engine.value("device_id", "");
   if (device.empty()) return;
-  Json devices = directory_.record().value("devices", Json::object());
+  Json devices = json_.record().value("devices", Json::object());
   const Json about = {{"kind", engine.value("device", "")}, {"driver", engine.value("driver", "")}};
   if (devices.contains(device) && devices[device] == about) return;
   devices[device] = about;
@@ -49,16 +64,15 @@ void Evaluation::NoteDevice(const Json& engine) {
 
 // For people: a run does not fail over it.
 void Evaluation::Note(const char* member, Json value) {
-  try {
-    directory_.Update({{member, std::move(value)}});
-  } catch (const Error& e) {
-    log::Warn("{}", e.what());
-  }
+  if (ending_taken_) return;
+  json_.Update({{member, std::move(value)}}, [](const std::optional<Error>& error) {
+    if (error) log::Warn("{}", error->what());
+  });
 }
 
 void Evaluation::DeviceSetAside(const std::string& device, const std::string& why) {
   if (ending_) return;
-  Json aside = directory_.record().value("set_aside", Json::object());
+  Json aside = json_.record().value("set_aside", Json::object());
   aside[device] = why;
   Note("set_aside", std::move(aside));
 }
@@ -73,14 +87,14 @@ void Evaluation::WorkerLoaded(const std::string& worker, const protocol::Loaded&
   const Json scoring = loaded.report.value("scoring", Json());  // of an engine that tests itself
   if (scoring.is_object() && !scoring.value("offered", true)) engine["refused"] = scoring.value("reason", "");
   if (!engine_info_.is_null()) return;
-  const Json before = directory_.record().value("engine", Json());
+  const Json before = json_.record().value("engine", Json());
   if (!before.is_null() && Identity(before) != Identity(engine)) {
     return Fail(ErrorKind::kUsage,
                 fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; start a new run",
-                            directory_.path().string(), Identity(before).dump(), Identity(engine).dump(), worker));
+                            path_.string(), Identity(before).dump(), Identity(engine).dump(), worker));
   }
   engine_info_ = std::move(engine);
-  directory_.Update({{"engine", engine_info_}});
+  Record({{"engine", engine_info_}}, [] {});
   MaybePlan();
 }
 
@@ -182,41 +196,36 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
                     done.longest_seconds);
     machine_.Measured(worker, task->second, documents, done.device_seconds, done.longest_seconds);
   }
-  const std::string file = std::filesystem::path(done.file).lexically_relative(directory_.path()).string();
+  const std::string file = std::filesystem::path(done.file).lexically_relative(path_).string();
   makers_[file] = worker;
   CommitGenerations({done.task, trial, done.attempt, done.first, done.end, file, done.hash, done.bytes, done.requests,
                      done.truncated, done.tokens_in, done.tokens_out});
 }
 
-// Bytes of the lines of these documents, as far as a file's length says.
-double Evaluation::GeneratedBytes(const std::string& task, const std::vector<int64_t>& documents) const {
-  double bytes = 0;
-  for (const int64_t document : documents) {
-    const CommittedFile& file = record_.generations[record_.generated.at(task).at(document)];
-    bytes += static_cast<double>(file.bytes) / static_cast<double>(std::max<int64_t>(1, file.end - file.first));
-  }
-  return bytes;
-}
-
+// Whose device made them stands in run.json by then.
 void Evaluation::CommitGenerations(const CommittedFile& file) {
   FailPoint("run.generations_reported");
   ++pending_commits_;
   auto won = std::make_shared<std::vector<int64_t>>();
-  support_.database->Post(
-      [run = id(), file, won](RunStore& store) {
-        *won = store.Commit(run, FileKind::kGenerations, file, DocumentsOf(file.first, file.end));
-      },
-      [this, self = shared_from_this(), file, won] {
-        --pending_commits_;
-        FailPoint("run.generations_committed");
-        const size_t index = record_.generations.size();
-        record_.generations.push_back(file);
-        for (const int64_t document : *won) record_.generated[file.task][document] = index;
-        backlog_bytes_ += GeneratedBytes(file.task, *won);
-        machine_.GenerationsCommitted(task_index_.at(file.task), *won, file.path, file.trial, file.attempt);
-        hooks_.work();
-        CheckEnd();
-      });
+  const auto commit = [run = id(), file, won](RunStore& store) {
+    *won = store.Commit(run, FileKind::kGenerations, file, DocumentsOf(file.first, file.end));
+  };
+  const auto committed = Guarded([this, file, won] {
+    --pending_commits_;
+    if (!ending_taken_) GenerationsCommitted(file, *won);
+  });
+  json_.WhenWritten([database = support_.database, commit, committed] { database->Post(commit, committed); });
+}
+
+void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won) {
+  FailPoint("run.generations_committed");
+  const size_t index = record_.generations.size();
+  record_.generations.push_back(file);
+  for (const int64_t document : won) record_.generated[file.task][document] = index;
+  backlog_bytes_ += GeneratedBytes(record_, file.task, won);
+  machine_.GenerationsCommitted(task_index_.at(file.task), won, file.path, file.trial, file.attempt);
+  hooks_.work();
+  CheckEnd();
 }
 
 void Evaluation::OnProgress(const std::string& worker, const protocol::Progress& progress) {
@@ -297,19 +306,23 @@ void Evaluation::CommitScores(const MetricJob& job, const protocol::JobDone& don
       [run = id(), file, won](RunStore& store) {
         *won = store.Commit(run, FileKind::kScores, file, DocumentsOf(file.first, file.end));
       },
-      [this, self = shared_from_this(), file, won, task = job.task] {
+      Guarded([this, file, won, task = job.task] {
         --pending_commits_;
-        FailPoint("run.scores_committed");
-        const size_t index = record_.scores.size();
-        record_.scores.push_back(file);
-        for (const int64_t document : *won) record_.scored[file.task][document] = index;
-        machine_.ScoresCommitted(task, *won);
-        const bool was_congested = congested();
-        backlog_bytes_ -= GeneratedBytes(file.task, *won);
-        if (was_congested && !congested()) hooks_.work();
-        if (machine_.task_finished(task)) FinishTask(task);
-        CheckEnd();
-      });
+        if (!ending_taken_) ScoresCommitted(task, file, *won);
+      }));
+}
+
+void Evaluation::ScoresCommitted(size_t task, const CommittedFile& file, const std::vector<int64_t>& won) {
+  FailPoint("run.scores_committed");
+  const size_t index = record_.scores.size();
+  record_.scores.push_back(file);
+  for (const int64_t document : won) record_.scored[file.task][document] = index;
+  machine_.ScoresCommitted(task, won);
+  const bool was_congested = congested();
+  backlog_bytes_ -= GeneratedBytes(record_, file.task, won);
+  if (was_congested && !congested()) hooks_.work();
+  if (machine_.task_finished(task)) FinishTask(task);
+  CheckEnd();
 }
 
 void Evaluation::FinishTask(size_t task) {
@@ -318,27 +331,22 @@ void Evaluation::FinishTask(size_t task) {
   FinishedTask finished;
   finished.definition = suite_task.definition;
   finished.prepared = suite_task.prepared;
-  finished.samples = directory_.path() / fmt::format("samples_{}.jsonl", name);
+  finished.samples = path_ / fmt::format("samples_{}.jsonl", name);
   finished.bootstrap_iters = config_.bootstrap_iters;
-  for (const CommittedFile& file : record_.generations) {
-    finished.generation_files.push_back({Absolute(file.path), file.hash});
-  }
-  for (const CommittedFile& file : record_.scores) finished.score_files.push_back({Absolute(file.path), file.hash});
-  for (int64_t document = 0; document < suite_task.documents; ++document) {
-    finished.generation_of.push_back(record_.generated[name].at(document));
-    finished.score_of.push_back(record_.scored[name].at(document));
-  }
-  support_.finisher->Submit(
-      std::move(finished),
-      [this, self = shared_from_this(), task, name](TaskResult result) {
-        hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
-        FailPoint("run.task_finished");
-        finished_tasks_[task] = std::move(result);
-        CheckEnd();
-      },
-      [this, self = shared_from_this(), name](const std::string& text) {
-        Fail(ErrorKind::kInfrastructure, fmt::format("task {}: {}", name, text));
-      });
+  finished.generation_of = PickFiles(record_.generations, record_.generated[name], suite_task.documents, path_,
+                                     &finished.generation_files);
+  finished.score_of =
+      PickFiles(record_.scores, record_.scored[name], suite_task.documents, path_, &finished.score_files);
+  support_.finisher->Submit(std::move(finished), Guarded([this, task, name](TaskResult result) {
+                              hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
+                              FailPoint("run.task_finished");
+                              if (ending_taken_) return;
+                              finished_tasks_[task] = std::move(result);
+                              CheckEnd();
+                            }),
+                            Guarded([this, name](const Error& error) {
+                              Fail(ErrorKind::kInfrastructure, fmt::format("task {}: {}", name, error.what()));
+                            }));
 }
 
 void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed) {
@@ -363,6 +371,7 @@ void Evaluation::ScorerLost(const std::string& scorer, const std::string& cause)
 }
 
 void Evaluation::OnSpan(const std::string& process, const protocol::Span& span) {
+  if (ending_taken_) return;
   TimelineSpan own{span.name, span.begin, span.end, span.args};
   if (own.args.is_object() && own.args.contains("trials")) {  // of this run, by its own numbers
     Json trials = Json::array();

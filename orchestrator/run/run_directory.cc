@@ -193,9 +193,27 @@ void RunDirectory::Lock() {
   }
 }
 
+std::string RunDirectory::Text() const {
+  return record_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 void RunDirectory::Update(const Json& members) {
-  record_.update(members);
-  WriteFileAtomic(path_ / "run.json", record_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  Change(members);
+  WriteFileAtomic(path_ / "run.json", Text());
+}
+
+// One fsync for all folders beside each other, however many tasks there are.
+void MakeTaskFolders(const fs::path& run, const std::vector<std::string>& tasks) {
+  for (const char* kind : {"generations", "scores"}) {
+    MakeDirectories(run / kind);
+    for (const std::string& task : tasks) {
+      const fs::path folder = run / kind / task;
+      std::error_code error;
+      fs::create_directory(folder, error);
+      if (error) MakeDirectories(folder);  // says what is wrong
+    }
+    FsyncDirectory(run / kind);
+  }
 }
 
 }  // namespace evald

@@ -30,7 +30,11 @@ class RunDirectory {
   const std::string& id() const { return id_; }
   const Json& record() const { return record_; }
 
-  /// Rewrites run.json with `members` added or replaced.
+  /// Adds or replaces `members` of the record, in memory only.
+  void Change(const Json& members) { record_.update(members); }
+  /// The record as run.json has it.
+  std::string Text() const;
+  /// Rewrites run.json with `members` added or replaced. Waits for the disk: on the loop, RunJson does this.
   void Update(const Json& members);
 
  private:
@@ -43,5 +47,9 @@ class RunDirectory {
   Json record_;
   UniqueFd lock_;
 };
+
+/// Makes the folders in which the generations and scores of these tasks lie, below the run's folder `run`, so that
+/// they survive power loss. Throws Error as MakeDirectories does.
+void MakeTaskFolders(const std::filesystem::path& run, const std::vector<std::string>& tasks);
 
 }  // namespace evald

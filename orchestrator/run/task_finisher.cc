@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "evald/error.h"
 #include "metrics/aggregate.h"
@@ -65,58 +66,14 @@ TaskResult AggregateFinished(const FinishedTask& task) {
   return result;
 }
 
-TaskFinisher::TaskFinisher(Loop* loop) : loop_(loop), thread_([this] { Main(); }) {}
-
-TaskFinisher::~TaskFinisher() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-    queue_.clear();
-  }
-  wake_.notify_one();
-  thread_.join();
-}
-
 void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> done,
-                          std::function<void(std::string)> failed) {
-  auto work = [this, task = std::move(task), done = std::move(done), failed = std::move(failed)] {
-    try {
-      TaskResult result = AggregateFinished(task);
-      loop_->Post([done, result = std::move(result)] { done(result); });
-    } catch (const std::exception& e) {
-      loop_->Post([failed, text = std::string(e.what())] { failed(text); });
-    }
-  };
-  Queue(std::move(work));
-}
-
-void TaskFinisher::Run(std::function<void()> work, std::function<void()> done) {
-  Queue([this, work = std::move(work), done = std::move(done)] {
-    work();
-    loop_->Post(done);
-  });
-}
-
-void TaskFinisher::Queue(std::function<void()> work) {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(work));
-  }
-  wake_.notify_one();
-}
-
-void TaskFinisher::Main() {
-  while (true) {
-    std::function<void()> work;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
-      if (ending_) return;
-      work = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    work();
-  }
+                          std::function<void(const Error&)> failed) {
+  auto result = std::make_shared<TaskResult>();
+  thread_.Post([task = std::move(task), result] { *result = AggregateFinished(task); },
+               [done = std::move(done), failed = std::move(failed), result](const std::optional<Error>& error) {
+                 if (error) return failed(*error);
+                 done(std::move(*result));
+               });
 }
 
 }  // namespace evald

@@ -1,17 +1,13 @@
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "evald/json.h"
 #include "evald/task.h"
-#include "orchestrator/fleet/loop.h"
+#include "orchestrator/fleet/work_thread.h"
 
 namespace evald {
 
@@ -25,8 +21,8 @@ struct FileAndHash {
 struct FinishedTask {
   TaskDefinition definition;
   std::filesystem::path prepared;
-  std::vector<FileAndHash> generation_files;
-  std::vector<FileAndHash> score_files;
+  std::vector<FileAndHash> generation_files;  ///< those that its documents lie in, and no other
+  std::vector<FileAndHash> score_files;       ///< likewise
   std::vector<size_t> generation_of;  ///< document -> index into generation_files
   std::vector<size_t> score_of;       ///< document -> index into score_files
   std::filesystem::path samples;      ///< the samples_<task>.jsonl to write
@@ -44,29 +40,18 @@ struct TaskResult {
 TaskResult AggregateFinished(const FinishedTask& task);
 
 /// A thread that does this, so that a task's score stands as soon as its last document is scored and
-/// the loop never waits for it.
+/// the loop never waits for it. What has not begun when it is destroyed is dropped.
 class TaskFinisher {
  public:
-  explicit TaskFinisher(Loop* loop);
-  /// Drops what has not begun.
-  ~TaskFinisher();
+  explicit TaskFinisher(Loop* loop) : thread_("finisher", loop, WorkThread::AtEnd::kDrop) {}
 
-  /// Calls `done(result)` or `failed(text)` on the loop.
-  void Submit(FinishedTask task, std::function<void(TaskResult)> done,
-              std::function<void(std::string)> failed);
-  /// Runs `work`, which must not throw, on the thread, then `done` on the loop.
-  void Run(std::function<void()> work, std::function<void()> done);
+  /// Calls `done(result)` or `failed(error)` on the loop.
+  void Submit(FinishedTask task, std::function<void(TaskResult)> done, std::function<void(const Error&)> failed);
+  /// Runs `work` on the thread, then `done` on the loop.
+  void Run(std::function<void()> work, WorkThread::Done done) { thread_.Post(std::move(work), std::move(done)); }
 
  private:
-  void Queue(std::function<void()> work);
-  void Main();
-
-  Loop* loop_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> queue_;
-  bool ending_ = false;
-  std::thread thread_;
+  WorkThread thread_;
 };
 
 }  // namespace evald

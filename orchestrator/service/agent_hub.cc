@@ -78,6 +78,7 @@ struct AgentHub::Listener {
   void Accept() {
     acceptor.async_accept([this](const boost::system::error_code& error, Unix::socket socket) {
       if (error == boost::asio::error::operation_aborted) return;
+      const LoopTurn turn("an agent that connects");
       if (error) return loop->After(kAcceptPause, [this] { Accept(); });
       if (IsOwnUser(socket.native_handle())) take(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
       Accept();

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "evald/engine_info.h"
 #include "orchestrator/devices/programs.h"
+#include "orchestrator/fleet/work_thread.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/schedule/placement.h"
 #include "orchestrator/service/process_id.h"
@@ -21,7 +22,8 @@ constexpr int64_t kHelloMicros = 60'000'000;
 constexpr double kUseHalfLifeSeconds = 600;  // how long a user's past counts against them
 
 std::string TagOf(const WorkerProfile& profile) {
-  return Json({profile.engine, profile.settings, profile.threads, profile.seed}).dump();
+  return Json({profile.engine, profile.settings, profile.threads, profile.seed})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -82,7 +84,14 @@ void Fleet::ReleaseStaged() {
     if (slot.loads()) used.insert(*slot.loading);
     if (slot.loaded && slot.host == kLocalHost) used.insert(slot.loaded->fingerprint);
   }
-  std::erase_if(held_, [&](auto& held) { return used.count(held.first) == 0; });
+  for (auto held = held_.begin(); held != held_.end();) {
+    const auto next = std::next(held);
+    if (used.count(held->first) == 0) {
+      auto node = held_.extract(held);
+      if (release) release(std::move(node.mapped()));
+    }
+    held = next;
+  }
 }
 
 bool Fleet::FreeStaged() {
@@ -147,20 +156,43 @@ void Fleet::Serve() {
     serve_again_ = true;
     return;
   }
-  serving_ = true;
+  struct Serving {  // however it ends
+    bool* flag;
+    explicit Serving(bool* flag) : flag(flag) { *flag = true; }
+    ~Serving() { *flag = false; }
+  };
+  const Serving serving(&serving_);
   do {
     serve_again_ = false;
-    // One each in turn, so that the first to ask does not take what another could do at once.
-    for (bool gave = true; gave && !stopping_;) {
-      gave = false;
-      for (const std::string& id : workers_.ids()) ServeWorker(id, &gave);
-      // Scores are made where the generations lie, unless that host is busy and another is not.
-      for (const bool own_only : {true, false}) {
-        for (const std::string& id : scorers_.ids()) gave = ServeScorer(id, own_only) || gave;
-      }
-    }
+    ServeRound();
   } while (serve_again_);
-  serving_ = false;
+}
+
+void Fleet::ServeRound() {
+  // One each in turn, so that the first to ask does not take what another could do at once.
+  for (bool gave = true; gave && !stopping_;) {
+    gave = false;
+    for (const std::string& id : workers_.ids()) gave = ServeWorker(id) || gave;
+    // Scores are made where the generations lie, unless that host is busy and another is not.
+    for (const bool own_only : {true, false}) {
+      for (const std::string& id : scorers_.ids()) gave = ServeScorer(id, own_only) || gave;
+    }
+  }
+}
+
+// What `serve` says. Where it throws, the run that `id` is being served for ends: true, since what it was to do goes to
+// others now. A run that is ending anyway changes nothing for others.
+bool Fleet::Guard(int64_t run_number, const std::string& id, const std::function<bool()>& serve) {
+  try {
+    return serve();
+  } catch (...) {
+    const Error error = CurrentError();
+    log::Error("{}: {}", id, error.what());
+    const Entry* entry = Find(run_number);
+    if (entry == nullptr || entry->run->ending()) return false;
+    entry->run->Fail(error.kind(), error.what());
+    return true;
+  }
 }
 
 // Of one run all numbers come from one kind of engine. Where there are GPUs, it is theirs. A worker that would be
@@ -219,34 +251,44 @@ void Fleet::NoteStaged(const Slot& slot, const std::string& fingerprint) {
   }
 }
 
-void Fleet::ServeWorker(const std::string& id, bool* gave) {
-  Slot& slot = slots_.at(id);
+bool Fleet::ServeWorker(const std::string& id) {
+  const Slot& slot = slots_.at(id);
   const bool fresh = workers_.connected(id) && !slot.loading;
-  if (!Usable(id) || workers_.stopping(id) || (!fresh && !workers_.HasWant(id))) return;
-  Evaluation* run = Choose(id);
-  if (run == nullptr) return FollowStaging(id);
+  if (!Usable(id) || workers_.stopping(id) || (!fresh && !workers_.HasWant(id))) return false;
+  if (Evaluation* run = Choose(id)) return Guard(run->number(), id, [&] { return ServeWorkerFor(id, run); });
+  FollowStaging(id);
+  return false;
+}
+
+// True when it was given a trial.
+bool Fleet::ServeWorkerFor(const std::string& id, Evaluation* run) {
+  Slot& slot = slots_.at(id);
   if (workers_.tag(id) != TagOf(run->profile())) {
     if (slot.held.empty()) StartWorker(id, *run);
-    return;
+    return false;
   }
-  if (slot.loading != run->load().fingerprint) return SendLoad(id, *run);
+  if (slot.loading != run->load().fingerprint) {
+    SendLoad(id, *run);
+    return false;
+  }
   slot.run = run->number();
   if (!run->planned()) {  // another run of this checkpoint had it loaded
     if (slot.loaded) run->WorkerLoaded(id, *slot.loaded);
-    return;
+    return false;
   }
-  if (!workers_.TakeWant(id)) return;
+  if (!workers_.HasWant(id)) return false;
   const auto lease = run->LeaseTrial(id, slot.loaded ? slot.loaded->engine.value("device", "") : "");
-  if (!lease) return workers_.ReturnWant(id);
+  if (!lease) return false;
   Give(id, *lease);
-  *gave = true;
+  return workers_.TakeWant(id);
 }
 
+// What is not sent is not held either.
 void Fleet::Give(const std::string& id, const protocol::Lease& lease) {
   Slot& slot = slots_.at(id);
-  slot.held.insert({lease.trial, lease.attempt});
   if (Entry* entry = Find(slot.run); entry != nullptr && slot.loaded) entry->run->NoteDevice(slot.loaded->engine);
   router_.Send(id, lease);
+  slot.held.insert({lease.trial, lease.attempt});
 }
 
 void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
@@ -264,7 +306,7 @@ void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
 // A worker of this host that has nothing to do pulls what is being staged, as far as it has landed. Not where a
 // run may yet ask for what it has loaded.
 void Fleet::FollowStaging(const std::string& id) {
-  Slot& slot = slots_.at(id);
+  const Slot& slot = slots_.at(id);
   if (slot.host != kLocalHost || !slot.follows || !slot.held.empty()) return;
   if (slot.loads() || (slot.loading && FingerprintsOfRuns().count(*slot.loading) > 0)) return;
   const Entry* best = nullptr;
@@ -274,8 +316,16 @@ void Fleet::FollowStaging(const std::string& id) {
     if (best == nullptr || entry.priority > best->priority) best = &entry;
   }
   if (best == nullptr) return;
-  const Evaluation::Followable staging = *best->run->followable();
-  const std::pair<int64_t, int> what(best->run->number(), staging.times);
+  Guard(best->run->number(), id, [&] {
+    TellToFollow(id, *best->run);
+    return false;
+  });
+}
+
+void Fleet::TellToFollow(const std::string& id, const Evaluation& run) {
+  Slot& slot = slots_.at(id);
+  const Evaluation::Followable staging = *run.followable();
+  const std::pair<int64_t, int> what(run.number(), staging.times);
   if (slot.following == what) return;
   slot.following = what;
   slot.pulled = slot.to_pull = 0;
@@ -295,31 +345,53 @@ bool Fleet::ServeScorer(const std::string& id, bool own_only) {
   for (auto& [number, entry] : runs_) {
     if (entry.run->wants_scorers() && (best == nullptr || entry.priority > best->priority)) best = &entry;
   }
-  if (best == nullptr || !scorers_.TakeWant(id)) return false;
+  if (best == nullptr) return false;
   std::function<bool(const std::string&)> made_by;
   if (own_only) made_by = [&](const std::string& worker) { return places_.at(worker).first == places_.at(id).first; };
-  const auto job = best->run->LeaseJob(id, made_by);
-  if (!job) {
-    scorers_.ReturnWant(id);
-    return false;
+  return Guard(best->run->number(), id, [&] {
+    const auto job = best->run->LeaseJob(id, made_by);
+    if (!job) return false;
+    router_.Send(id, *job);
+    return scorers_.TakeWant(id);
+  });
+}
+
+// The run that a message is about; null for one about the process alone, or about a run that is gone.
+Evaluation* Fleet::RunNamedBy(const std::string& id, const protocol::Message& message) {
+  const auto of_slot = [&]() -> Evaluation* {
+    Entry* entry = workers_.Owns(id) ? Find(slots_.at(id).run) : nullptr;
+    return entry == nullptr ? nullptr : entry->run.get();
+  };
+  if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) return RunOf(slice->trial);
+  if (const auto* done = std::get_if<protocol::TrialDone>(&message)) return RunOf(done->trial);
+  if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) return RunOf(shortened->trial);
+  if (const auto* job = std::get_if<protocol::JobDone>(&message)) return RunOf(job->job);
+  if (const auto* bad = std::get_if<protocol::JobFailed>(&message)) return RunOf(bad->job);
+  if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
+    return progress->trial >= 0 ? RunOf(progress->trial) : nullptr;
   }
-  router_.Send(id, *job);
-  return true;
+  if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
+    return failed->trial >= 0 ? RunOf(failed->trial) : of_slot();  // else of a load
+  }
+  if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
+    return workers_.Owns(id) && slots_.at(id).loading == loaded->fingerprint ? of_slot() : nullptr;
+  }
+  return nullptr;
 }
 
 // ---- what processes say
 
 void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
+  const LoopTurn part("a message of", id);
   try {
     if (workers_.Owns(id)) {
       OnWorkerMessage(id, message);
     } else {
       OnScorerMessage(id, message);
     }
-  } catch (const Error& e) {  // a run's folder cannot be written, say: its run ends, others go on
+  } catch (const Error& e) {  // the run that it is about ends, others go on
     log::Error("{}: {}", id, e.what());
-    Entry* entry = workers_.Owns(id) ? Find(slots_.at(id).run) : runs_.empty() ? nullptr : &runs_.begin()->second;
-    if (entry != nullptr) entry->run->Fail(e.kind(), e.what());
+    if (Evaluation* run = RunNamedBy(id, message)) run->Fail(e.kind(), e.what());
   } catch (const Json::exception& e) {  // what it carries is of another form than it should be
     KillHung(id, fmt::format("it does not keep to the protocol: {}", e.what()));
   }
@@ -471,12 +543,13 @@ void Fleet::Relieve(const std::string& id) {
     if (entry.run->load().fingerprint != *slot.loading || workers_.tag(id) != TagOf(entry.run->profile())) continue;
     const auto orders = entry.run->Relieve(id);
     for (const auto& [victim, shorten] : orders) router_.Send(victim, shorten);
-    if (!orders.empty() || !workers_.TakeWant(id)) return;
+    if (!orders.empty() || !workers_.HasWant(id)) return;
     if (const auto copy = entry.run->LeaseCopy(id, slot.loaded->engine.value("device", ""))) {
       slots_.at(id).run = number;
-      return Give(id, *copy);
+      Give(id, *copy);
+      workers_.TakeWant(id);
+      return;
     }
-    workers_.ReturnWant(id);
   }
 }
 

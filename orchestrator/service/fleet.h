@@ -79,7 +79,8 @@ class Fleet {
   /// staging budget) once no worker uses it.
   void Remove(int64_t run_number);
 
-  /// Gives out what can be given out. Cheap when there is nothing.
+  /// Gives out what can be given out. Cheap when there is nothing. What fails while a run is served ends that run; the
+  /// others are served on.
   void Serve();
   /// Looks for processes that hang. To be called several times a second.
   void Tick();
@@ -100,6 +101,9 @@ class Fleet {
   std::vector<std::string> HostNames() const;
   /// Called after each change that Workers() shows.
   std::function<void(const std::string& worker)> on_change;
+  /// Given the staged checkpoints that nobody uses any more, whose dropping takes time. Without it they are dropped
+  /// at once.
+  std::function<void(StagedCheckpoint staged)> release;
 
  private:
   struct Entry {
@@ -185,7 +189,10 @@ class Fleet {
   std::string WhyNot(const std::string& id) const;
   void TellWaiting(int64_t now);
 
-  void ServeWorker(const std::string& id, bool* gave);
+  void ServeRound();
+  bool Guard(int64_t run_number, const std::string& id, const std::function<bool()>& serve);
+  bool ServeWorker(const std::string& id);
+  bool ServeWorkerFor(const std::string& id, Evaluation* run);
   Evaluation* Choose(const std::string& id) const;
   bool Suits(const std::string& id, const Evaluation& run) const;
   std::set<std::string> FingerprintsOfRuns() const;
@@ -196,9 +203,11 @@ class Fleet {
   void StartScorers(const std::string& host);
   void SendLoad(const std::string& id, const Evaluation& run);
   void FollowStaging(const std::string& id);
+  void TellToFollow(const std::string& id, const Evaluation& run);
   bool ServeScorer(const std::string& id, bool own_only);
   Entry* Find(int64_t run_number);
   Evaluation* RunOf(int64_t wire_id);
+  Evaluation* RunNamedBy(const std::string& id, const protocol::Message& message);
   void KillHung(const std::string& id, const std::string& why);
   void Changed(const std::string& id);
 

@@ -60,9 +60,10 @@ class ForegroundRun {
       }
     });
     finisher_ = std::make_unique<TaskFinisher>(&loop_);
+    files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
     evaluation_ = std::make_shared<Evaluation>(
         options.config, std::move(directory), number, options.config.workers.count,
-        Evaluation::Support{&loop_, database_.get(), finisher_.get()},
+        Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get()},
         Evaluation::Hooks{[this] { fleet_.Serve(); }, [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
                           [](const std::string&, const Json&) {}});
   }
@@ -75,7 +76,8 @@ class ForegroundRun {
     loop_.Run();
     display_.Finish(evaluation_->Progress());
     finisher_.reset();
-    RunOutcome outcome = evaluation_->Finish();
+    files_.reset();
+    RunOutcome outcome = EndRun(evaluation_->TakeEnding());
     database_->Post([id = evaluation_->id(), status = outcome.status](RunStore& store) {
       store.SetState(id, status == ExitStatus::kDone ? "done" : "incomplete");
     });
@@ -108,6 +110,7 @@ class ForegroundRun {
   ProgressDisplay display_;
   std::unique_ptr<DatabaseThread> database_;
   std::unique_ptr<TaskFinisher> finisher_;
+  std::unique_ptr<WorkThread> files_;
   std::shared_ptr<Evaluation> evaluation_;
   Fleet fleet_;
   SocketDirectory socket_directory_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orchestrator/run/evaluation.h"
+#include "orchestrator/service/run_service.h"
 
 namespace evald {
 
@@ -25,6 +26,8 @@ struct QueuedRun {
   double created = 0, started = 0, ended = 0;  ///< seconds since 1970; 0: not yet
   std::optional<RunOutcome> outcome;
   Json verdict;                  ///< null without gates
+  bool concluding = false;       ///< its last files are being written, or are
+  std::vector<RunService::Done<Json>> resumes;  ///< who wait for its end, to resume it then
 };
 
 /// The runs of a service that are not over, and which of them starts next. A plain value.

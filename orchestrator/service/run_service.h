@@ -12,6 +12,7 @@
 
 #include "evald/error.h"
 #include "evald/json.h"
+#include "orchestrator/fleet/loop_turns.h"
 
 namespace evald {
 
@@ -51,11 +52,13 @@ struct ServiceView {
   Json refused = Json::array();             ///< AgentRefusal resources: agents that may not join
   Json staged = Json::array();              ///< StagedCheckpoint resources
   std::map<std::string, double> counters;   ///< monotonic, for /metrics: "generated_documents_total"
+  LoopTurns loop_turns;                     ///< of the service's loop
   bool ready = false;                       ///< takes runs: the database is open, it is not draining
 };
 
 /// kResume lets a paused run go on. One that has ended without its results (incomplete, failed,
-/// cancelled) it puts into the queue again: what is committed counts, the rest is done.
+/// cancelled) it puts into the queue again: what is committed counts, the rest is done. One that is about to end is
+/// resumed once it has: the answer waits for that. The last action counts: kCancel refuses resumes that wait.
 enum class RunAction { kCancel, kPause, kResume };
 
 /// A filter over runs; empty members match all.

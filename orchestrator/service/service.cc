@@ -72,15 +72,23 @@ Service::Service(ServiceOptions options)
   database_ = std::make_unique<DatabaseThread>(store_.get(), &loop_,
                                                [this](std::exception_ptr error) { Fail(error); });
   finisher_ = std::make_unique<TaskFinisher>(&loop_);
+  files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
+  looks_ = std::make_unique<WorkThread>("looks", &loop_, WorkThread::AtEnd::kDrop);
   fleet_ = std::make_unique<Fleet>(&loop_, FleetOptionsOf(options_));
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
+  fleet_->release = [this](StagedCheckpoint staged) {  // dropping gigabytes takes its time
+    auto held = std::make_shared<StagedCheckpoint>(std::move(staged));
+    looks_->Post([held = std::move(held)] { held->Release(); });
+  };
   hub_ = std::make_unique<AgentHub>(&loop_, fleet_.get(), LocalAgentOf(options_));
   for (const RunRow& row : unfinished) TakeUp(row);
   Publish();
 }
 
 Service::~Service() {
-  database_.reset();  // before what its callbacks touch
+  looks_.reset();  // before what their callbacks touch
+  files_.reset();
+  database_.reset();
   hub_.reset();
   fleet_.reset();
 }
@@ -90,10 +98,12 @@ void Service::Run() {
   hub_->Start([this](const Error& why) { Fail(std::make_exception_ptr(why)); });
   Tick();
   loop_.Run();
+  looks_.reset();
+  files_.reset();  // what was begun is written, and the endings that were taken
   for (auto& [number, run] : queue_.runs()) {
-    if (!run.evaluation || run.outcome) continue;
+    if (!run.evaluation || run.evaluation->ending_taken()) continue;
     try {
-      run.evaluation->Finish();  // stopped at once: it stays to be resumed
+      EndRun(run.evaluation->TakeEnding());  // stopped at once: it stays to be resumed
     } catch (const std::exception& e) {
       log::Error("run {}: {}", run.id, e.what());
     }
@@ -138,22 +148,37 @@ void Service::Tick() {
 
 // A checkpoint that finds no room waits for that of runs at work, and for idle workers to let go of the
 // last one. If that is not it, staging says what is missing; so it does where a checkpoint or the root
-// cannot be read.
+// cannot be read. Looking takes its time: the answer comes with a call of its own.
 bool Service::RoomFor(const QueuedRun& run) {
-  bool others = false;
-  for (const auto& [number, other] : queue_.runs()) others = others || other.evaluation != nullptr;
-  if (!NeedsStaging(run.config)) return true;
-  const int64_t now = MonotonicMicros();
-  if (no_room_us_ != 0 && now - no_room_us_ < kRoomEveryMicros) return false;
-  bool room = true;
-  try {
-    room = Stager({.root = run.config.staging.root, .state = options_.state_dir}).HasRoom(run.config.checkpoint) ||
-           (!fleet_->FreeStaged() && !others);
-  } catch (const Error& e) {
-    log::Warn("run {}: {}", run.id, e.what());
-  }
-  no_room_us_ = room ? 0 : now;
-  return room;
+  if (!NeedsStaging(run.config) || room_for_ == run.number) return true;
+  const bool just_looked = no_room_us_ != 0 && MonotonicMicros() - no_room_us_ < kRoomEveryMicros;
+  if (!looking_for_room_ && !just_looked) LookForRoom(run);
+  return false;
+}
+
+void Service::LookForRoom(const QueuedRun& run) {
+  looking_for_room_ = true;
+  auto room = std::make_shared<bool>(true);
+  looks_->Post(
+      [room, root = run.config.staging.root, state = options_.state_dir, checkpoint = run.config.checkpoint] {
+        *room = Stager({.root = root, .state = state}).HasRoom(checkpoint);
+      },
+      [this, room, number = run.number, id = run.id](const std::optional<Error>& error) {
+        if (error) log::Warn("run {}: {}", id, error->what());
+        OnRoom(number, *room);
+      });
+}
+
+void Service::OnRoom(int64_t number, bool room) {
+  looking_for_room_ = false;
+  const auto& runs = queue_.runs();
+  const bool others = std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.second.evaluation; });
+  if (!room) room = !fleet_->FreeStaged() && !others;
+  no_room_us_ = room ? 0 : MonotonicMicros();
+  if (!room) return;
+  room_for_ = number;
+  StartRuns();
+  room_for_ = 0;
 }
 
 // What workers of an earlier life still write is at rest once the local agent is there: only then may
@@ -177,7 +202,7 @@ void Service::Start(QueuedRun* run) {
   hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
   run->evaluation = std::make_shared<Evaluation>(
       run->config, std::move(*run->directory), number, std::max(1, fleet_->device_count()),
-      Evaluation::Support{&loop_, database_.get(), finisher_.get()}, std::move(hooks));
+      Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get()}, std::move(hooks));
   run->directory.reset();
   SetState(run, "preparing");
   fleet_->Add(run->evaluation, run->priority, run->user);
@@ -191,22 +216,32 @@ void Service::OnOver(int64_t number) {
 
 void Service::Conclude(int64_t number) {
   QueuedRun* run = queue_.Find(number);
-  if (run == nullptr || run->outcome || stopping_) return;
-  try {
-    run->outcome = run->evaluation->Finish();
-  } catch (const std::exception& e) {  // its folder cannot be written, say: other runs go on
-    log::Error("run {}: {}", run->id, e.what());
-    run->outcome.emplace();
-    run->outcome->directory = run->path;
-    run->outcome->status = ExitStatus::kIncomplete;
-    run->outcome->problems.push_back(e.what());
-  }
+  if (run == nullptr || run->concluding || stopping_) return;
+  run->concluding = true;
+  auto ending = std::make_shared<RunEnding>(run->evaluation->TakeEnding());
+  auto outcome = std::make_shared<RunOutcome>();
+  files_->Post([ending, outcome] { *outcome = EndRun(std::move(*ending)); },
+               [this, number, outcome, id = run->id, path = run->path](const std::optional<Error>& error) {
+                 if (error) {  // its folder cannot be written, say: other runs go on
+                   log::Error("run {}: {}", id, error->what());
+                   *outcome = {};
+                   outcome->directory = path;
+                   outcome->status = ExitStatus::kIncomplete;
+                   outcome->problems.emplace_back(error->what());
+                 }
+                 OnConcluded(number, std::move(*outcome));
+               });
+}
+
+void Service::OnConcluded(int64_t number, RunOutcome outcome) {
+  QueuedRun* run = queue_.Find(number);
+  if (run == nullptr || stopping_) return;
   FailPoint("service.run_ended");
+  run->outcome = std::move(outcome);
   run->ended = WallSeconds();
   auto verdict = std::make_shared<std::optional<Verdict>>();
-  finisher_->Run(
-      [verdict, gates = run->config.gates, outcome = *run->outcome] { *verdict = JudgeRun(gates, outcome); },
-      [this, number, verdict] { Close(number, *verdict); });
+  finisher_->Run([verdict, gates = run->config.gates, outcome = *run->outcome] { *verdict = JudgeRun(gates, outcome); },
+                 [this, number, verdict](const std::optional<Error>&) { Close(number, *verdict); });
 }
 
 // The run's end, once its gates are judged.
@@ -221,7 +256,7 @@ void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
     run->verdict = StatusWord(verdict->status);
     Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", Summary(*verdict)}});
   }
-  const bool cancelled = run->evaluation->cancelled();
+  const bool cancelled = run->evaluation->cancelled() && !complete;
   const std::string state = cancelled    ? "cancelled"
                             : complete   ? "done"
                             : draining_  ? "queued"
@@ -232,8 +267,11 @@ void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
   SetState(run, state);
   FailPoint("service.run_closed");
   fleet_->Remove(number);
+  const std::string id = run->id;
+  auto resumes = std::move(run->resumes);
   queue_.Remove(number);
   progress_sent_us_.erase(number);
+  if (!resumes.empty()) BeginResume(id, std::move(resumes));
   StartRuns();
   Publish();
   CheckDrained();
@@ -257,78 +295,6 @@ void Service::CheckDrained() {
     if (run.evaluation) return;
   }
   StopNow();
-}
-
-// ---- what people ask
-
-void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
-  if (action == RunAction::kResume && View()->active_runs.count(id) == 0) return ResumeEnded(id, std::move(done));
-  loop_.Post([this, id, action, done = std::move(done)] {
-    QueuedRun* run = queue_.Find(id);
-    if (run == nullptr || run->outcome) {
-      const auto past = this->Run(id);
-      done(Error(ErrorKind::kUsage, past ? fmt::format("run {} is over ({})", id, (*past)["state"].get<std::string>())
-                                         : fmt::format("there is no run {}", id)));
-      return;
-    }
-    if (action == RunAction::kCancel) {
-      run->paused = false;
-      if (run->evaluation) {
-        SetState(run, "cancelling");
-        run->evaluation->Cancel("cancelled");
-      } else {
-        run->ended = WallSeconds();
-        run->directory->Update({{"state", "cancelled"}, {"ended", run->ended}});
-        SetState(run, "cancelled");
-      }
-    } else {
-      run->paused = action == RunAction::kPause;
-      if (run->evaluation) run->evaluation->Pause(run->paused);
-      SetState(run, run->paused        ? "paused"
-                    : !run->evaluation ? "queued"
-                    : run->evaluation->planned() ? "running"
-                                                 : "preparing");
-    }
-    const Json resource = Resource(*run);
-    if (run->state == "cancelled") queue_.Remove(run->number);
-    StartRuns();
-    Publish();
-    AnswerOnceOnDisk(std::move(done), resource);
-  });
-}
-
-void Service::SetPriority(const std::string& id, int priority, Done<Json> done) {
-  loop_.Post([this, id, priority, done = std::move(done)] {
-    QueuedRun* run = queue_.Find(id);
-    if (run == nullptr) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {} that is not over", id)));
-    if (priority < -100 || priority > 100) {
-      return done(Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", priority)));
-    }
-    run->priority = priority;
-    fleet_->SetPriority(run->number, priority);
-    Save(*run);
-    Emit(run->id, "run.state", {{"state", run->state}, {"priority", priority}});
-    StartRuns();
-    Publish();
-    AnswerOnceOnDisk(std::move(done), Resource(*run));
-  });
-}
-
-// What was answered holds in the next life, too: all that was posted before is on disk by then.
-void Service::AnswerOnceOnDisk(Done<Json> done, Json answer) {
-  database_->Post([](RunStore&) {}, [done = std::move(done), answer = std::move(answer)] { done(answer); });
-}
-
-void Service::Announce(const fs::path& checkpoint, Done<Json> done) {
-  if (!on_announce || !on_announce(checkpoint)) {
-    return done(Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
-                      "add a watch of it ('evald watch --checkpoints'), or submit a run"));
-  }
-  Json runs = Json::array();  // of this checkpoint already
-  RunFilter filter;
-  filter.checkpoint = checkpoint.string();
-  for (const Json& run : Runs(filter).runs) runs.push_back(run["id"]);
-  done(Json{{"checkpoint", checkpoint.string()}, {"known", !runs.empty()}, {"runs", std::move(runs)}});
 }
 
 }  // namespace evald

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "orchestrator/fleet/loop.h"
+#include "orchestrator/fleet/work_thread.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/service/agent_hub.h"
 #include "orchestrator/service/engine_access.h"
@@ -78,6 +79,8 @@ class Service : public RunService {
   /// `done` runs on the loop, when it is on disk.
   void SaveWatch(WatchRow row, std::function<void()> done);
   void DropWatch(const std::string& watch, std::function<void()> done);
+  /// Does `work`, which looks at folders that may be slow, beside the loop; then `done` on the loop.
+  void LookBeside(std::function<void()> work, WorkThread::Done done);
   /// Tells followers of something that concerns no run.
   void Tell(const std::string& type, Json data);
   /// The agents of hosts; loop thread only, but for its files().
@@ -91,11 +94,31 @@ class Service : public RunService {
   EvalConfig Configure(const Submission& submission) const;
   EvalConfig ReadSubmission(const Submission& submission) const;
   void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
-  void ResumeEnded(const std::string& run, Done<Json> done);
-  QueuedRun* TakeUpEnded(const RunRow& row, EvalConfig config);
+  void OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Done<Submitted>& done);
+  void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Done<Submitted>& done);
+
+  // what people ask of a run (service_act.cc)
+  void Cancel(const std::string& run, Done<Json> done);
+  void CancelWaiting(QueuedRun* run, Done<Json> done);
+  void Pause(const std::string& run, Done<Json> done);
+  void RefuseOver(const std::string& run, Done<Json> done);
+
+  // resuming one that has ended (service_resume.cc)
+  struct Resuming {
+    std::vector<Done<Json>> asked;
+    bool cancelled = false;  ///< meanwhile
+  };
+  void Resume(const std::string& run, Done<Json> done);
+  void BeginResume(const std::string& run, std::vector<Done<Json>> asked);
+  void OnResumeRow(const std::string& run, const std::optional<RunRow>& row);
+  void OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config);
+  void TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run);
+  void EndResume(const std::string& run, const Error& why);
+  static Error ResumeCancelled(const std::string& run);
 
   // taking up what an earlier life left (service_recovery.cc)
-  void RecordSubmission(RunDirectory* directory, const Submission& submission) const;
+  static void RecordSubmission(RunDirectory* directory, const Submission& submission,
+                               const std::filesystem::path& state_dir);
   void AdoptRuns();
   void TakeUp(const RunRow& row);
   void CloseEarlier(QueuedRun* run, const RunRow& row);
@@ -104,8 +127,11 @@ class Service : public RunService {
   void StartRuns();
   void Start(QueuedRun* run);
   bool RoomFor(const QueuedRun& run);
+  void LookForRoom(const QueuedRun& run);
+  void OnRoom(int64_t number, bool room);
   void OnOver(int64_t number);
   void Conclude(int64_t number);
+  void OnConcluded(int64_t number, RunOutcome outcome);
   void Close(int64_t number, const std::optional<Verdict>& verdict);
   void Tick();
   void OnSignal(int signal);
@@ -120,6 +146,7 @@ class Service : public RunService {
   void AnswerOnceOnDisk(Done<Json> done, Json answer);
   void Emit(const std::string& run, const std::string& type, const Json& data);
   void Publish();
+  void ListStagedSoon();
   void CountFinished(const QueuedRun& run);
   std::map<std::string, double> Counters() const;
 
@@ -129,6 +156,8 @@ class Service : public RunService {
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<DatabaseThread> database_;
   std::unique_ptr<TaskFinisher> finisher_;
+  std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
+  std::unique_ptr<WorkThread> looks_;  ///< at checkpoints, tasks and shared memory, and gives staged ones back
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<AgentHub> hub_;
   RunQueue queue_;
@@ -142,7 +171,12 @@ class Service : public RunService {
   std::map<int64_t, int64_t> progress_sent_us_;
   Json staged_ = Json::array();
   int64_t staged_listed_us_ = 0;
-  int64_t no_room_us_ = 0;  // when none was found last; 0: there was
+  bool listing_staged_ = false;
+  std::string staged_problem_;  // why they could not be listed last
+  int64_t no_room_us_ = 0;      // when none was found last; 0: there was
+  bool looking_for_room_ = false;
+  int64_t room_for_ = 0;  // number of the run that room was just found for; 0: none
+  std::map<std::string, Resuming> resuming_;  // runs that have ended and are about to be queued again
 
   mutable std::mutex reader_mutex_;
   mutable std::unique_ptr<Database> reader_;  // for other threads

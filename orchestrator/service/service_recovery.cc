@@ -50,9 +50,9 @@ RunOutcome OutcomeOf(const fs::path& folder) {
 
 // A run counts as submitted once its row is there. Its folder then says so too, so that a database that
 // was lost, or lost its last rows, forgets no run: a client that repeats its key finds it again.
-void Service::RecordSubmission(RunDirectory* directory, const Submission& submission) const {
+void Service::RecordSubmission(RunDirectory* directory, const Submission& submission, const fs::path& state_dir) {
   try {
-    directory->Update({{"submission", ToJson(submission)}, {"service", options_.state_dir.string()}});
+    directory->Update({{"submission", ToJson(submission)}, {"service", state_dir.string()}});
   } catch (const Error& e) {
     log::Warn("{}", e.what());
   }
@@ -100,7 +100,7 @@ void Service::TakeUp(const RunRow& row) {
     if (record && (*record)["state"] == "done") return CloseEarlier(&run, row);
     run.config = Configure(SubmissionOf(row));
     run.directory = RunDirectory::Resume(run.config, row.output);
-    if (!record->contains("submission")) RecordSubmission(&*run.directory, SubmissionOf(row));
+    if (!record->contains("submission")) RecordSubmission(&*run.directory, SubmissionOf(row), options_.state_dir);
     queue_.Add(std::move(run));
   } catch (const Error& e) {
     log::Error("run {} cannot be taken up again: {}", row.run, e.what());

@@ -1,4 +1,4 @@
-// Runs that have ended without their results, taken up once more.
+// Runs that go on: paused ones, and those that have ended without their results, taken up once more.
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -6,48 +6,101 @@
 #include "orchestrator/service/submission.h"
 
 namespace evald {
+namespace {
 
-// What it was submitted with holds; its folder insists on it.
-void Service::ResumeEnded(const std::string& id, Done<Json> done) {
-  try {  // on the caller's thread: reading may take a while
-    std::optional<RunRow> row;
-    {
-      const std::lock_guard lock(reader_mutex_);
-      row = service_store::FindRun(*reader_, id);
-    }
-    if (!row) throw Error(ErrorKind::kUsage, fmt::format("there is no run {}", id));
-    if (row->state == "done") {
-      throw Error(ErrorKind::kUsage, fmt::format("run {} is done: there is nothing to resume", id),
-                  "submit it again for another run of the same");
-    }
-    auto config = std::make_shared<EvalConfig>(Configure(SubmissionOf(*row)));
-    loop_.Post([this, row = *row, config, done = std::move(done)]() mutable {
-      try {
-        if (draining_) throw Error(ErrorKind::kInfrastructure, "the service is stopping; resume it later");
-        if (queue_.Find(row.run) != nullptr) {
-          throw Error(ErrorKind::kUsage, fmt::format("run {} is not over", row.run));
-        }
-        const Json resource = Resource(*TakeUpEnded(row, std::move(*config)));
-        StartRuns();
-        Publish();
-        AnswerOnceOnDisk(std::move(done), resource);
-      } catch (const Error& e) {
-        done(e);
-      }
-    });
-  } catch (const Error& e) {
-    done(e);
-  }
+Error Stopping() { return Error(ErrorKind::kInfrastructure, "the service is stopping; resume it later"); }
+
+}  // namespace
+
+Error Service::ResumeCancelled(const std::string& id) {
+  return Error(ErrorKind::kUsage, fmt::format("run {} was cancelled again before it was resumed", id),
+               "resume it once more if it is to go on");
 }
 
-QueuedRun* Service::TakeUpEnded(const RunRow& row, EvalConfig config) {
-  QueuedRun run = QueuedRunOf(row);
-  run.config = std::move(config);
-  run.directory = RunDirectory::Resume(run.config, row.output);
+void Service::Resume(const std::string& id, Done<Json> done) {
+  if (const auto resuming = resuming_.find(id); resuming != resuming_.end() && !resuming->second.cancelled) {
+    return resuming->second.asked.push_back(std::move(done));
+  }
+  QueuedRun* run = queue_.Find(id);
+  if (run == nullptr) return BeginResume(id, {std::move(done)});
+  // An answer now would promise what a kill before the end would not keep.
+  if (run->state == "cancelling" || (run->evaluation && run->evaluation->ending())) {
+    return run->resumes.push_back(std::move(done));
+  }
+  run->paused = false;
+  if (run->evaluation) run->evaluation->Pause(false);
+  SetState(run, !run->evaluation ? "queued" : run->evaluation->planned() ? "running" : "preparing");
+  StartRuns();
+  Publish();
+  AnswerOnceOnDisk(std::move(done), Resource(*run));
+}
+
+// Behind all that was posted for the run before: its row says how it ended.
+void Service::BeginResume(const std::string& id, std::vector<Done<Json>> asked) {
+  if (const auto resuming = resuming_.find(id); resuming != resuming_.end()) {  // that one was cancelled
+    for (const auto& done : asked) done(ResumeCancelled(id));
+    return;
+  }
+  resuming_[id].asked = std::move(asked);
+  auto row = std::make_shared<std::optional<RunRow>>();
+  database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
+                  [this, id, row] { OnResumeRow(id, *row); });
+}
+
+// What it was submitted with holds; its folder insists on it.
+void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& row) {
+  if (draining_) return EndResume(id, Stopping());
+  if (!row) return EndResume(id, Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
+  if (row->state == "done") {
+    return EndResume(id, Error(ErrorKind::kUsage, fmt::format("run {} is done: there is nothing to resume", id),
+                               "submit it again for another run of the same"));
+  }
+  auto config = std::make_shared<EvalConfig>();
+  looks_->Post([this, row = *row, config] { *config = Configure(SubmissionOf(row)); },
+               [this, row = *row, config](const std::optional<Error>& error) {
+                 if (error) return EndResume(row.run, *error);
+                 OpenAgain(row, config);
+               });
+}
+
+void Service::OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config) {
+  auto run = std::make_shared<QueuedRun>(QueuedRunOf(row));
+  run->config = std::move(*config);
+  files_->Post([run, output = row.output] { run->directory = RunDirectory::Resume(run->config, output); },
+               [this, row, run](const std::optional<Error>& error) {
+                 if (error) return EndResume(row.run, *error);
+                 TakeUpEnded(row, run);
+               });
+}
+
+void Service::TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run) {
+  if (draining_ || stopping_ || resuming_.at(row.run).cancelled) {
+    // Its folder says again how it ended, should the database be lost.
+    files_->Post([run, state = row.state] { run->directory->Update({{"state", state}}); },
+                 [this, run](const std::optional<Error>& error) {
+                   if (error) log::Warn("{}", error->what());
+                   run->directory.reset();
+                   EndResume(run->id, resuming_.at(run->id).cancelled
+                                          ? ResumeCancelled(run->id)
+                                          : Stopping());
+                 });
+    return;
+  }
   log::Info("run {}: was {}, and is resumed", row.run, row.state);
-  QueuedRun* queued = queue_.Add(std::move(run));
+  const auto asked = std::move(resuming_.at(row.run).asked);
+  resuming_.erase(row.run);
+  QueuedRun* queued = queue_.Add(std::move(*run));
   SetState(queued, "queued");
-  return queued;
+  const Json resource = Resource(*queued);
+  StartRuns();
+  Publish();
+  for (const auto& done : asked) AnswerOnceOnDisk(done, resource);
+}
+
+void Service::EndResume(const std::string& id, const Error& why) {
+  const auto asked = std::move(resuming_.at(id).asked);
+  resuming_.erase(id);
+  for (const auto& done : asked) done(why);
 }
 
 }  // namespace evald

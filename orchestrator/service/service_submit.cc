@@ -101,56 +101,73 @@ void Service::Submit(Submission submission, Done<Submitted> done) {
     auto config = std::make_shared<EvalConfig>(Configure(submission));
     loop_.Post([this, config, submission = std::move(submission), done = std::move(done)]() mutable {
       if (draining_) return done(Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"));
-      try {
-        Register(std::move(config), std::move(submission), done);
-      } catch (const Error& e) {
-        done(e);
-      }
+      Register(std::move(config), std::move(submission), std::move(done));
     });
   } catch (const Error& e) {
     done(e);
   }
 }
 
-// The answer waits for the row in the database.
+// The folder first, then the row in the database, then the folder says what was submitted: the answer waits for all.
 void Service::Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done) {
   auto run = std::make_shared<QueuedRun>();
-  run->directory = RunDirectory::Create(*config);
-  FailPoint("service.folder_made");
-  run->id = run->directory->id();
-  run->path = run->directory->path();
   run->config = std::move(*config);
   run->user = submission.user;
   run->priority = submission.priority;
-  run->created = run->directory->record().value("created", WallSeconds());
-  auto row = std::make_shared<RunRow>();
-  *row = {0,        run->id,        run->path.string(), run->created, "queued", run->config.name,
-          run->user, run->priority, run->config.checkpoint.string(), ToJson(submission).dump(),
-          submission.idempotency_key, Resource(*run).dump()};
-  auto known = std::make_shared<std::optional<RunRow>>();
-  database_->Post(
-      [row, known](RunStore& store) {
-        *known = service_store::FindByKey(store.database(), row->user, row->idempotency_key);
-        if (!*known) row->number = service_store::AddRun(store.database(), *row);
+  files_->Post(
+      [run] {
+        run->directory = RunDirectory::Create(run->config);
+        FailPoint("service.folder_made");
       },
-      [this, run, row, known, done] {
-        if (*known) {
-          std::error_code ignored;
-          run->directory.reset();
-          fs::remove_all(run->path, ignored);
-          QueuedRun* active = queue_.Find((*known)->run);
-          return done(Submitted{active ? Resource(*active) : Json::parse((*known)->resource), false});
-        }
-        FailPoint("service.run_registered");
-        run->number = row->number;
-        RecordSubmission(&*run->directory, SubmissionOf(*row));
-        QueuedRun* queued = queue_.Add(std::move(*run));
-        counters_["runs_submitted_total"] += 1;
-        Emit(queued->id, "run.state", {{"state", "queued"}, {"name", queued->config.name}});
-        const Json resource = Resource(*queued);
-        StartRuns();
-        Publish();
-        done(Submitted{resource, true});
+      [this, run, submission = std::move(submission), done = std::move(done)](const std::optional<Error>& error) {
+        if (error) return done(*error);
+        run->id = run->directory->id();
+        run->path = run->directory->path();
+        run->created = run->directory->record().value("created", WallSeconds());
+        auto row = std::make_shared<RunRow>();
+        *row = {0,        run->id,        run->path.string(), run->created, "queued", run->config.name,
+                run->user, run->priority, run->config.checkpoint.string(), ToJson(submission).dump(),
+                submission.idempotency_key, Resource(*run).dump()};
+        auto known = std::make_shared<std::optional<RunRow>>();
+        database_->Post(
+            [row, known](RunStore& store) {
+              *known = service_store::FindByKey(store.database(), row->user, row->idempotency_key);
+              if (!*known) row->number = service_store::AddRun(store.database(), *row);
+            },
+            [this, run, row, known, done] {
+              if (*known) return ForgetFolder(run, **known, done);
+              OnRegistered(run, *row, done);
+            });
+      });
+}
+
+void Service::OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Done<Submitted>& done) {
+  FailPoint("service.run_registered");
+  run->number = row.number;
+  files_->Post([run, row, state_dir = options_.state_dir] { RecordSubmission(&*run->directory, SubmissionOf(row), state_dir); },
+               [this, run, done](const std::optional<Error>&) {
+                 QueuedRun* queued = queue_.Add(std::move(*run));
+                 counters_["runs_submitted_total"] += 1;
+                 Emit(queued->id, "run.state", {{"state", "queued"}, {"name", queued->config.name}});
+                 const Json resource = Resource(*queued);
+                 StartRuns();
+                 Publish();
+                 done(Submitted{resource, true});
+               });
+}
+
+// The key was submitted before: that run answers. It is in the queue by then: its folder was written before this one
+// is removed.
+void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Done<Submitted>& done) {
+  files_->Post(
+      [run] {
+        std::error_code ignored;
+        run->directory.reset();
+        fs::remove_all(run->path, ignored);
+      },
+      [this, known, done](const std::optional<Error>&) {
+        QueuedRun* active = queue_.Find(known.run);
+        done(Submitted{active ? Resource(*active) : Json::parse(known.resource), false});
       });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/process_id.h"
 #include "orchestrator/service/service.h"
@@ -229,10 +230,7 @@ void Service::Publish() {
   for (const auto& [number, run] : queue_.runs()) view->active_runs[run.id] = Resource(run);
   view->queue = queue_.Waiting();
   view->workers = fleet_->Workers();
-  if (const int64_t now = MonotonicMicros(); now - staged_listed_us_ > kStagedEveryMicros) {
-    staged_listed_us_ = now;
-    staged_ = StagedResources(options_.staging_root);
-  }
+  ListStagedSoon();
   view->staged = staged_;
   view->hosts = Json::array();
   for (const std::string& name : fleet_->HostNames()) {
@@ -253,9 +251,27 @@ void Service::Publish() {
     view->refused.push_back(std::move(refusal));
   }
   view->counters = Counters();
+  view->loop_turns = loop_.turns();
   view->ready = !draining_ && !stopping_;
   const std::lock_guard lock(view_mutex_);
   view_ = std::move(view);
+}
+
+// For a view to come.
+void Service::ListStagedSoon() {
+  const int64_t now = MonotonicMicros();
+  if (listing_staged_ || now - staged_listed_us_ < kStagedEveryMicros) return;
+  listing_staged_ = true;
+  staged_listed_us_ = now;
+  auto staged = std::make_shared<Json>();
+  looks_->Post([staged, root = options_.staging_root] { *staged = StagedResources(root); },
+               [this, staged](const std::optional<Error>& error) {
+                 listing_staged_ = false;
+                 const std::string problem = error ? error->what() : "";
+                 if (problem != staged_problem_ && error) log::Warn("staged checkpoints cannot be listed: {}", problem);
+                 staged_problem_ = problem;
+                 if (!error) staged_ = std::move(*staged);
+               });
 }
 
 std::vector<WatchRow> Service::SavedWatches() const {
@@ -273,6 +289,10 @@ void Service::DropWatch(const std::string& watch, std::function<void()> done) {
   loop_.Post([this, watch, done = std::move(done)] {
     database_->Post([watch](RunStore& store) { service_store::RemoveWatch(store.database(), watch); }, done);
   });
+}
+
+void Service::LookBeside(std::function<void()> work, WorkThread::Done done) {
+  looks_->Post(std::move(work), std::move(done));
 }
 
 void Service::Tell(const std::string& type, Json data) {

@@ -116,25 +116,33 @@ void Watches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
                                                done] { Begin(definition, now, done); });
 }
 
-// Once it is on disk.
+// Once it is on disk. Its folder may be slow to look at.
 void Watches::Begin(const WatchDefinition& definition, double created,
                     const Done<RegisteredWatch>& done) {
-  try {
-    const WatchPtr watch = Make(definition, created);
-    if (const WatchPtr known = Get(watch->id()))
-      return done(RegisteredWatch{known->Resource(), false});  // twice at once
-    {
-      const std::lock_guard lock(mutex_);
-      watches_.push_back(watch);
-    }
-    service_->Tell("watch.state", {{"watch", watch->id()},
-                                   {"state", "added"},
-                                   {"checkpoints", definition.checkpoints.string()}});
-    done(RegisteredWatch{watch->Resource(), true});
-    watch->Start();
-  } catch (const std::exception& e) {
-    done(Error(ErrorKind::kInfrastructure, fmt::format("the watch cannot begin: {}", e.what())));
+  auto watch = std::make_shared<WatchPtr>();
+  service_->LookBeside([this, watch, definition, created] { *watch = Make(definition, created); },
+                       [this, watch, done](const std::optional<Error>& error) {
+                         if (error) {
+                           return done(Error(ErrorKind::kInfrastructure,
+                                             fmt::format("the watch cannot begin: {}", error->what())));
+                         }
+                         Begun(*watch, done);
+                       });
+}
+
+void Watches::Begun(const WatchPtr& watch, const Done<RegisteredWatch>& done) {
+  if (const WatchPtr known = Get(watch->id()))
+    return done(RegisteredWatch{known->Resource(), false});  // twice at once
+  {
+    const std::lock_guard lock(mutex_);
+    watches_.push_back(watch);
   }
+  const Json resource = watch->Resource();
+  service_->Tell("watch.state", {{"watch", watch->id()},
+                                 {"state", "added"},
+                                 {"checkpoints", resource.at("checkpoints")}});
+  done(RegisteredWatch{resource, true});
+  watch->Start();
 }
 
 Watches::WatchPtr Watches::TakeOut(const std::string& id) {
@@ -157,10 +165,14 @@ void Watches::Remove(const std::string& id, Done<Json> done) {
   const WatchPtr watch = TakeOut(id);
   watch->Stop();
   service_->DropWatch(id, [this, watch, done] {
-    std::error_code ignored;
-    fs::remove(watch->memory(), ignored);
-    service_->Tell("watch.state", {{"watch", watch->id()}, {"state", "removed"}});
-    done(watch->Resource());
+    const auto forget = [watch] {
+      std::error_code ignored;
+      fs::remove(watch->memory(), ignored);
+    };
+    service_->LookBeside(forget, [this, watch, done](const std::optional<Error>&) {
+      service_->Tell("watch.state", {{"watch", watch->id()}, {"state", "removed"}});
+      done(watch->Resource());
+    });
   });
 }
 

@@ -78,6 +78,7 @@ class Watches : public WatchRegistry {
  private:
   using WatchPtr = std::shared_ptr<ServiceWatch>;
   void Begin(const WatchDefinition& definition, double created, const Done<RegisteredWatch>& done);
+  void Begun(const WatchPtr& watch, const Done<RegisteredWatch>& done);
   WatchPtr TakeOut(const std::string& id);
   WatchPtr Get(const std::string& id) const;
   std::vector<WatchPtr> All() const;

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evald/error.h"
+#include "orchestrator/report/run_results.h"
+#include "orchestrator/report/timeline.h"
+#include "orchestrator/run/run_costs.h"
+#include "orchestrator/run/run_directory.h"
+#include "orchestrator/run/run_outcome.h"
+#include "orchestrator/state/database_thread.h"
+
+namespace evald {
+
+/// A run that is over, and all that its last files are made of. It belongs to whoever ends the run, on any thread.
+struct RunEnding {
+  RunDirectory directory;  ///< with the run's lock, which goes with the ending
+  EvalConfig config;
+  std::shared_ptr<const Suite> suite;
+  bool planned = false;
+  bool complete = false;  ///< every document is scored, and nothing failed
+  bool cancelled = false;
+  std::optional<ErrorKind> failure;
+  std::vector<std::string> problems;
+  RunRecord record;
+  std::map<size_t, TaskResult> finished;  ///< by the task's place in the suite
+  Json engine, isolation;
+  std::string fingerprint;
+  WorkDone earlier;
+  Timeline timeline;
+  int64_t begin_us = 0, end_us = 0;
+  RunCosts costs;
+  CostPlace place;
+  DatabaseThread* database = nullptr;  ///< for what was measured
+};
+
+/// Ends a run: writes timeline.json, results.json where it is complete, and run.json. Waits for the disk. Throws Error
+/// when results.json or run.json cannot be written.
+RunOutcome EndRun(RunEnding ending);
+
+}  // namespace evald

@@ -1,0 +1,138 @@
+// What people ask of runs: to be cancelled, paused, resumed, put before others.
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "orchestrator/service/service.h"
+
+namespace evald {
+namespace fs = std::filesystem;
+namespace {
+
+Error Refusal(const std::string& id, const char* why) {
+  return Error(ErrorKind::kUsage, fmt::format("run {} {}", id, why), "see how it ends, then decide");
+}
+
+}  // namespace
+
+void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
+  loop_.Post([this, id, action, done = std::move(done)]() mutable {
+    switch (action) {
+      case RunAction::kCancel:
+        return Cancel(id, std::move(done));
+      case RunAction::kPause:
+        return Pause(id, std::move(done));
+      case RunAction::kResume:
+        return Resume(id, std::move(done));
+    }
+  });
+}
+
+// The last word counts: who waits for the run to be resumed hears that it is not.
+void Service::Cancel(const std::string& id, Done<Json> done) {
+  if (const auto resuming = resuming_.find(id); resuming != resuming_.end()) {
+    resuming->second.cancelled = true;
+    auto row = std::make_shared<std::optional<RunRow>>();
+    return database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
+                           [row, done = std::move(done)] { done(Json::parse((*row)->resource)); });
+  }
+  QueuedRun* run = queue_.Find(id);
+  if (run == nullptr) return RefuseOver(id, std::move(done));
+  if (run->state != "cancelling") {
+    if (!run->evaluation) return CancelWaiting(run, std::move(done));
+    if (run->evaluation->ending()) return done(Refusal(id, "is ending by itself"));
+    run->paused = false;
+    SetState(run, "cancelling");
+    run->evaluation->Cancel("cancelled");
+  }
+  for (const auto& resume : std::exchange(run->resumes, {})) resume(ResumeCancelled(id));
+  Publish();
+  AnswerOnceOnDisk(std::move(done), Resource(*run));
+}
+
+// One that has not begun. Where run.json cannot be written, the database's row says that it is cancelled.
+void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
+  run->paused = false;
+  run->ended = WallSeconds();
+  SetState(run, "cancelling");
+  Publish();
+  const auto directory = std::make_shared<RunDirectory>(std::move(*run->directory));
+  run->directory.reset();
+  files_->Post(
+      [directory, ended = run->ended] {
+        RunDirectory last = std::move(*directory);  // and its lock goes
+        last.Update({{"state", "cancelled"}, {"ended", ended}});
+      },
+      [this, number = run->number, done = std::move(done)](const std::optional<Error>& error) mutable {
+        QueuedRun* run = queue_.Find(number);
+        if (error) log::Warn("run {} is cancelled, but its folder does not say so: {}", run->id, error->what());
+        SetState(run, "cancelled");
+        const Json resource = Resource(*run);
+        const std::string id = run->id;
+        auto resumes = std::move(run->resumes);
+        queue_.Remove(number);
+        if (!resumes.empty()) BeginResume(id, std::move(resumes));
+        StartRuns();
+        Publish();
+        AnswerOnceOnDisk(std::move(done), resource);
+      });
+}
+
+void Service::Pause(const std::string& id, Done<Json> done) {
+  QueuedRun* run = queue_.Find(id);
+  if (resuming_.count(id) > 0) return done(Refusal(id, "is just being resumed"));
+  if (run == nullptr) return RefuseOver(id, std::move(done));
+  if (run->state == "cancelling") return done(Refusal(id, "is being cancelled"));
+  if (run->evaluation && run->evaluation->ending()) return done(Refusal(id, "is ending by itself"));
+  run->paused = true;
+  if (run->evaluation) run->evaluation->Pause(true);
+  SetState(run, "paused");
+  StartRuns();
+  Publish();
+  AnswerOnceOnDisk(std::move(done), Resource(*run));
+}
+
+void Service::RefuseOver(const std::string& id, Done<Json> done) {
+  auto row = std::make_shared<std::optional<RunRow>>();
+  database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
+                  [id, row, done = std::move(done)] {
+                    done(Error(ErrorKind::kUsage, *row ? fmt::format("run {} is over ({})", id, (*row)->state)
+                                                       : fmt::format("there is no run {}", id)));
+                  });
+}
+
+void Service::SetPriority(const std::string& id, int priority, Done<Json> done) {
+  loop_.Post([this, id, priority, done = std::move(done)] {
+    QueuedRun* run = queue_.Find(id);
+    if (run == nullptr) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {} that is not over", id)));
+    if (priority < -100 || priority > 100) {
+      return done(Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", priority)));
+    }
+    run->priority = priority;
+    fleet_->SetPriority(run->number, priority);
+    Save(*run);
+    Emit(run->id, "run.state", {{"state", run->state}, {"priority", priority}});
+    StartRuns();
+    Publish();
+    AnswerOnceOnDisk(std::move(done), Resource(*run));
+  });
+}
+
+// What was answered holds in the next life, too: all that was posted before is on disk by then.
+void Service::AnswerOnceOnDisk(Done<Json> done, Json answer) {
+  database_->Post([](RunStore&) {}, [done = std::move(done), answer = std::move(answer)] { done(answer); });
+}
+
+void Service::Announce(const fs::path& checkpoint, Done<Json> done) {
+  if (!on_announce || !on_announce(checkpoint)) {
+    return done(Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
+                      "add a watch of it ('evald watch --checkpoints'), or submit a run"));
+  }
+  Json runs = Json::array();  // of this checkpoint already
+  RunFilter filter;
+  filter.checkpoint = checkpoint.string();
+  for (const Json& run : Runs(filter).runs) runs.push_back(run["id"]);
+  done(Json{{"checkpoint", checkpoint.string()}, {"known", !runs.empty()}, {"runs", std::move(runs)}});
+}
+
+}  // namespace evald

@@ -1,0 +1,197 @@
+// A fleet whose host is made up: what fails while one run is served, or over one message, is that run's alone.
+#include "orchestrator/service/fleet.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "evald/engine_info.h"
+#include "orchestrator/config/eval_config.h"
+#include "orchestrator/service/process_id.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Its processes say what the test has them say.
+class FakeHost : public Host {
+ public:
+  explicit FakeHost(Events events) : events_(std::move(events)) {}
+
+  void Start(const ProcessSpec& spec) override { started.push_back(spec.id); }
+  void Send(const std::string& id, const protocol::Message& message) override {
+    if (refuses && refuses(message)) throw Error(ErrorKind::kInfrastructure, "this one cannot be sent");
+    sent.emplace_back(id, message);
+  }
+  void Kill(const std::string& id) override { killed.push_back(id); }
+  void StopAll(std::chrono::milliseconds, std::function<void()> done) override { done(); }
+
+  void Says(const std::string& id, const protocol::Message& message) { events_.message(id, message); }
+  template <typename Kind>
+  std::vector<Kind> Sent() const {
+    std::vector<Kind> found;
+    for (const auto& [id, message] : sent) {
+      if (const auto* kind = std::get_if<Kind>(&message)) found.push_back(*kind);
+    }
+    return found;
+  }
+
+  std::function<bool(const protocol::Message&)> refuses;
+  std::vector<std::string> started, killed;
+  std::vector<std::pair<std::string, protocol::Message>> sent;
+
+ private:
+  Events events_;
+};
+
+class FleetTest : public testing::Test {
+ protected:
+  FleetTest() : store_(folder_ / "state"), database_(&store_, &loop_, [](std::exception_ptr) { FAIL() << "the database"; }) {
+    std::ofstream(folder_ / "sums.jsonl") << "{\"question\": \"1 plus 1?\", \"answer\": \"2\"}\n"
+                                          << "{\"question\": \"2 plus 1?\", \"answer\": \"3\"}\n";
+    std::ofstream(folder_ / "sums.yaml") << "task: sums\ndataset_path: json\n"
+                                            "dataset_kwargs: {data_files: {test: sums.jsonl}}\n"
+                                            "output_type: generate_until\ntest_split: test\n"
+                                            "doc_to_text: '{{question}}'\ndoc_to_target: '{{answer}}'\n"
+                                            "metric_list: [{metric: exact_match}]\n";
+    fleet_.AddHost(&host_, {kLocalHost, {"cpu:0"}, 1, 1});
+    fleet_.HostReady(kLocalHost, {}, {});
+  }
+  ~FleetTest() override {
+    for (const auto& run : runs_) EndRun(run->TakeEnding());
+    runs_.clear();
+  }
+
+  std::shared_ptr<Evaluation> AddRun(int priority) {
+    const int64_t number = static_cast<int64_t>(runs_.size()) + 1;
+    const Json yaml = {{"tasks", {"sums"}}, {"task_dirs", {"."}}, {"engine", {{"name", "emulated"}}},
+                       {"cache_dir", "cache"}, {"state_dir", "state"},
+                       {"output", {{"dir", "runs"}, {"name", "run" + std::to_string(number)}}}};
+    EvalConfig config = ParseEvalConfig(yaml.dump(), folder_ / "eval.yaml", {});
+    RunDirectory directory = RunDirectory::Create(config);
+    auto run = std::make_shared<Evaluation>(
+        config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_},
+        Evaluation::Hooks{[this] { fleet_.Serve(); }, [] {}, [](const std::string&, const Json&) {}});
+    runs_.push_back(run);
+    fleet_.Add(run, priority, "");
+    run->Start();
+    return run;
+  }
+
+  // The loop runs until it is so.
+  void Until(const std::function<bool()>& so) {
+    std::function<void()> look = [&] {
+      if (so()) return loop_.Stop();
+      loop_.After(std::chrono::milliseconds(2), look);
+    };
+    look();
+    loop_.Run();
+    loop_.context().restart();
+  }
+
+  static Json Engine() {
+    EngineInfo engine;
+    engine.name = "emulated";
+    engine.version = "1";
+    engine.kinds = {RequestKind::kGenerateUntil};
+    engine.concurrency = 4;
+    engine.device = "a made-up one";
+    return ToJson(engine);
+  }
+
+  // Both runs, planned: worker w0 has loaded what both need.
+  void PlanBoth() {
+    host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+    host_.Says("w0", protocol::Loaded{"", Engine(), Json::object()});
+    // A warm worker tells each further run of its engine when it is asked what it could do for it.
+    Until([&] {
+      fleet_.Serve();
+      return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->planned(); });
+    });
+  }
+
+  static fs::path MakeFolder() {
+    std::string name = (fs::temp_directory_path() / "evald-fleet-XXXXXX").string();
+    return ::mkdtemp(name.data());
+  }
+  struct Folder {
+    fs::path path = MakeFolder();
+    ~Folder() { fs::remove_all(path); }
+    fs::path operator/(const char* name) const { return path / name; }
+  };
+
+  Folder folder_;
+  Loop loop_;
+  RunStore store_;
+  DatabaseThread database_;
+  TaskFinisher finisher_{&loop_};
+  WorkThread files_{"files", &loop_, WorkThread::AtEnd::kFinish};
+  Fleet fleet_{&loop_, FleetOptions{.log_dir = folder_.path}};
+  FakeHost host_{fleet_.EventsOf(kLocalHost)};
+  std::vector<std::shared_ptr<Evaluation>> runs_;
+};
+
+template <typename Kind>
+std::function<bool(const protocol::Message&)> RefusesFor(const std::string& run) {
+  return [run](const protocol::Message& message) {
+    const auto* kind = std::get_if<Kind>(&message);
+    return kind != nullptr && kind->run == run;
+  };
+}
+
+TEST_F(FleetTest, WhatFailsForOneRunEndsItAndTheOthersAreServedInTheSameRound) {
+  const auto first = AddRun(10), second = AddRun(0);
+  PlanBoth();
+  host_.refuses = RefusesFor<protocol::Lease>(first->id());
+  host_.Says("w0", protocol::Want{1});
+  EXPECT_TRUE(first->ending());
+  EXPECT_FALSE(second->ending());
+  const auto leases = host_.Sent<protocol::Lease>();
+  ASSERT_EQ(leases.size(), 1u) << "the fleet leases no more";
+  EXPECT_EQ(leases[0].run, second->id());
+}
+
+TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
+  const auto first = AddRun(0), second = AddRun(10);
+  PlanBoth();
+  host_.Says("w0", protocol::Want{1});
+  const auto leases = host_.Sent<protocol::Lease>();
+  ASSERT_EQ(leases.size(), 1u);
+  ASSERT_EQ(leases[0].run, second->id());
+  for (const protocol::Slice& slice : leases[0].slices) {
+    protocol::SliceDone done;
+    done.trial = leases[0].trial;
+    done.attempt = leases[0].attempt;
+    done.task = slice.task;
+    done.first = slice.first;
+    done.end = slice.end;
+    done.file = slice.file;
+    host_.Says("w0", done);
+  }
+  Until([&] { return second->wants_scorers(); });
+  host_.refuses = RefusesFor<protocol::Job>(second->id());
+  host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
+  host_.Says("m0", protocol::Want{1});
+  EXPECT_TRUE(second->ending());
+  EXPECT_FALSE(first->ending()) << "the oldest run has nothing to do with it";
+}
+
+TEST_F(FleetTest, WhatFailsOverAMessageOfNoRunEndsNone) {
+  const auto first = AddRun(0), second = AddRun(0);
+  PlanBoth();
+  fleet_.on_change = [](const std::string&) { throw Error(ErrorKind::kInfrastructure, "nobody can be told"); };
+  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  fleet_.on_change = nullptr;
+  EXPECT_FALSE(first->ending());
+  EXPECT_FALSE(second->ending());
+  host_.Says("w0", protocol::Want{1});
+  EXPECT_EQ(host_.Sent<protocol::Lease>().size(), 1u);
+}
+
+}  // namespace
+}  // namespace evald
