@@ -20,7 +20,8 @@ namespace evald {
 namespace asio = boost::asio;
 namespace {
 
-constexpr int64_t kLongMicros = 1'000'000;  // a turn that is worth a warning
+constexpr int64_t kLongMicros = 1'000'000;       // a turn that is worth a warning
+constexpr int64_t kWorthSayingMicros = 20'000;  // at level debug
 
 int64_t ProcessorNanos() {
   timespec now{};
@@ -106,16 +107,18 @@ LoopTurn::~LoopTurn() {
   if (loop_ == nullptr) return;
   const int64_t now = MonotonicMicros(), took_us = now - begin_us_;
   if (!outermost_) {
-    if (took_us < kLongMicros / 10 || took_us <= loop_->longest_part_us) return;
+    if (took_us < kWorthSayingMicros / 2 || took_us <= loop_->longest_part_us) return;
     loop_->longest_part_us = took_us;
     loop_->longest_part = fmt::format("{} {}", what_, of_);
     return;
   }
   loop_->in_turn = false;
   loop_->turns.Add(now, static_cast<double>(took_us) / 1e6, static_cast<double>(ProcessorNanos() - begin_processor_ns_) / 1e9);
-  if (took_us < kLongMicros) return;
-  log::Warn("the loop did nothing else for {:.1f} s, heartbeats included: {} {}{}", static_cast<double>(took_us) / 1e6,
-            what_, of_, loop_->longest_part.empty() ? "" : ", most of it " + loop_->longest_part);
+  if (took_us < kWorthSayingMicros) return;
+  const std::string part = loop_->longest_part.empty() ? "" : ", most of it " + loop_->longest_part;
+  const double seconds = static_cast<double>(took_us) / 1e6;
+  if (took_us < kLongMicros) return log::Debug("a turn of the loop took {:.3f} s: {} {}{}", seconds, what_, of_, part);
+  log::Warn("the loop did nothing else for {:.1f} s, heartbeats were not seen: {} {}{}", seconds, what_, of_, part);
 }
 
 }  // namespace evald

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
@@ -74,7 +75,7 @@ void Evaluation::Record(const Json& members, std::function<void()> then) {
 // A thread whose failure ends the run, and whose end is waited for before the run is over.
 void Evaluation::RunThread(std::thread* thread, std::function<void()> work) {
   ++threads_running_;
-  *thread = std::thread([this, work = std::move(work)] {
+  const auto body = [this, work = std::move(work)] {
     std::optional<Failure> failure;
     try {
       work();
@@ -88,12 +89,18 @@ void Evaluation::RunThread(std::thread* thread, std::function<void()> work) {
       if (failure) Fail(failure->kind, failure->text);
       if (ending_) End();
     });
-  });
+  };
+  try {
+    *thread = std::thread(body);
+  } catch (const std::system_error& e) {
+    --threads_running_;
+    Fail(ErrorKind::kInfrastructure, fmt::format("run {}: no thread can be started: {}", id_, e.what()));
+  }
 }
 
 void Evaluation::Start() {
   StartStaging();
-  StartPreparation();
+  if (!ending_) StartPreparation();
 }
 
 void Evaluation::StartStaging() {

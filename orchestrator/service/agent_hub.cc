@@ -203,7 +203,7 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHell
     fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes});
   }
   SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});
-  const Conversation::Handlers handlers{[this, name](const protocol::AgentMessage& m) { OnMessage(name, m); },
+  const Conversation::Handlers handlers{[this, name](const protocol::AgentMessage& m) { Deliver(name, m); },
                                         [this, name](const std::string& why) {
                                           if (fleet_->HostState(name) == "left") return;
                                           log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
@@ -215,6 +215,18 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHell
     return wire->Close("");
   }
   if (resumed && member.ready && fleet_->HostState(name) != "left") fleet_->HostBack(name);
+}
+
+// An agent whose message cannot be taken as it is begins anew: no other agent, and not the service, ends over it.
+void AgentHub::Deliver(const std::string& name, const protocol::AgentMessage& message) {
+  try {
+    OnMessage(name, message);
+  } catch (const std::exception& e) {
+    log::Error("agent '{}': {}", name, e.what());
+    Member& member = members_.at(name);
+    member.hello.instance.clear();
+    member.host->conversation().Cut(std::string("a message cannot be taken: ") + e.what());
+  }
 }
 
 void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& message) {

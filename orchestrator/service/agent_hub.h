@@ -59,6 +59,7 @@ class AgentHub {
   void OnHello(const std::shared_ptr<Wire>& wire, bool network, const std::string& line);
   std::string ReasonAgainst(const protocol::AgentHello& hello, bool network) const;
   void Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHello& hello);
+  void Deliver(const std::string& name, const protocol::AgentMessage& message);
   void OnMessage(const std::string& name, const protocol::AgentMessage& message);
   void StopMember(const std::string& name, std::chrono::milliseconds grace, std::function<void()> done);
   void WaitForEnd(int64_t until_us, std::function<void()> done);

@@ -541,16 +541,21 @@ void Fleet::Relieve(const std::string& id) {
   for (const auto& [number, entry] : runs_) {
     if (!Suits(id, *entry.run)) continue;
     if (entry.run->load().fingerprint != *slot.loading || workers_.tag(id) != TagOf(entry.run->profile())) continue;
-    const auto orders = entry.run->Relieve(id);
-    for (const auto& [victim, shorten] : orders) router_.Send(victim, shorten);
-    if (!orders.empty() || !workers_.HasWant(id)) return;
-    if (const auto copy = entry.run->LeaseCopy(id, slot.loaded->engine.value("device", ""))) {
-      slots_.at(id).run = number;
-      Give(id, *copy);
-      workers_.TakeWant(id);
-      return;
-    }
+    Evaluation* run = entry.run.get();
+    if (Guard(number, id, [&] { return RelieveBy(id, run); })) return;
   }
+}
+
+// True when the worker got something, will get it, or asks for nothing.
+bool Fleet::RelieveBy(const std::string& id, Evaluation* run) {
+  const auto orders = run->Relieve(id);
+  for (const auto& [victim, shorten] : orders) router_.Send(victim, shorten);
+  if (!orders.empty() || !workers_.HasWant(id)) return true;
+  const auto copy = run->LeaseCopy(id, slots_.at(id).loaded->engine.value("device", ""));
+  if (!copy) return false;
+  slots_.at(id).run = run->number();
+  Give(id, *copy);
+  return workers_.TakeWant(id);
 }
 
 // With `by_itself`, nobody wanted it to end.
@@ -670,7 +675,10 @@ void Fleet::Tick() {
   use_decayed_us_ = now;
   std::set<std::string> silent;
   for (const auto& [number, entry] : runs_) {
-    SendWithdrawn(entry.run.get());
+    Guard(number, entry.run->id(), [&] {
+      SendWithdrawn(entry.run.get());
+      return true;
+    });
     for (const std::string& id : entry.run->SilentWorkers(now)) silent.insert(id);
     for (const std::string& id : entry.run->SilentScorers(now)) silent.insert(id);
   }

@@ -176,6 +176,7 @@ class Fleet {
   void OnTrialFailed(const std::string& id, const protocol::TrialFailed& failed);
   void OnWorkerProgress(const std::string& id, const protocol::Progress& progress);
   void Relieve(const std::string& id);
+  bool RelieveBy(const std::string& id, Evaluation* run);
   void Give(const std::string& id, const protocol::Lease& lease);
   void SendWithdrawn(Evaluation* run);
   void OnExit(const std::string& id, const ProcessExit& exit, bool by_itself = true);

@@ -132,7 +132,7 @@ void Service::Tick() {
   fleet_->Tick();
   const int64_t now = MonotonicMicros();
   for (auto& [number, run] : queue_.runs()) {
-    if (!run.evaluation || run.outcome) continue;
+    if (!run.evaluation || run.concluding) continue;
     if (run.state == "preparing" && run.evaluation->planned()) SetState(&run, "running");
     int64_t& sent = progress_sent_us_[number];
     if (now - sent < 1'000'000) continue;
@@ -237,17 +237,20 @@ void Service::OnConcluded(int64_t number, RunOutcome outcome) {
   QueuedRun* run = queue_.Find(number);
   if (run == nullptr || stopping_) return;
   FailPoint("service.run_ended");
-  run->outcome = std::move(outcome);
   run->ended = WallSeconds();
   auto verdict = std::make_shared<std::optional<Verdict>>();
-  finisher_->Run([verdict, gates = run->config.gates, outcome = *run->outcome] { *verdict = JudgeRun(gates, outcome); },
-                 [this, number, verdict](const std::optional<Error>&) { Close(number, *verdict); });
+  auto judged = std::make_shared<RunOutcome>(std::move(outcome));
+  finisher_->Run([verdict, gates = run->config.gates, judged] { *verdict = JudgeRun(gates, *judged); },
+                 [this, number, verdict, judged](const std::optional<Error>&) {
+                   Close(number, std::move(*judged), *verdict);
+                 });
 }
 
 // The run's end, once its gates are judged.
-void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
+void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Verdict>& verdict) {
   QueuedRun* run = queue_.Find(number);
   if (run == nullptr || stopping_) return;
+  run->outcome = std::move(outcome);
   FailPoint("service.judged");
   // One that did not come to its end is not judged, and leaves no verdict.json.
   const bool complete = run->outcome->status == ExitStatus::kDone;
@@ -269,8 +272,10 @@ void Service::Close(int64_t number, const std::optional<Verdict>& verdict) {
   fleet_->Remove(number);
   const std::string id = run->id;
   auto resumes = std::move(run->resumes);
+  auto rest = std::make_shared<QueuedRun>(std::move(*run));
   queue_.Remove(number);
   progress_sent_us_.erase(number);
+  files_->Post([rest = std::move(rest)] {});  // giving back the memory of many tasks takes its time, too
   if (!resumes.empty()) BeginResume(id, std::move(resumes));
   StartRuns();
   Publish();

@@ -132,7 +132,7 @@ class Service : public RunService {
   void OnOver(int64_t number);
   void Conclude(int64_t number);
   void OnConcluded(int64_t number, RunOutcome outcome);
-  void Close(int64_t number, const std::optional<Verdict>& verdict);
+  void Close(int64_t number, RunOutcome outcome, const std::optional<Verdict>& verdict);
   void Tick();
   void OnSignal(int signal);
   void CheckDrained();

@@ -25,7 +25,8 @@ void Service::Resume(const std::string& id, Done<Json> done) {
   if (run == nullptr) return BeginResume(id, {std::move(done)});
   // An answer now would promise what a kill before the end would not keep.
   if (run->state == "cancelling" || (run->evaluation && run->evaluation->ending())) {
-    return run->resumes.push_back(std::move(done));
+    run->resumes.push_back(std::move(done));
+    return Publish();
   }
   run->paused = false;
   if (run->evaluation) run->evaluation->Pause(false);

@@ -95,11 +95,13 @@ Json Rfc3339(double seconds) {
 
 Json Service::Resource(const QueuedRun& run) const {
   const bool over = run.outcome.has_value() && IsOver(run.state);
-  const Json past = over && run.outcome->results.is_object() ? run.outcome->results : Json::object();
+  static const Json nothing = Json::object();
+  const Json& past = over && run.outcome->results.is_object() ? run.outcome->results : nothing;
   Json problems = over ? Json(run.outcome->problems) : Json::array();
   if (!over && run.evaluation && !run.evaluation->waiting().empty()) {
     problems.push_back("it waits for " + run.evaluation->waiting());
   }
+  if (!over && !run.resumes.empty()) problems.push_back("it is resumed once it has ended");
   const Json scores = run.evaluation ? run.evaluation->Scores() : PastScores(past);
   return {{"id", run.id},
           {"name", run.config.name},

@@ -1,4 +1,6 @@
 """evald serve: several runs on warm workers, kills, drains, priorities, watched folders."""
+import concurrent.futures
+import http.client
 import json
 import os
 import pathlib
@@ -6,6 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import unittest
 import urllib.error
@@ -282,6 +285,138 @@ class Service(ServiceCase):
         self.assertEqual(self.finished(run)["state"], "cancelled")
         self.assertEqual(self.call("GET", "/v1/queue")["queue"], [])
         self.call("POST", f"/v1/runs/{run['id']}/cancel", status=409)
+
+    def working(self, **changes):
+        """A run that has scored something and is far from done."""
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 200}, **changes)
+        self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 0)
+        return run
+
+    def test_a_resume_right_after_a_cancel_takes_the_run_up_again(self):
+        self.make_suite(300, 20)
+        expected = self.undisturbed()
+        self.serve()
+        run = self.submit(engine={**self.ENGINE, "delay_ms": 60})
+        self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 0)
+        for _ in range(3):
+            self.assertEqual(self.call("POST", f"/v1/runs/{run['id']}/cancel")["state"], "cancelling")
+            resumed = self.call("POST", f"/v1/runs/{run['id']}/resume")
+            self.assertIn(resumed["state"], ("queued", "preparing"), "it is answered when that is so")
+        self.check(expected, self.finished(run))
+
+    def test_the_last_of_cancel_and_resume_counts(self):
+        self.make_suite(400, 20)
+        self.serve()
+        run = self.working()
+        path = f"/v1/runs/{run['id']}"
+        waits = lambda: "it is resumed once it has ended" in self.run_of(run)["problems"]
+        for _ in range(20):  # until the resume is seen to wait for the cancel, however long each of them takes
+            self.call("POST", path + "/cancel")
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                asked = pool.submit(self.ask, path + "/resume")
+                self.wait_for("the resume", lambda: asked.done() or waits())
+                if not asked.done():
+                    self.call("POST", path + "/cancel")
+                status, said = asked.result()
+            if status == 409:
+                break
+        self.assertEqual((status, "cancelled again" in said.get("detail", "")), (409, True), said)
+        self.assertEqual(self.finished(run)["state"], "cancelled")
+        self.assertIn("is over (cancelled)", self.call("POST", path + "/pause", status=409)["detail"])
+
+    def ask(self, path):
+        """What a POST is answered with, whatever that is."""
+        try:
+            with urllib.request.urlopen(urllib.request.Request(self.url + path, b"", method="POST"), timeout=30) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    def test_cancel_and_pause_of_a_run_that_is_being_cancelled(self):
+        self.make_suite(400, 20)
+        self.serve()
+        run = self.working()
+        path = f"/v1/runs/{run['id']}"
+        self.assertEqual(self.call("POST", path + "/cancel")["state"], "cancelling")
+        self.assertEqual(self.call("POST", path + "/cancel")["state"], "cancelling", "twice is as once")
+        self.assertIn("is being cancelled", self.call("POST", path + "/pause", status=409)["detail"])
+        self.assertEqual(self.run_of(run)["state"], "cancelling", "not paused")
+        self.assertEqual(self.finished(run)["state"], "cancelled")
+
+    def test_a_run_that_waits_is_cancelled_and_resumed(self):
+        self.make_suite(400, 20)
+        expected = self.undisturbed()
+        self.serve(active_runs=1)
+        first = self.working()
+        path = f"/v1/runs/{self.submit(engine=self.ENGINE)['id']}"
+        for _ in range(2):
+            self.assertEqual(self.call("POST", path + "/cancel")["state"], "cancelled")
+            record = json.loads((pathlib.Path(self.call("GET", path)["directory"]) / "run.json").read_text())
+            self.assertEqual(record["state"], "cancelled", "an action is on disk when it is answered")
+            self.assertEqual(self.call("POST", path + "/resume")["state"], "queued")
+        self.assertEqual(self.call("POST", path + "/pause")["state"], "paused")
+        self.assertEqual(self.call("POST", path + "/resume")["state"], "queued")
+        self.call("POST", f"/v1/runs/{first['id']}/cancel")
+        self.check(expected, self.finished({"id": path.rsplit("/", 1)[1]}))
+
+    def test_a_resume_that_waits_when_the_daemon_is_killed_was_not_promised(self):
+        self.make_suite(400, 20)
+        self.serve()
+        run = self.working()
+        path = f"/v1/runs/{run['id']}"
+        self.call("POST", path + "/cancel")
+        said = []
+        def resume():
+            try:
+                said.append(self.call("POST", path + "/resume"))
+            except (OSError, http.client.HTTPException):
+                pass  # killed before it answered
+        asking = threading.Thread(target=resume)
+        asking.start()
+        time.sleep(0.02)  # before the end or after it: both must hold
+        self.restart()
+        asking.join()
+        if said:
+            self.wait_for("what was promised", lambda: self.run_of(run)["state"] in ("queued", "preparing", "running"))
+        else:
+            self.wait_for("the cancel, or the resume that was on disk", lambda: self.run_of(run)["state"] != "cancelling")
+
+    def test_a_run_whose_folder_cannot_be_written_ends_alone(self):
+        """On the warm worker of another run, which goes from one to the next while it is served."""
+        self.make_suite(300, 20)
+        expected = self.undisturbed()
+        self.serve(active_runs=1)
+        first = self.working()
+        doomed, other = self.submit(engine=self.ENGINE), self.submit(engine=self.ENGINE)
+        folder = pathlib.Path(doomed["directory"])
+        shutil.rmtree(folder)
+        folder.write_text("a file is in the way")
+        self.call("POST", f"/v1/runs/{first['id']}/cancel")
+        ended = self.finished(doomed)
+        self.assertEqual((ended["state"], ended["exit_status"]), ("incomplete", 3), ended)
+        self.assertIn(str(folder), json.dumps(ended["problems"]))
+        self.check(expected, self.finished(other))
+        self.assertEqual(self.finished(first)["state"], "cancelled")
+
+    def test_a_waiting_run_whose_folder_goes_is_cancelled_and_the_service_lives(self):
+        self.make_suite(400, 20)
+        self.serve(active_runs=1)
+        self.working()
+        waiting = self.submit(engine=self.ENGINE)
+        shutil.rmtree(waiting["directory"])
+        self.assertEqual(self.call("POST", f"/v1/runs/{waiting['id']}/cancel")["state"], "cancelled")
+        self.assertEqual(self.run_of(waiting)["state"], "cancelled")
+
+    def test_metrics_show_how_long_the_loop_takes(self):
+        self.make_suite(20, 20)
+        self.serve()
+        self.assertEqual(self.finished(self.submit(engine=self.ENGINE))["state"], "done")
+        with urllib.request.urlopen(self.url + "/metrics", timeout=30) as answer:
+            lines = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))
+        self.assertGreater(float(lines["evald_loop_turn_seconds_count"]), 10)
+        self.assertEqual(lines['evald_loop_turn_seconds_bucket{le="+Inf"}'], lines["evald_loop_turn_seconds_count"])
+        self.assertGreater(float(lines["evald_loop_turn_seconds_max"]), 0)
+        self.assertGreater(float(lines["evald_loop_turn_processor_seconds_max"]), 0)
 
     def incomplete(self, key=None, **changes):
         """A run one of whose trials was given up, because its only attempt's worker was killed."""
