@@ -41,7 +41,8 @@ Json ToJson(const SandboxOptions& options) {
           {"tmpfs_bytes", options.tmpfs_bytes},
           {"output_bytes", options.output_bytes},
           {"processes", options.processes},
-          {"allow_processes", options.allow_processes}};
+          {"allow_processes", options.allow_processes},
+          {"allow_ctypes", options.allow_ctypes}};
 }
 
 SandboxOptions SandboxOptionsFromJson(const Json& json, const std::string& where) {
@@ -70,6 +71,7 @@ SandboxOptions SandboxOptionsFromJson(const Json& json, const std::string& where
     options.processes = FieldOr<int>(json, "processes", options.processes, where);
     options.allow_processes =
         FieldOr<bool>(json, "allow_processes", options.allow_processes, where);
+    options.allow_ctypes = FieldOr<bool>(json, "allow_ctypes", options.allow_ctypes, where);
   } catch (const Error& e) {
     throw Error(ErrorKind::kUsage, e.message(), e.remedy());
   }

@@ -1,25 +1,63 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "base/file.h"
 
 namespace evald::sandbox {
 
-/// Turns of this host's programs. Any number runs at a time, each holding a shared turn; a program
-/// whose time ran out by the clock is run again in an exclusive one, while no other evald sandbox
-/// on this host runs anything.
-///
-/// Two flocks, on folders that every host has and no program can reach, so that nothing is left
-/// behind: a gate, which an exclusive turn keeps closed so that it is not starved, and the turn
-/// itself. The kernel frees them with the process. One object per thread.
-class HostTurn {
+/// Where the turns of one user's programs are kept (HostTurn): a folder that only this user can
+/// enter, so that nobody else can hold a lock in it. Any thread.
+class TurnFolder {
  public:
-  /// Waits for as long as others hold theirs, which every program's limits bound; says every ten
-  /// minutes in the log who they are. Waiting never fails a run.
-  static HostTurn Shared() { return HostTurn(false); }
-  static HostTurn Alone() { return HostTurn(true); }
+  /// The first of `candidates` that can be had: made with mode 0700 where it is missing, else owned
+  /// by this user, of mode 0700 and no link. Where none can be had, the log says why and turns
+  /// exclude nobody. A wait gives up `patience_us` after a turn should have ended.
+  explicit TurnFolder(const std::vector<std::filesystem::path>& candidates,
+                      int64_t patience_us = 60'000'000);
+  ~TurnFolder();
+
+  bool usable() const { return folder_.get() >= 0; }
+  const std::filesystem::path& path() const { return path_; }
 
  private:
-  explicit HostTurn(bool alone);
+  friend class HostTurn;
+  struct Ends;  ///< until when turns may last; shared by all processes of the user
+
+  std::filesystem::path path_;
+  UniqueFd folder_;
+  std::unique_ptr<Ends> ends_;
+  int64_t patience_us_;
+};
+
+/// /dev/shm/evald-turns-<uid>, and two more for hosts on which that name is taken.
+std::vector<std::filesystem::path> DefaultTurnFolders();
+
+/// Turns of this user's programs on this host. Any number runs at a time, each holding a shared
+/// turn; a program whose time ran out by the clock is run again in an exclusive one, while no other
+/// evald sandbox of this user runs anything, so that its verdict does not depend on evald's own load.
+/// Programs of other users are not waited for: they are load of the machine like any other, and a
+/// lock that several users share is one that each of them can keep.
+///
+/// Two flocks in the user's folder: a gate, which an exclusive turn keeps closed so that it is not
+/// starved, and the turn itself. The kernel frees them with the process. One object per thread.
+class HostTurn {
+ public:
+  /// Waits for as long as others may hold theirs: each turn says how long it may last at most
+  /// (`longest_us`). Throws Error(kInfrastructure) when one lasts longer, by the folder's patience.
+  static HostTurn Shared(const TurnFolder& folder, int64_t longest_us) {
+    return HostTurn(folder, false, longest_us);
+  }
+  static HostTurn Alone(const TurnFolder& folder, int64_t longest_us) {
+    return HostTurn(folder, true, longest_us);
+  }
+
+ private:
+  HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us);
 
   UniqueFd gate_;
   UniqueFd turn_;

@@ -43,13 +43,17 @@ void ArrangeDescriptors(ContainPlan& plan) {
   const int errors = fcntl(plan.errors, F_DUPFD, kAbove);
   const int guest = plan.guest < 0 ? -1 : fcntl(plan.guest, F_DUPFD, kAbove);
   const int report = fcntl(plan.report, F_DUPFD, kAbove);
+  const int proc = plan.proc < 0 ? -1 : fcntl(plan.proc, F_DUPFD, kAbove);
   dup2(report, kReportFd);
   fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
   Check(dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(errors, 2) == 2, "dup2(standard streams)");
   Check(dup2(control, kControlFd) == kControlFd, "dup2(control socket)");
-  const unsigned first_closed = guest < 0 ? kGuestFd : kGuestFd + 1;
+  Check(syscall(SYS_close_range, static_cast<unsigned>(kGuestFd), kAbove - 1u, 0u) == 0,
+        "close_range()");
   Check(guest < 0 || dup2(guest, kGuestFd) == kGuestFd, "dup2(guest library)");
-  Check(syscall(SYS_close_range, first_closed, ~0u, 0u) == 0, "close_range()");
+  Check(proc < 0 || dup2(proc, kProcFd) == kProcFd, "dup2(/proc)");
+  Check(syscall(SYS_close_range, static_cast<unsigned>(kProcFd) + 1u, ~0u, 0u) == 0,
+        "close_range()");
 }
 
 void ResetSignals() {

@@ -39,13 +39,12 @@ def loader(executable):
 
 def main():
     folders = [os.path.realpath(p) for p in sys.path if p and os.path.isdir(p)]
-    failed = []
     for folder in folders:
         for name in extensions(folder):
             try:
                 importlib.import_module(name)
             except BaseException:
-                failed.append(name)
+                pass
     executable = os.path.realpath(sys.executable)
     print(json.dumps({
         "executable": executable,
@@ -54,7 +53,6 @@ def main():
         "implementation": sys.implementation.name,
         "folders": folders,
         "libraries": mapped_files(),
-        "ctypes": "_ctypes" not in failed and "_ctypes" in sys.modules,
     }))
 
 

@@ -1,8 +1,10 @@
 #include "metrics/sandbox/filter.h"
 
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -40,11 +42,9 @@ constexpr const char* kFiles[] = {"access",
                                   "fchmodat",
                                   "fchown",
                                   "fchownat",
-                                  "fcntl",
                                   "fdatasync",
                                   "fgetxattr",
                                   "flistxattr",
-                                  "flock",
                                   "fstat",
                                   "fstatfs",
                                   "fsync",
@@ -136,7 +136,6 @@ constexpr const char* kProcess[] = {"arch_prctl",
                                     "pause",
                                     "restart_syscall",
                                     "rseq",
-                                    "rt_sigaction",
                                     "rt_sigpending",
                                     "rt_sigprocmask",
                                     "rt_sigreturn",
@@ -167,6 +166,14 @@ constexpr const char* kWaiting[] = {"epoll_create", "epoll_create1", "epoll_ctl"
 constexpr const char* kSocketPairs[] = {"getpeername", "getsockname", "getsockopt", "recvfrom",
                                         "recvmsg",     "sendmsg",     "sendto",     "shutdown"};
 
+/// Commands of fcntl(2) that concern the program's own descriptors alone.
+constexpr int kDescriptorCommands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,       F_SETFD,
+                                       F_GETFL, F_SETFL,         F_GETPIPE_SZ,  F_GETOWN,
+                                       F_GETLK, F_OFD_GETLK,     F_GET_SEALS};
+
+/// Locks, which would be locks on the host's files where a program locks one of those.
+constexpr int kLockCommands[] = {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW};
+
 constexpr const char* kProcessesToo[] = {"fork", "kill", "setpgid", "setsid", "vfork"};
 
 class Rules {
@@ -187,6 +194,12 @@ class Rules {
   template <typename... Conditions>
   void Refuse(const char* name, int error_number, Conditions... conditions) {
     Add(SCMP_ACT_ERRNO(static_cast<uint32_t>(error_number)), name, conditions...);
+  }
+
+  /// Answers 0 and does nothing.
+  template <typename... Conditions>
+  void Pretend(const char* name, Conditions... conditions) {
+    Add(SCMP_ACT_ERRNO(0), name, conditions...);
   }
 
   std::vector<sock_filter> Export() const {
@@ -230,13 +243,38 @@ void AddProcessRules(Rules& rules, bool allow_processes) {
   const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |
                               CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME;
   if (allow_processes) {
+    // A process that ignores SIGCHLD has the kernel reap its children, whose CPU time nobody counts
+    // then.
+    for (int signal = 1; signal < NSIG; ++signal) {
+      const auto same = SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(signal));
+      if (signal != SIGCHLD) rules.Allow("rt_sigaction", same);
+    }
+    rules.Refuse("rt_sigaction", EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, SIGCHLD));
     rules.Allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces, 0));
     AllowAll(rules, kProcessesToo);
   } else {
+    rules.Allow("rt_sigaction");
     rules.Allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces | CLONE_THREAD, CLONE_THREAD));
     rules.Refuse("clone", EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
     for (const char* name : kProcessesToo) rules.Refuse(name, EPERM);
   }
+}
+
+/// Locks are granted without being taken. They would hold on the inode, which the host and other
+/// programs share: the interpreter, a library, /dev/null. Among a program's own threads and files a
+/// lock that is always granted is what a real one is, but for a second open of one file.
+void AddDescriptorRules(Rules& rules) {
+  for (const int command : kDescriptorCommands) {
+    rules.Allow("fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(command)));
+  }
+  for (const int command : kLockCommands) {
+    rules.Pretend("fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(command)));
+  }
+  for (const int command : {F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ}) {
+    rules.Refuse("fcntl", EPERM,
+                 SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(command)));
+  }
+  rules.Pretend("flock");
 }
 
 void AddDeviceRules(Rules& rules) {
@@ -277,6 +315,7 @@ std::vector<sock_filter> BuildFilter(bool allow_processes) {
     rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, option));
   }
   AddProcessRules(rules, allow_processes);
+  AddDescriptorRules(rules);
   AddDeviceRules(rules);
   AddRefusals(rules);
   return rules.Export();

@@ -112,7 +112,6 @@ Interpreter Discover(const std::string& python) {
   const Json answer = AskJson(python, base, std::string(DiscoverScript()));
   const std::string implementation = Field<std::string>(answer, "implementation", where);
   if (implementation != "cpython") throw Unusable(python, "is " + implementation + ", not CPython");
-  if (!Field<bool>(answer, "ctypes", where)) throw Unusable(python, "cannot import ctypes");
   Interpreter found;
   found.executable = Field<std::string>(answer, "executable", where);
   found.loader = Field<std::string>(answer, "loader", where);

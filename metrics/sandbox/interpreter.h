@@ -17,7 +17,7 @@ struct Interpreter {
 
 /// Asks the interpreter itself. `python` is a path or a name on PATH; of a virtual environment the
 /// base interpreter is used, with the environment's packages. Throws Error(kInfrastructure) when
-/// it is missing, does not run, is no CPython or lacks ctypes. Takes about 0.1 s the first time;
+/// it is missing, does not run or is no CPython. Takes about 0.1 s the first time;
 /// remembered per path for the life of the process. Any thread.
 const Interpreter& FindInterpreter(const std::string& python);
 

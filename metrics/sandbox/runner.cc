@@ -16,6 +16,7 @@ namespace evald {
 namespace {
 
 using sandbox::HostTurn;
+using sandbox::TurnFolder;
 using sandbox::ProgramReport;
 using sandbox::ProgramRequest;
 using sandbox::Zygote;
@@ -33,10 +34,10 @@ class ZygoteRunner : public CodeRunner {
       return {ProgramStatus::kFailed, "failed: the program is longer than 64 MiB", 0};
     }
     ProgramRequest request = MakeRequest(source);
-    ProgramReport report = RunInTurn(HostTurn::Shared(), request, source);
+    ProgramReport report = RunInTurn(HostTurn::Shared(turns_, LongestUs(request)), request, source);
     if (sandbox::NeedsSecondRun(report, options_)) {
       request.wall_windows = 1;  // nothing of ours starves it now
-      report = RunInTurn(HostTurn::Alone(), request, source);
+      report = RunInTurn(HostTurn::Alone(turns_, LongestUs(request)), request, source);
     }
     return sandbox::Judge(report, request, options_);
   }
@@ -57,6 +58,8 @@ class ZygoteRunner : public CodeRunner {
       isolation["namespaces"] = {"user", "pid", "mount", "net", "ipc", "uts"};
     }
     if (options_.allow_processes) isolation["allow_processes"] = true;
+    if (options_.allow_ctypes) isolation["allow_ctypes"] = true;
+    if (!turns_.usable()) isolation["alone"] = false;
     return isolation;
   }
 
@@ -72,6 +75,13 @@ class ZygoteRunner : public CodeRunner {
       ThrowErrno("getrandom", "drawing a nonce with", errno);
     }
     return request;
+  }
+
+  /// The longest that a turn may last: twice, since a failing zygote is replaced, its start, the
+  /// program's wall limits, and what Zygote::Run adds to them.
+  static int64_t LongestUs(const ProgramRequest& request) {
+    constexpr int64_t kAroundUs = 90'000'000;
+    return 2 * (static_cast<int64_t>(request.wall_limit_us) * request.wall_windows + kAroundUs);
   }
 
   /// Holds the turn until the program has ended. A failing zygote is replaced once.
@@ -90,6 +100,7 @@ class ZygoteRunner : public CodeRunner {
 
   const SandboxOptions options_;
   const sandbox::Interpreter& interpreter_;
+  const TurnFolder turns_{sandbox::DefaultTurnFolders()};
   std::optional<Zygote> zygote_;
   bool seccomp_ = false;
 };

@@ -13,10 +13,11 @@
 
 namespace evald::sandbox {
 
-inline constexpr uint32_t kWireMagic = 0x65765302;
+inline constexpr uint32_t kWireMagic = 0x65765303;
 inline constexpr int kControlFd = 3;  ///< the zygote's end of the control socket
 inline constexpr int kReportFd = 4;   ///< set-up failures; closed by a successful exec
 inline constexpr int kGuestFd = 5;    ///< unsafe mode only: the guest library
+inline constexpr int kProcFd = 6;     ///< with allow_processes only: the host's /proc
 inline constexpr uint32_t kNonceBytes = 16;
 inline constexpr uint32_t kDetailBytes = 500;
 inline constexpr uint32_t kStepBytes = 160;
@@ -35,6 +36,8 @@ struct ZygoteConfig {
   uint32_t filter_required;      ///< whether a program may run when the filter cannot be installed
   uint32_t program_uid;          ///< uid and gid inside the user namespace; 0: stays the zygote's
   uint32_t task_limit;           ///< RLIMIT_NPROC; 0: not set
+  uint32_t allow_processes;      ///< whether programs may fork: CPU time is then summed over kProcFd
+  uint32_t allow_ctypes;         ///< whether programs may import what writes memory (audit.cc)
   uint64_t cpu_limit_us;         ///< watched by the zygote; RLIMIT_CPU a little above it
   uint64_t memory_bytes;         ///< RLIMIT_AS
   uint64_t tmpfs_bytes;          ///< size of the tmpfs, RLIMIT_FSIZE
@@ -43,7 +46,8 @@ struct ZygoteConfig {
 
 struct ZygoteReady {
   uint32_t magic;
-  uint32_t seccomp;  ///< whether this kernel takes seccomp filters
+  uint32_t seccomp;         ///< whether this kernel takes seccomp filters
+  uint32_t sees_processes;  ///< whether kProcFd shows a program's processes
 };
 
 struct ProgramRequest {
@@ -59,7 +63,7 @@ struct ProgramReport {
   int32_t wait_status;     ///< of the program's first process, as of waitpid; -1: never started
   uint32_t wall_exceeded;  ///< 1: ended by the wall limit
   int32_t setup_errno;     ///< not 0: the sandbox failed before the program began
-  uint64_t cpu_us;         ///< user and system time of the whole tree
+  uint64_t cpu_us;         ///< user and system time of all processes of the program
   uint64_t wall_us;
   uint8_t record[kNonceBytes];  ///< the completion record: the nonce, or zeros
   uint32_t detail_bytes;

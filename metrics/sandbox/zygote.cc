@@ -157,6 +157,9 @@ void Zygote::Start(const SandboxOptions& options, const Interpreter& interpreter
   const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) ThrowErrno("/dev/null", "opening", errno);
   const UniqueFd guest = options.unsafe ? GuestMemfd() : UniqueFd();
+  // Opened here, where /proc is the host's; programs do not inherit it.
+  const UniqueFd proc(options.allow_processes ? open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1);
+  if (options.allow_processes && !proc) ThrowErrno("/proc", "opening", errno);
 
   ContainPlan plan;
   plan.namespaces = !options.unsafe;
@@ -165,6 +168,7 @@ void Zygote::Start(const SandboxOptions& options, const Interpreter& interpreter
   plan.errors = errors.second.get();
   plan.report = report.second.get();
   plan.guest = guest.get();
+  plan.proc = proc.get();
   plan.arguments = Arguments(options, interpreter);
   // One heap for all threads: one for each would reserve 64 to 128 MiB of the memory limit's
   // address space, at moments that chance decides.
@@ -195,7 +199,7 @@ void Zygote::Start(const SandboxOptions& options, const Interpreter& interpreter
   if (!SendWithin(control_.get(), "g", 1, deadline)) ThrowDead("being set up");
   AwaitExec(report.first.get());
   SendConfig(options, plan.user.own_ids);
-  AwaitReady();
+  AwaitReady(options);
 }
 
 void Zygote::AwaitExec(int report) {
@@ -220,6 +224,8 @@ void Zygote::SendConfig(const SandboxOptions& options, bool own_ids) {
   if (!options.unsafe) {
     config.task_limit = static_cast<uint32_t>(options.processes) + (own_ids ? 0 : 1);
   }
+  config.allow_processes = options.allow_processes ? 1 : 0;
+  config.allow_ctypes = options.allow_ctypes ? 1 : 0;
   config.cpu_limit_us = static_cast<uint64_t>(options.cpu_seconds * 1e6);
   config.memory_bytes = options.memory_bytes;
   config.tmpfs_bytes = options.tmpfs_bytes;
@@ -231,12 +237,19 @@ void Zygote::SendConfig(const SandboxOptions& options, bool own_ids) {
   }
 }
 
-void Zygote::AwaitReady() {
+void Zygote::AwaitReady(const SandboxOptions& options) {
   ZygoteReady ready = {};
   const int64_t deadline = MonotonicMicros() + kStartTimeoutUs;
   const size_t got = ReadWithin(control_.get(), &ready, sizeof(ready), deadline);
   if (got != sizeof(ready) || ready.magic != kWireMagic) ThrowDead("warming up");
   seccomp_ = ready.seccomp != 0;
+  if (options.allow_processes && ready.sees_processes == 0) {
+    throw Infrastructure(
+        "metrics.sandbox.allow_processes: /proc does not show the sandbox its own processes, expected "
+        "/proc/PID/task/TID/children, by which their CPU time is counted",
+        "use a kernel with CONFIG_PROC_CHILDREN and a /proc without the mount option hidepid, or set "
+        "metrics.sandbox.allow_processes: false");
+  }
 }
 
 ProgramReport Zygote::Run(const ProgramRequest& request, const std::string& source) {

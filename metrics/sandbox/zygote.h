@@ -34,7 +34,7 @@ class Zygote {
   void Start(const SandboxOptions& options, const Interpreter& interpreter);
   void AwaitExec(int report);
   void SendConfig(const SandboxOptions& options, bool own_ids);
-  void AwaitReady();
+  void AwaitReady(const SandboxOptions& options);
   void Stop();
   [[noreturn]] void ThrowDead(const std::string& doing);
 

@@ -37,8 +37,12 @@ void EnterFreshFolder(const Program& program) {
   if (chdir("/tmp") != 0) FailSetup(program.setup, "chdir(/tmp)");
 }
 
-/// Standard streams on /dev/null (which the zygote's are), and no other descriptor.
+/// Standard streams on a /dev/null that is opened for this program (the zygote's own is one open file for
+/// all programs: its flags and its owner would be theirs in common), and no other descriptor.
 void KeepNoDescriptors(SetupPage* setup) {
+  const int null = open("/dev/null", O_RDWR | O_NOCTTY);
+  if (null < 0) FailSetup(setup, "open(/dev/null)");
+  if (dup2(null, 0) < 0) FailSetup(setup, "dup2(/dev/null)");
   if (dup2(0, 1) < 0 || dup2(0, 2) < 0) FailSetup(setup, "dup2(/dev/null)");
   if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0) FailSetup(setup, "close_range(3..)");
 }
@@ -105,10 +109,11 @@ void SetOption(SetupPage* setup, int option, unsigned long value, const char* na
 
 }  // namespace
 
-void StartProgram(const Program& program) {
+void StartProgram(Program& program) {
   const Zygote& zygote = *program.zygote;
   SetupPage* setup = program.setup;
   if (setsid() < 0) FailSetup(setup, "setsid()");
+  HideSecret(program);
   EnterFreshFolder(program);
   KeepNoDescriptors(setup);
   if (zygote.config.namespaces) {

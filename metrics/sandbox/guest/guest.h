@@ -33,6 +33,13 @@ struct CompletionPage {
   char detail[sandbox::kDetailBytes];
 };
 
+/// The memory in which a program's process keeps its secret (secret.cc). Shared with the zygote,
+/// which reads `completion` when the process has ended.
+struct SecretPages {
+  CompletionPage completion;
+  alignas(4096) uint8_t hiding[3 * 4096];
+};
+
 /// Written by the program's process until the program begins. Shared with the zygote.
 struct SetupPage {
   int32_t error_number;
@@ -44,7 +51,7 @@ struct Program {
   const Zygote* zygote;
   ProgramRequest request;
   char* source;  ///< request.source_bytes bytes
-  CompletionPage* completion;
+  SecretPages* secret;
   SetupPage* setup;
 };
 
@@ -54,14 +61,37 @@ struct Program {
 /// The checklist of a program's process, which is the first of a fresh pid namespace: when it ends,
 /// whatever it has left behind ends too. Gives the process its one writable folder, takes
 /// everything else away, and runs the program.
-[[noreturn]] void StartProgram(const Program& program);
+[[noreturn]] void StartProgram(Program& program);
 
 /// Executes the source in this process' interpreter and records how it ended. Never returns.
 [[noreturn]] void RunProgram(const Program& program);
 
+/// In a program's process, before the program: moves the nonce and the memory shared with the
+/// zygote to a place drawn for this program and wipes every other trace of them from this process.
+/// Only the kernel then knows the place.
+void HideSecret(Program& program);
+
+/// The same process, after the program: where its end is noted, or nullptr for a process that the
+/// program forked, whose end counts for nothing.
+CompletionPage* OwnCompletion();
+
+/// Writes the completion record, which says that the program came to its end.
+void RecordCompletion();
+
+/// Refuses, in every program from now on, what reads and writes memory by its address: see
+/// audit.cc. False when the interpreter takes no audit hook.
+bool RefuseMemoryAccess();
+
 /// Runs one program to its end and fills `report`. In the zygote. Ends the zygote when the runner
 /// has gone.
-void Supervise(Zygote& zygote, const Program& program, ProgramReport* report);
+void Supervise(Zygote& zygote, Program& program, ProgramReport* report);
+
+/// With allow_processes: CPU time so far of all processes below this one, as /proc tells
+/// (kProcFd), in steps of its clock (10 ms). 0 when nothing can be told.
+uint64_t TreeCpuMicros();
+
+/// Whether kProcFd shows this process and its children.
+bool SeesProcesses();
 
 /// Unsafe mode: ends and reaps every descendant of this process; adds their CPU time to `cpu_us`.
 void EndDescendants(uint64_t* cpu_us);

@@ -14,6 +14,12 @@
 
 #include "metrics/sandbox/guest/guest.h"
 
+// Of Python's stable ABI.
+extern "C" {
+PyObject* PyEval_GetBuiltins(void);
+PyObject* PyDict_GetItemString(PyObject* dict, const char* key);
+}
+
 namespace evald::guest {
 namespace {
 
@@ -63,7 +69,8 @@ bool ReadConfig() {
 bool SendReady() {
   const uint32_t action = SECCOMP_RET_ERRNO;
   const bool seccomp = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
-  const sandbox::ZygoteReady ready{kWireMagic, seccomp ? 1u : 0u};
+  const bool sees = g_zygote.config.allow_processes != 0 && SeesProcesses();
+  const sandbox::ZygoteReady ready{kWireMagic, seccomp ? 1u : 0u, sees ? 1u : 0u};
   return SendAll(&ready, sizeof(ready));
 }
 
@@ -80,7 +87,7 @@ bool ServeOne(Program* program) {
   ProgramReport report;
   memset(&report, 0, sizeof(report));
   report.magic = kWireMagic;
-  memset(program->completion, 0, sizeof(*program->completion));
+  memset(program->secret, 0, sizeof(*program->secret));
   memset(program->setup, 0, sizeof(*program->setup));
   Supervise(g_zygote, *program, &report);
   munmap(program->source, mapped);
@@ -90,19 +97,22 @@ bool ServeOne(Program* program) {
 
 }  // namespace
 
-/// Called by zygote.py once; never returns in the zygote. A program that finds this function and
-/// calls it again gets nothing.
-extern "C" __attribute__((visibility("default"))) void evald_serve(PyObject* exec_function) {
-  if (g_serving) return;
+/// The start function of the extension module that this library claims to be: zygote.py imports it
+/// once, and the import never ends. So no ctypes is in the interpreter, with which Python code could
+/// load it otherwise. A program that imports it again gets a SystemError.
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit_evald_guest() {
+  if (g_serving) return nullptr;
   g_serving = true;
-  g_zygote.exec_function = exec_function;
+  g_zygote.exec_function = PyDict_GetItemString(PyEval_GetBuiltins(), "exec");
+  if (g_zygote.exec_function == nullptr) _exit(1);
   Program program;
   memset(&program, 0, sizeof(program));
   program.zygote = &g_zygote;
-  program.completion = static_cast<CompletionPage*>(SharedPages(sizeof(CompletionPage)));
+  program.secret = static_cast<SecretPages*>(SharedPages(sizeof(SecretPages)));
   program.setup = static_cast<SetupPage*>(SharedPages(sizeof(SetupPage)));
-  if (program.completion == nullptr || program.setup == nullptr) _exit(1);
+  if (program.secret == nullptr || program.setup == nullptr) _exit(1);
   if (!ReadConfig()) _exit(1);
+  if (g_zygote.config.allow_ctypes == 0 && !RefuseMemoryAccess()) _exit(1);
   if (!g_zygote.config.namespaces) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   if (!SendReady()) _exit(1);
   while (ServeOne(&program)) {

@@ -1,11 +1,11 @@
 """The warm interpreter of which every program gets a fork.
 
 argv: the guest library's path, the characters of output that are kept, then folders to append to
-sys.path. Mirrors the state in which Hugging Face's code_eval executes a program (its
+sys.path. Nothing here may leave ctypes loaded: programs would find it. Mirrors the state in which Hugging Face's code_eval executes a program (its
 reliability_guard, its streams, its recursion depth; docs/sandbox.md lists the differences).
 """
+import _imp
 import builtins
-import ctypes
 import faulthandler
 import functools
 import gc
@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 
 # What solutions of HumanEval and MBPP import; each costs a fork nothing once it is loaded.
 WARM = """abc array ast base64 bisect calendar cmath collections collections.abc contextlib copy
@@ -37,7 +38,7 @@ HIDDEN_MODULES = ["ipdb", "joblib", "resource", "psutil", "tkinter"]
 
 # Python frames below a program's own, as in code_eval's process; they count against the recursion
 # limit.
-FRAMES = 11
+FRAMES = 12
 
 
 class ProgramStream(io.StringIO):
@@ -64,8 +65,10 @@ class ProgramStream(io.StringIO):
 
 
 def warm():
+    sys.modules["_ctypes"] = None  # no module shall load it in passing
     for name in WARM:
         importlib.import_module(name)
+    del sys.modules["_ctypes"]
     tempfile.tempdir = "/tmp"  # found out by then in code_eval; the guard would forbid it
     # A fork reseeds `random` from the kernel; a score must not depend on that.
     os.register_at_fork(after_in_child=functools.partial(random.seed, 0))
@@ -94,15 +97,12 @@ def main():
     sys.path.extend(folders)
     ProgramStream.kept = int(kept)
     warm()
-    guest = ctypes.PyDLL(library)
-    serve = guest.evald_serve
-    serve.argtypes = [ctypes.py_object]
-    serve.restype = None
+    guest = types.SimpleNamespace(name="evald_guest", origin=library)
     guard()
     sys.stdin = sys.stdout = sys.stderr = ProgramStream()
     gc.collect()
     gc.freeze()
-    descend(FRAMES, serve, exec)
+    descend(FRAMES, _imp.create_dynamic, guest)  # its start function serves and never returns
 
 
 main()

@@ -160,11 +160,12 @@ TEST(EvalConfig, TasksAndEngineKeysKnowTheirPlaces) {
 TEST(EvalConfig, SandboxSizesAndProcesses) {
   const EvalConfig config = ParseEvalConfig(
       std::string(kPlain) +
-          "metrics: {sandbox: {memory_bytes: 256MiB, tmpfs_bytes: 65536, allow_processes: true}}\n",
+          "metrics: {sandbox: {memory_bytes: 256MiB, tmpfs_bytes: 65536, allow_processes: true, allow_ctypes: true}}\n",
       "/somewhere/eval.yaml", {});
   EXPECT_EQ(config.metrics.sandbox.memory_bytes, 256u << 20);
   EXPECT_EQ(config.metrics.sandbox.tmpfs_bytes, 65536u);
   EXPECT_TRUE(config.metrics.sandbox.allow_processes);
+  EXPECT_TRUE(config.metrics.sandbox.allow_ctypes);
 }
 
 /// `levels` lists of nine, each of nine times the one before.

@@ -130,7 +130,7 @@ TEST_F(Isolated, AsAnOrdinaryUser) {
     }
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // a change of user clears it; a fresh process has it
     SandboxOptions options = ShortLimits(65529);
-    options.allow_processes = true;
+    options.allow_processes = options.allow_ctypes = true;
     const auto runner = MakeCodeRunner(options);
     if (runner->Run("x = 1").status != kPassed) return 11;
     const ProgramOutcome bomb =
@@ -218,7 +218,8 @@ TEST_F(Isolated, AloneMeansAlone) {
   std::atomic<bool> ran{false};
   std::thread other;
   {
-    const sandbox::HostTurn alone = sandbox::HostTurn::Alone();
+    const sandbox::TurnFolder folder(sandbox::DefaultTurnFolders());
+    const sandbox::HostTurn alone = sandbox::HostTurn::Alone(folder, 0);
     other = std::thread([&] {
       runner_->Run("x = 1");
       ran = true;

@@ -1,0 +1,122 @@
+// The processes below this one and the CPU time they have used, as /proc tells (proc(5)).
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "metrics/sandbox/guest/guest.h"
+
+namespace evald::guest {
+namespace {
+
+using sandbox::kProcFd;
+
+constexpr size_t kProcessesMax = 4096;
+
+/// The whole file below kProcFd as a string; false when it cannot be read.
+template <size_t kBytes>
+bool ReadProc(const char* path, char (&text)[kBytes]) {
+  const int fd = openat(kProcFd, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  size_t used = 0;
+  ssize_t got = 0;
+  while (used + 1 < kBytes && (got = read(fd, text + used, kBytes - 1 - used)) > 0) {
+    used += static_cast<size_t>(got);
+  }
+  close(fd);
+  text[used] = '\0';
+  return got >= 0;
+}
+
+/// This process, as the /proc of kProcFd numbers it; 0 when it does not show.
+long OwnNumber() {
+  char text[32] = {};
+  const ssize_t bytes = readlinkat(kProcFd, "self", text, sizeof(text) - 1);
+  return bytes <= 0 ? 0 : strtol(text, nullptr, 10);
+}
+
+struct Processes {
+  long numbers[kProcessesMax];
+  size_t count;
+};
+
+/// Adds the children that one thread has forked. False when /proc does not tell them.
+bool AddChildrenOf(long process, const char* thread, Processes* found) {
+  char path[320];
+  snprintf(path, sizeof(path), "%ld/task/%s/children", process, thread);
+  static char text[32 << 10];
+  if (!ReadProc(path, text)) return false;
+  char* at = text;
+  while (found->count < kProcessesMax) {
+    char* end = at;
+    const long child = strtol(at, &end, 10);
+    if (end == at) break;
+    found->numbers[found->count++] = child;
+    at = end;
+  }
+  return true;
+}
+
+/// Adds the children of all threads of a process.
+bool AddChildren(long process, Processes* found) {
+  char path[64];
+  snprintf(path, sizeof(path), "%ld/task", process);
+  const int fd = openat(kProcFd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const threads = fd < 0 ? nullptr : fdopendir(fd);
+  if (threads == nullptr) {
+    if (fd >= 0) close(fd);
+    return false;
+  }
+  bool told = false;
+  while (const dirent* entry = readdir(threads)) {
+    if (entry->d_name[0] != '.') told = AddChildrenOf(process, entry->d_name, found) || told;
+  }
+  closedir(threads);
+  return told;
+}
+
+/// User and system time of a process and of the children that it has waited for (fields 14 to 17 of
+/// its stat, which follow the last parenthesis of its name), in ticks.
+uint64_t TicksOf(long process) {
+  char path[64];
+  snprintf(path, sizeof(path), "%ld/stat", process);
+  char text[1024];
+  const char* at = ReadProc(path, text) ? strrchr(text, ')') : nullptr;
+  if (at == nullptr) return 0;
+  for (int field = 2; at != nullptr && field < 14; ++field) at = strchr(at + 1, ' ');
+  if (at == nullptr) return 0;
+  uint64_t ticks = 0;
+  for (int i = 0; i < 4; ++i) {
+    char* end = nullptr;
+    ticks += strtoull(at, &end, 10);
+    at = end;
+  }
+  return ticks;
+}
+
+}  // namespace
+
+bool SeesProcesses() {
+  static Processes found;
+  found.count = 0;
+  const long self = OwnNumber();
+  return self > 0 && AddChildren(self, &found);
+}
+
+uint64_t TreeCpuMicros() {
+  static Processes found;
+  found.count = 0;
+  AddChildren(OwnNumber(), &found);
+  uint64_t ticks = 0;
+  for (size_t i = 0; i < found.count; ++i) {
+    ticks += TicksOf(found.numbers[i]);
+    AddChildren(found.numbers[i], &found);
+  }
+  return ticks * 1000000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace evald::guest

@@ -1,0 +1,136 @@
+// Turns of one user's programs, and what other users can do about them: nothing.
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/file.h"
+#include "evald/error.h"
+#include "metrics/sandbox/alone.h"
+#include "tests/unit/sandbox/fixtures.h"
+
+namespace evald::sandbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSecondUs = 1'000'000;
+constexpr uid_t kNobody = 65534;
+
+class Turns : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "evald-turns-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    scratch_ = name;
+    ASSERT_EQ(chmod(name.c_str(), 0711), 0);
+  }
+  void TearDown() override { fs::remove_all(scratch_); }
+
+  fs::path scratch_;
+};
+
+TEST_F(Turns, TheFolderIsMadeForItsUserAlone) {
+  const TurnFolder folder({scratch_ / "turns"});
+  ASSERT_TRUE(folder.usable());
+  struct stat info = {};
+  ASSERT_EQ(stat((scratch_ / "turns").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  EXPECT_EQ(TurnFolder({scratch_ / "turns"}).path(), scratch_ / "turns") << "a second time";
+}
+
+TEST_F(Turns, AFolderThatOthersMayEnterIsPassedOver) {
+  fs::create_directory(scratch_ / "lax");
+  fs::permissions(scratch_ / "lax", fs::perms(0755));
+  fs::create_directory(scratch_ / "real");
+  fs::permissions(scratch_ / "real", fs::perms(0700));
+  fs::create_directory_symlink(scratch_ / "real", scratch_ / "link");
+  const TurnFolder folder({scratch_ / "lax", scratch_ / "link", scratch_ / "missing" / "deep", scratch_ / "own"});
+  EXPECT_EQ(folder.path(), scratch_ / "own");
+}
+
+TEST_F(Turns, AFolderOfAnotherUserIsPassedOver) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  fs::create_directory(scratch_ / "taken");
+  fs::permissions(scratch_ / "taken", fs::perms(0700));
+  ASSERT_EQ(chown((scratch_ / "taken").c_str(), kNobody, kNobody), 0);
+  EXPECT_EQ(TurnFolder({scratch_ / "taken", scratch_ / "own"}).path(), scratch_ / "own");
+  const TurnFolder none({scratch_ / "taken"});
+  EXPECT_FALSE(none.usable());
+  const HostTurn alone = HostTurn::Alone(none, kSecondUs);
+  const HostTurn beside = HostTurn::Shared(none, kSecondUs);  // excludes nobody, and waits for nobody
+}
+
+/// Another user holds a lock on all that it may open: the folders that turns were once kept on, and
+/// what it finds of this user's.
+TEST_F(Turns, AnotherUsersLocksHoldNothingUp) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const TurnFolder folder({scratch_ / "turns"});
+  { const HostTurn made = HostTurn::Alone(folder, kSecondUs); }
+  int ready[2];
+  int over[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(over), 0);
+  std::thread other([&] {
+    const int opened = sandbox_test::InChild([&] {
+      if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0) return 90;
+      int locked = 0;
+      for (const fs::path& path : {fs::path("/proc"), fs::path("/dev"), folder.path(), folder.path() / "gate",
+                                   folder.path() / "turn"}) {
+        const int fd = open(path.c_str(), O_RDONLY);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) ++locked;
+      }
+      char byte = 'r';
+      if (write(ready[1], &byte, 1) != 1 || read(over[0], &byte, 1) != 1) return 91;
+      return locked;
+    });
+    EXPECT_LE(opened, 2) << "of this user's folder it can lock nothing";
+  });
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  { const HostTurn shared = HostTurn::Shared(folder, kSecondUs); }
+  { const HostTurn alone = HostTurn::Alone(folder, kSecondUs); }
+  EXPECT_EQ(write(over[1], "o", 1), 1);
+  other.join();
+  for (const int fd : {ready[0], ready[1], over[0], over[1]}) close(fd);
+}
+
+TEST_F(Turns, AWaitIsBoundedAndSaysForWhat) {
+  const TurnFolder folder({scratch_ / "turns"}, kSecondUs / 10);
+  const HostTurn stuck = HostTurn::Alone(folder, 0);
+  try {
+    HostTurn::Shared(folder, 0);
+    FAIL() << "must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
+    EXPECT_NE(std::string(error.what()).find((scratch_ / "turns" / "gate").string()), std::string::npos);
+    EXPECT_NE(error.remedy().find("lslocks"), std::string::npos);
+  }
+}
+
+TEST_F(Turns, ATurnIsWaitedForAsLongAsItMayLast) {
+  const TurnFolder folder({scratch_ / "turns"}, 1);
+  std::atomic<bool> taken{false};
+  std::thread other;
+  {
+    const HostTurn alone = HostTurn::Alone(folder, 600 * kSecondUs);
+    other = std::thread([&] {
+      try {
+        const HostTurn shared = HostTurn::Shared(folder, 0);
+        taken = true;
+      } catch (const Error& error) {
+        ADD_FAILURE() << error.what();
+      }
+    });
+    usleep(300'000);
+    EXPECT_FALSE(taken);
+  }
+  other.join();
+  EXPECT_TRUE(taken);
+}
+
+}  // namespace
+}  // namespace evald::sandbox
