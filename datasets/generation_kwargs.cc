@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include <algorithm>
+#include <optional>
+
+#include "checkpoint/generation_config.h"
 #include "datasets/task_config.h"
 #include "evald/error.h"
 
@@ -30,8 +33,7 @@ std::vector<std::string> Until(const Json& value, const std::string& where) {
   if (value.is_null()) return until;
   for (const Json& stop : value.is_array() ? value : Json::array({value})) {
     if (!stop.is_string()) Fail(where, "generation_kwargs.until is not text or a list of texts");
-    // The harness passes over empty stop strings.
-    if (!stop.get_ref<const std::string&>().empty()) until.push_back(stop.get<std::string>());
+    until.push_back(stop.get<std::string>());
   }
   return until;
 }
@@ -54,15 +56,10 @@ SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where) 
       do_sample = value.get<bool>();
     } else if (key == "temperature") {
       temperature = Number(value, key, where);
-    } else if (key == "top_p") {
-      params.top_p = Number(value, key, where);
-    } else if (key == "top_k") {
-      params.top_k = Integer(value, key, where, 0);
     } else if (std::find(kLengthKeys.begin(), kLengthKeys.end(), key) == kLengthKeys.end()) {
-      std::vector<std::string> known = kLengthKeys;
-      known.insert(known.end(), {"until", "do_sample", "temperature", "top_p", "top_k"});
-      Fail(where,
-           fmt::format("generation_kwargs.{} is not supported{}", key, Suggestion(key, known)));
+      if (key == "max_length") Integer(value, key, where, 1);
+      CheckGenerationSetting(key, value, where);
+      params.settings[key] = value;
     }
   }
   for (const std::string& key : kLengthKeys) {
@@ -71,12 +68,11 @@ SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where) 
     break;
   }
   params.do_sample = do_sample.value_or(temperature.value_or(0.0) > 0.0);
-  params.temperature = params.do_sample ? temperature.value_or(1.0) : 0.0;
-  if (params.do_sample && params.temperature <= 0.0) {
+  if (!params.do_sample || !temperature) return params;
+  if (*temperature <= 0.0) {
     Fail(where, "generation_kwargs asks for sampling (do_sample) at a temperature of 0");
   }
-  if (params.top_p <= 0 || params.top_p > 1)
-    Fail(where, "generation_kwargs.top_p is not in (0, 1]");
+  params.settings["temperature"] = *temperature;
   return params;
 }
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Changes when equal task files and data give other requests than before.
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;  // 2: a request's further settings stand under "settings"
 
 std::string HashFile(const fs::path& path) {
   const MappedFile file(path);

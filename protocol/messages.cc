@@ -90,6 +90,7 @@ void Members(V& v, TrialFailed& m) {
   v("retry", m.retry);
   v("message", m.message);
   v.Optional("device", m.device);
+  v.Optional("task", m.task);
 }
 
 template <typename V>

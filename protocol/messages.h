@@ -89,6 +89,7 @@ struct TrialFailed {
   bool retry = true;  ///< false: would fail again anywhere (bad input)
   std::string message;
   bool device = false;  ///< with trial -1: its GPU is at fault, not what it was to load
+  std::string task;     ///< with retry false: the task whose request can never be answered; "": no one's
 };
 struct JobDone {
   int64_t job = 0;

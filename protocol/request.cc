@@ -23,8 +23,7 @@ constexpr KindName kKindNames[] = {
 };
 
 void CheckSamplingKeys(const Json& json, const std::string& where) {
-  static const std::vector<std::string> kKeys = {"until",       "max_gen_toks", "do_sample",
-                                                 "temperature", "top_p",        "top_k"};
+  static const std::vector<std::string> kKeys = {"until", "max_gen_toks", "do_sample", "settings"};
   if (!json.is_object()) ThrowField(json, "until", "a list", where);
   for (const auto& [key, value] : json.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
@@ -58,9 +57,7 @@ Json ToJson(const SamplingParams& sampling) {
   json["until"] = sampling.until;
   json["max_gen_toks"] = sampling.max_gen_toks;
   json["do_sample"] = sampling.do_sample;
-  json["temperature"] = sampling.temperature;
-  json["top_p"] = sampling.top_p;
-  json["top_k"] = sampling.top_k;
+  if (!sampling.settings.empty()) json["settings"] = sampling.settings;
   return json;
 }
 
@@ -70,9 +67,8 @@ SamplingParams SamplingFromJson(const Json& json, const std::string& where) {
   sampling.until = FieldOr(json, "until", sampling.until, where);
   sampling.max_gen_toks = FieldOr(json, "max_gen_toks", sampling.max_gen_toks, where);
   sampling.do_sample = FieldOr(json, "do_sample", sampling.do_sample, where);
-  sampling.temperature = FieldOr(json, "temperature", sampling.temperature, where);
-  sampling.top_p = FieldOr(json, "top_p", sampling.top_p, where);
-  sampling.top_k = FieldOr(json, "top_k", sampling.top_k, where);
+  sampling.settings = FieldOr<Json>(json, "settings", sampling.settings, where);
+  if (!sampling.settings.is_object()) ThrowField(json, "settings", "an object", where);
   return sampling;
 }
 

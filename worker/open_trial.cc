@@ -93,13 +93,26 @@ void OpenTrial::LoadMore(OpenSlice* slice) {
   }
 }
 
-bool OpenTrial::Next(Feed* feed) {
+const std::string& OpenTrial::feeding_task() const {
+  return slices_[std::min(feeding_, slices_.size() - 1)].spec.task;
+}
+
+std::vector<size_t> OpenTrial::slices_in_flight() const {
+  std::vector<size_t> found;
+  for (size_t s = 0; s < slices_.size(); ++s) {
+    if (slices_[s].in_flight > 0) found.push_back(s);
+  }
+  return found;
+}
+
+bool OpenTrial::Next(Feed* feed, bool one_slice) {
   for (; feeding_ < slices_.size(); ++feeding_) {
     OpenSlice& slice = slices_[feeding_];
     if (slice.taken) continue;
     if (!slice.opened) Begin(&slice);
     LoadMore(&slice);
     if (slice.todo.empty()) continue;
+    if (one_slice && in_flight_ > slice.in_flight) return false;
     feed->slice = feeding_;
     feed->request = std::move(slice.todo.front());
     slice.todo.pop_front();

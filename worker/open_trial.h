@@ -52,8 +52,13 @@ class OpenTrial {
   OpenTrial(const protocol::Lease& lease, const EngineInfo& engine, PreparedCache* prepared);
 
   /// The next request that has no generation yet and is not in flight; false when there is none.
-  /// Begins the slice's file, with what can be salvaged, at its first request.
-  bool Next(Feed* feed);
+  /// Begins the slice's file, with what can be salvaged, at its first request. With `one_slice`
+  /// requests of a slice are given only while none of another are in flight.
+  bool Next(Feed* feed, bool one_slice = false);
+  /// The task that Next looks at, or looked at last.
+  const std::string& feeding_task() const;
+  /// Slices of which requests are in flight.
+  std::vector<size_t> slices_in_flight() const;
 
   /// Keeps the answer to a request that Next gave, `seconds` after it was given to the engine. Throws
   /// like GenerationsFile::Add.

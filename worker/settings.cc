@@ -51,4 +51,11 @@ std::string Settings::Problem(const std::string& key, const std::string& message
   return std::string(text);
 }
 
+GenerationConfig::Use ReadGenerationConfigUse(const Settings& settings) {
+  const std::string key = "generation_config";
+  const auto word = settings.Get<std::string>(key, "checkpoint");
+  if (word != "checkpoint" && word != "ignore") settings.Refuse(key, "checkpoint or ignore");
+  return word == "ignore" ? GenerationConfig::Use::kIgnore : GenerationConfig::Use::kCheckpoint;
+}
+
 }  // namespace evald

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/jsonl.h"
+#include "checkpoint/generation_config.h"
 #include "evald/error.h"
 #include "evald/json.h"
 
@@ -65,5 +66,8 @@ class Settings {
   Json json_;
   std::string where_;
 };
+
+/// The setting `generation_config`: checkpoint (the default) or ignore.
+GenerationConfig::Use ReadGenerationConfigUse(const Settings& settings);
 
 }  // namespace evald

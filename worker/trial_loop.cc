@@ -272,7 +272,7 @@ void TrialLoop::FeedEngine() {
 bool TrialLoop::FeedFrom(const std::shared_ptr<OpenTrial>& trial) {
   try {
     InFlight entry{trial, {}};
-    if (trial->state()->over || !trial->Next(&entry.feed)) return false;
+    if (trial->state()->over || !trial->Next(&entry.feed, suspects_.count(trial) > 0)) return false;
     Request request = std::exchange(entry.feed.request, Request{});
     entry.feed.request.doc_id = request.doc_id;
     entry.feed.request.idx = request.idx;
@@ -284,7 +284,7 @@ bool TrialLoop::FeedFrom(const std::shared_ptr<OpenTrial>& trial) {
     in_flight_.emplace(tag, std::move(entry));
     return true;
   } catch (const std::exception& e) {
-    Fail(trial, AsError(e));
+    Fail(trial, AsError(e), trial->feeding_task());
     return false;
   }
 }
@@ -342,7 +342,7 @@ void TrialLoop::Keep(Finished&& finished) {
     const double seconds = static_cast<double>(MonotonicMicros() - entry.begin_us) / 1e6;
     entry.trial->Finish(entry.feed.slice, std::move(finished.generation), seconds);
   } catch (const std::exception& e) {
-    Fail(entry.trial, AsError(e));
+    Fail(entry.trial, AsError(e), entry.trial->task_of(entry.feed.slice));
   }
 }
 
@@ -371,18 +371,23 @@ void TrialLoop::StepFailed(const Error& error) {
   for (const auto& trial : open_) {
     if (trial->in_flight() > 0) affected.push_back(trial);
   }
+  std::vector<size_t> slices;  // of the first, with requests that may be at fault
+  if (!affected.empty()) slices = affected.front()->slices_in_flight();
   TakeBackAll();
   if (Broke()) return;
-  if (error.kind() == ErrorKind::kInput && affected.size() > 1) {
+  if (error.kind() == ErrorKind::kInput && (affected.size() > 1 || slices.size() > 1)) {
     suspects_.insert(affected.begin(), affected.end());
     return;
   }
-  for (const auto& trial : affected) Fail(trial, error);
+  const std::string task = slices.size() == 1 ? affected.front()->task_of(slices[0]) : "";
+  for (const auto& trial : affected) Fail(trial, error, task);
 }
 
-void TrialLoop::Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error) {
-  send_(protocol::TrialFailed{trial->state()->trial, trial->state()->attempt,
-                              error.kind() != ErrorKind::kInput, error.what()});
+// A request that can never be answered is its task's error: `task` names it.
+void TrialLoop::Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error, const std::string& task) {
+  const bool retry = error.kind() != ErrorKind::kInput;
+  send_(protocol::TrialFailed{trial->state()->trial, trial->state()->attempt, retry, error.what(), false,
+                              retry ? "" : task});
   Drop(trial);
 }
 

@@ -80,7 +80,7 @@ class TrialLoop {
   void FlushAndCommit();
   void StepFailed(const Error& error);
   bool Broke();
-  void Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error);
+  void Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error, const std::string& task = "");
   void Drop(const std::shared_ptr<OpenTrial>& trial);
   void TakeBackAll();
   void UpdateSnapshot();
@@ -95,7 +95,8 @@ class TrialLoop {
   std::optional<Committer> committer_;
 
   Trials open_;
-  std::set<std::shared_ptr<OpenTrial>> suspects_;  ///< fed one at a time after a failed Step
+  /// Fed one at a time, each slice by slice, after a failed Step.
+  std::set<std::shared_ptr<OpenTrial>> suspects_;
   std::unordered_map<uint64_t, InFlight> in_flight_;
   uint64_t next_tag_ = 1;
   /// Loads, and what came behind them: a lease belongs to the checkpoint of the Load before it.

@@ -20,14 +20,18 @@ std::string_view ToString(RequestKind kind);
 /// Throws Error(kInput) for an unknown name.
 RequestKind RequestKindFromString(std::string_view name);
 
-/// How to generate. The defaults are greedy.
+/// What a task asks of a generation. The engine adds what the checkpoint sets
+/// (checkpoint/generation_config.h). The defaults are greedy.
 struct SamplingParams {
-  std::vector<std::string> until;  ///< stop strings; the generation is cut before the first found
-  int max_gen_toks = 256;          ///< tokens; lm-evaluation-harness's default
-  bool do_sample = false;          ///< false: greedy, whatever the temperature says
-  double temperature = 1.0;
-  double top_p = 1.0;
-  int top_k = 0;  ///< 0: no limit
+  /// Stop strings; the generation is cut before the first found. An empty one ends every generation
+  /// after its first token.
+  std::vector<std::string> until;
+  int max_gen_toks = 256;  ///< tokens; lm-evaluation-harness's default
+  bool do_sample = false;  ///< false: greedy
+  /// The further settings that the task gives, under the names of transformers' GenerationConfig:
+  /// {"temperature": 0.7, "top_k": null}. A null switches a setting off; what is absent is the
+  /// checkpoint's.
+  Json settings = Json::object();
 };
 
 /// One request: (doc_id, idx, repeat) is its key within its task.

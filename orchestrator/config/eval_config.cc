@@ -62,6 +62,23 @@ void ReadTasks(YamlSection& top, EvalConfig* config) {
   if (items.empty()) top.Refuse("tasks", "is absent or empty, expected a list such as [gsm8k, mmlu]");
 }
 
+// The engine is told by a setting of its own, so that the workers of two runs that differ in it differ.
+void ReadGenerationConfig(YamlSection& top, EvalConfig* config) {
+  const std::string key = "generation_config";
+  EngineConfig& engine = config->engine;
+  const std::string word = top.String(key).value_or("checkpoint");
+  if (word != "checkpoint" && word != "ignore") {
+    top.Refuse(key, fmt::format("found '{}', expected checkpoint or ignore", word));
+  }
+  if (engine.settings.contains(key)) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: key 'engine.{}': this key stands beside 'engine', not in it",
+                                                engine.where[key], key));
+  }
+  if (word == "checkpoint") return;
+  engine.generation_config = GenerationConfig::Use::kIgnore;
+  if (TakesGenerationConfig(engine)) engine.settings[key] = word;
+}
+
 // Seconds since 1970 of a day as YYYY-MM-DD, at its beginning in UTC.
 std::optional<int64_t> ReadDay(const std::string& text) {
   std::tm parts{};
@@ -154,6 +171,10 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
 
 }  // namespace
 
+bool TakesGenerationConfig(const EngineConfig& engine) {
+  return engine.name == "native" || engine.name == "openai";
+}
+
 fs::path DefaultCacheDir() { return FromHome("XDG_CACHE_HOME", ".cache", "cache_dir"); }
 fs::path DefaultStateDir() { return FromHome("XDG_STATE_HOME", ".local/state", "state_dir"); }
 
@@ -164,6 +185,7 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& 
   config.file = fs::absolute(file).lexically_normal();
   ReadTasks(top, &config);
   ReadEngine(top, &config);
+  ReadGenerationConfig(top, &config);
   ReadInputs(top, overrides, &config);
   ReadPrompts(top, &config);
   config.workers = ReadWorkers(top, "workers");
@@ -204,6 +226,11 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
                {"data_dir", config.data_dir.string()}};
   json["engine"] = {{"name", config.engine.name}};
   json["engine"].update(config.engine.settings);
+  if (TakesGenerationConfig(config.engine)) {
+    const bool ignored = config.engine.generation_config == GenerationConfig::Use::kIgnore;
+    json["engine"].erase("generation_config");
+    json["generation_config"] = ignored ? "ignore" : "checkpoint";
+  }
   json["seed"] = config.seed;
   json["fewshot_seed"] = config.fewshot_seed;
   json["bootstrap_iters"] = config.bootstrap_iters;

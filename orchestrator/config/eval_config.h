@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/generation_config.h"
 #include "datasets/task_set.h"
 #include "evald/json.h"
 #include "metrics/sandbox/sandbox.h"
@@ -46,9 +47,14 @@ struct StagingConfig {
 struct EngineConfig {
   std::string name = "native";
   Json settings = Json::object();  ///< every other key of `engine:`
+  /// The key `generation_config` of the file. Engines that heed it have it among their settings where it is kIgnore.
+  GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
   /// Where each key stands ("file:line" or "--set ..."); "" is `engine:` itself.
   std::map<std::string, std::string> where;
 };
+
+/// Whether answers depend on the checkpoint's generation settings: not of engines that have answers already.
+bool TakesGenerationConfig(const EngineConfig& engine);
 
 /// How prompts are written; docs/eval-yaml.md, "Chat templates".
 struct PromptsConfig {

@@ -63,11 +63,26 @@ Json Facts(const RunResultsInput& input) {
           {"isolation", input.isolation},
           {"truncated", Truncated(input)},
           {"work", Work(input)},
+          {"generation", input.generation},
           {"device_share", share},
           {"device_shares", input.device_shares},
           {"complete", incomplete.empty() && input.problems.empty()},
           {"incomplete", incomplete},
           {"problems", input.problems}};
+}
+
+// The task's configuration as the harness reports it; its generation_kwargs with the settings in force that come from
+// elsewhere: the checkpoint's, and transformers' top_k.
+Json ConfigInForce(const Json& config, const Json& in_force) {
+  Json merged = config;
+  if (!merged.contains("generation_kwargs") || !merged["generation_kwargs"].is_object()) return merged;
+  Json& kwargs = merged["generation_kwargs"];
+  for (const auto& [key, value] : in_force.items()) {
+    const bool by_default = key == "do_sample" || key == "eos_token_id" || (key == "temperature" && value == 1.0) ||
+                            (key == "top_p" && value == 1.0) || (key == "top_k" && value == 0);
+    if (!by_default && !kwargs.contains(key)) kwargs[key] = value;
+  }
+  return merged;
 }
 
 Json HarnessConfig(const EvalConfig& config) {
@@ -116,6 +131,10 @@ Json BuildRunResults(const RunResultsInput& input) {
     if (finished == input.finished.end()) continue;
     const TaskDefinition& task = input.suite.tasks[t].definition;
     results.tasks.push_back(task);
+    const auto in_force = input.generation.find(task.name);
+    if (in_force != input.generation.end()) {
+      results.tasks.back().config = ConfigInForce(task.config, in_force->second);
+    }
     results.entries[task.name] = finished->second.entry;
     results.task_hashes[task.name] = finished->second.hash;
   }

@@ -36,6 +36,7 @@ struct RunResultsInput {
   double seconds = 0;  ///< since the run was begun, or resumed
   const std::vector<std::string>& problems;
   WorkDone earlier;  ///< of the record's work, what was done before the run was resumed
+  std::map<std::string, Json> generation = {};  ///< by task: the generation settings in force
 };
 
 /// results.json in the harness's shape, with evald's own facts under "evald". Tasks that are not

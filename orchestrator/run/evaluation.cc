@@ -356,6 +356,7 @@ RunEnding Evaluation::TakeEnding() {
   ending.planned = planned_;
   ending.complete = complete();
   ending.cancelled = cancelled_;
+  ending.refused = machine_.refused();
   if (failure_) ending.failure = failure_->kind;
   ending.problems = std::move(problems);
   ending.record = std::move(record_);
@@ -368,6 +369,7 @@ RunEnding Evaluation::TakeEnding() {
   ending.end_us = MonotonicMicros();
   ending.costs = std::move(costs_);
   ending.place = place_;
+  ending.generation = std::move(generation_);
   ending.database = support_.database;
   return ending;
 }

@@ -233,6 +233,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void MakePlan(Recovery recovery, std::vector<TaskCost> known);
   void OnPlanned(RunPlan plan);
   bool EngineServesTasks();
+  bool GenerationIsAsBefore(const Json& now);
   bool NeedsKind(RequestKind kind) const;
 
   // evaluation_messages.cc
@@ -277,6 +278,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
 
   std::map<std::string, size_t> task_index_;
   Json engine_info_;
+  std::map<std::string, Json> generation_;  // by task: the generation settings in force
   Json isolation_;
   int pending_commits_ = 0;
   double backlog_bytes_ = 0;  // of generations that wait for scoring

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/log.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/state/prior_store.h"
 
@@ -75,7 +76,11 @@ void Evaluation::MakePlan(Recovery recovery, std::vector<TaskCost> known) {
   auto plan = std::make_shared<std::optional<RunPlan>>();
   OffLoop([input, plan] { plan->emplace(PlanRun(std::move(*input))); },
           [this, plan] {
-            if (!ending_) OnPlanned(std::move(**plan));
+            const Json generation = (*plan)->generation.in_force;
+            if (ending_ || !GenerationIsAsBefore(generation)) return;
+            Record({{"generation", generation}}, [this, plan] {
+              if (!ending_) OnPlanned(std::move(**plan));
+            });
           });
 }
 
@@ -85,6 +90,7 @@ void Evaluation::OnPlanned(RunPlan plan) {
   record_ = std::move(plan.record);
   earlier_ = plan.earlier;
   place_ = std::move(plan.place);
+  generation_ = std::move(plan.generation.in_force);
   costs_.Expect(std::move(plan.priors));
   backlog_bytes_ = plan.backlog_bytes;
   generated_at_plan_ = plan.generated;
@@ -99,6 +105,16 @@ void Evaluation::OnPlanned(RunPlan plan) {
   }
   hooks_.work();
   CheckEnd();
+}
+
+// A checkpoint that is not staged may have changed since the run was begun, and with it the settings that its answers
+// were made with.
+bool Evaluation::GenerationIsAsBefore(const Json& now) {
+  const Json before = json_.record().value("generation", Json());
+  if (before.is_null() || before == now) return true;
+  Fail(ErrorKind::kUsage, fmt::format("{}: generation settings have changed since this run was begun: {} then, {} now; "
+                                      "start a new run", path_.string(), before.dump(), now.dump()));
+  return false;
 }
 
 bool Evaluation::EngineServesTasks() {

@@ -40,7 +40,7 @@ RunOutcome EndRun(RunEnding ending) {
   if (ending.planned) {
     outcome.results = BuildRunResults({ending.config, ending.directory, *ending.suite, ending.record, ending.finished,
                                        ending.engine, ending.isolation, ending.fingerprint, shares, outcome.seconds,
-                                       outcome.problems, ending.earlier});
+                                       outcome.problems, ending.earlier, ending.generation});
     FailPoint("run.before_results");
     if (ending.complete) WriteFileAtomic(outcome.directory / "results.json", ResultsText(outcome.results) + "\n");
   }
@@ -54,6 +54,7 @@ RunOutcome EndRun(RunEnding ending) {
   FailPoint("run.ended");
   outcome.status = ending.complete  ? ExitStatus::kDone
                    : ending.failure ? ExitStatusFor(*ending.failure)
+                   : ending.refused ? ExitStatus::kUsage
                                     : ExitStatus::kIncomplete;
   return outcome;
 }

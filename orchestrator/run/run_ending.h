@@ -24,6 +24,7 @@ struct RunEnding {
   bool planned = false;
   bool complete = false;  ///< every document is scored, and nothing failed
   bool cancelled = false;
+  bool refused = false;  ///< what is missing can never be answered: another attempt would not help
   std::optional<ErrorKind> failure;
   std::vector<std::string> problems;
   RunRecord record;
@@ -35,6 +36,7 @@ struct RunEnding {
   int64_t begin_us = 0, end_us = 0;
   RunCosts costs;
   CostPlace place;
+  std::map<std::string, Json> generation;  ///< by task: the generation settings in force
   DatabaseThread* database = nullptr;  ///< for what was measured
 };
 

@@ -180,7 +180,7 @@ bool RunMachine::Shortened(int64_t trial, int attempt, size_t task, int64_t firs
   for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.task != task || slice.documents.first != first || slice.reported) continue;
     if (end <= first || end >= slice.documents.end) return false;
-    work_.PutBack(task, {end, slice.documents.end});
+    if (!tasks_[task].refused) work_.PutBack(task, {end, slice.documents.end});
     slice.documents.end = end;
     return true;
   }
@@ -244,6 +244,36 @@ bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& caus
   if (!trials_table_.Fail(trial, attempt, cause, retry)) return false;
   KeepPartsOf(trial, attempt);
   return true;
+}
+
+void RunMachine::RefuseTask(size_t task, const std::string& cause) {
+  TaskState& state = tasks_.at(task);
+  if (!state.refused) state.refused = cause;
+  work_.Take(task, work_.open(task));
+}
+
+bool RunMachine::RequestRefused(int64_t trial, int attempt, size_t task, const std::string& cause) {
+  if (!trials_table_.Holds(trial, attempt)) return false;
+  RefuseTask(task, cause);
+  if (is_copy(trial)) {
+    EndCopy(trial, attempt);
+    return true;
+  }
+  for (const SliceState& slice : trials_.at(trial).slices) {
+    if (!slice.reported && !tasks_[slice.task].refused) Reopen(slice, FileOf(slice, trial, attempt));
+  }
+  return CompleteTrial(trial, attempt);
+}
+
+// What its attempts have written can be resumed by any slice of the task.
+void RunMachine::Reopen(const SliceState& slice, const std::string& file) {
+  std::vector<std::string>& known = tasks_[slice.task].salvage;
+  std::vector<std::string> files = slice.salvage;
+  files.insert(files.end(), {file, file + ".part"});
+  for (const std::string& part : files) {
+    if (std::find(known.begin(), known.end(), part) == known.end()) known.push_back(part);
+  }
+  work_.PutBack(slice.task, slice.documents);
 }
 
 void RunMachine::WorkerLost(const std::string& worker, const std::string& cause, bool at_fault) {
@@ -353,15 +383,28 @@ bool RunMachine::complete() const {
   return true;
 }
 
+bool RunMachine::refused() const {
+  bool any = false;
+  for (size_t t = 0; t < specs_.size(); ++t) {
+    if (task_finished(t)) continue;
+    if (!tasks_[t].refused) return false;
+    any = true;
+  }
+  return any;
+}
+
 std::vector<Missing> RunMachine::missing() const {
   std::vector<Missing> missing;
+  for (size_t t = 0; t < specs_.size(); ++t) {
+    if (tasks_[t].refused) missing.push_back({"task " + specs_[t].name, *tasks_[t].refused});
+  }
   const auto describe = [&](size_t task, DocumentRange documents, const char* step) {
     return fmt::format("task {}, documents {} to {}: {}", specs_[task].name, documents.first,
                        documents.end - 1, step);
   };
   for (const GivenUp& given_up : trials_table_.given_up()) {
     for (const SliceState& slice : trials_.at(given_up.item).slices) {
-      if (slice.reported) continue;
+      if (slice.reported || tasks_[slice.task].refused) continue;
       missing.push_back({describe(slice.task, slice.documents, "generation"),
                          fmt::format("{} (attempt {})", given_up.cause, given_up.attempts)});
     }

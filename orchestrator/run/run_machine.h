@@ -121,6 +121,11 @@ class RunMachine {
   /// False when the attempt does not hold the lease. With slices missing it is a failure.
   bool TrialDone(int64_t trial, int attempt);
   bool TrialFailed(int64_t trial, int attempt, const std::string& cause, bool retry);
+  /// The attempt found a request of `task` that can never be answered. The task is refused; what the trial has of
+  /// other tasks is open again, and nothing of it counts as failed. False without the lease.
+  bool RequestRefused(int64_t trial, int attempt, size_t task, const std::string& cause);
+  /// The task can never be whole: nothing of it is leased any more. After Plan.
+  void RefuseTask(size_t task, const std::string& cause);
   /// The worker ended the slice that begins at `first` early, at `end`: what lies behind is open again.
   /// True when something is.
   bool Shortened(int64_t trial, int attempt, size_t task, int64_t first, int64_t end);
@@ -191,6 +196,8 @@ class RunMachine {
   TaskEstimate estimate(size_t task) const { return costs_.Now(task); }
   /// Every document is scored.
   bool complete() const;
+  /// Every task is scored or refused, and one is refused: nothing would become of another attempt.
+  bool refused() const;
   /// What was given up. Empty when nothing was.
   std::vector<Missing> missing() const;
 
@@ -201,6 +208,7 @@ class RunMachine {
     int64_t generated_count = 0;
     int64_t scored_count = 0;
     std::vector<std::string> salvage;
+    std::optional<std::string> refused;  // why
   };
   struct SliceState {
     size_t task = 0;
@@ -229,6 +237,7 @@ class RunMachine {
   bool CompleteTrial(int64_t trial, int attempt);
   // The half-written files of an attempt that ended can be resumed by the next one.
   void KeepPartsOf(int64_t trial, int attempt);
+  void Reopen(const SliceState& slice, const std::string& file);
   void AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial, int attempt);
 
   std::vector<MachineTask> specs_;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "evald/error.h"
 #include "orchestrator/run/run_costs.h"
 
@@ -90,6 +91,13 @@ void QueueScoring(const std::map<std::string, size_t>& index, RunPlan* plan) {
   }
 }
 
+void RefuseImpossible(const std::map<std::string, size_t>& index, RunPlan* plan) {
+  for (const auto& [task, why] : plan->generation.impossible) {
+    log::Warn("task {}: {}", task, why);
+    plan->machine.RefuseTask(index.at(task), why);
+  }
+}
+
 }  // namespace
 
 RunMachine MakeMachine(const EvalConfig& config) {
@@ -101,7 +109,9 @@ RunMachine MakeMachine(const EvalConfig& config) {
 RunPlan PlanRun(PlanInput input) {
   CheckTokenizer(input);
   const std::map<std::string, size_t> index = IndexOf(input.tasks);
-  RunPlan plan{MakeMachine(input.config), std::move(input.recovery.record), PlaceOf(input), {}, {}, 0, 0};
+  RunPlan plan{MakeMachine(input.config), std::move(input.recovery.record), PlaceOf(input), {}, {}, {}, 0, 0};
+  plan.generation = PlanGeneration(input.config, *input.suite, input.engine,
+                                   input.checkpoint ? input.checkpoint->folder : input.config.checkpoint);
   plan.earlier = WorkOf(plan.record);
   plan.machine.SetTasks(input.tasks);
   TakeOver(input, index, &plan);
@@ -114,6 +124,7 @@ RunPlan PlanRun(PlanInput input) {
   // A job takes longer than a millisecond: numbers of this life are above those of the one before.
   setup.first_job = MonotonicMicros() / 1000 % kJobsMax;
   plan.machine.Plan(setup);
+  RefuseImpossible(index, &plan);
   QueueScoring(index, &plan);
   for (size_t t = 0; t < input.tasks.size(); ++t) plan.generated += plan.machine.generated(t);
   return plan;

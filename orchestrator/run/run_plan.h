@@ -9,6 +9,7 @@
 #include "evald/json.h"
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/report/run_results.h"
+#include "orchestrator/run/generation_plan.h"
 #include "orchestrator/run/preparation.h"
 #include "orchestrator/run/recovery.h"
 #include "orchestrator/run/run_machine.h"
@@ -39,6 +40,7 @@ struct RunPlan {
   RunMachine machine;
   RunRecord record;
   CostPlace place;
+  GenerationPlan generation;
   std::vector<Prior> priors;     ///< of the suite's tasks
   WorkDone earlier;              ///< what lives before this one did
   double backlog_bytes = 0;      ///< of generations that wait for scoring
@@ -48,9 +50,9 @@ struct RunPlan {
 /// The state of a run of this configuration before it is planned.
 RunMachine MakeMachine(const EvalConfig& config);
 
-/// Plans a run. Reads the staged checkpoint's config.json and tokenizer.json; takes time that grows with the run's
+/// Plans a run. Reads the staged checkpoint's config.json, generation_config.json and tokenizer.json; takes time that grows with the run's
 /// tasks and documents, so not for the loop. Throws Error(kInput) when the tokenizer is not the one that the suite's
-/// tokens were made with.
+/// tokens were made with, and for a broken generation_config.json.
 RunPlan PlanRun(PlanInput input);
 
 /// Bytes of the lines of these documents' generations, as far as a file's length says.

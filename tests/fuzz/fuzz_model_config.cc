@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (config.heads % config.kv_heads != 0 || config.rotary_dim > config.head_dim) std::abort();
     if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0) std::abort();
     if (config.experts.per_token > config.experts.count) std::abort();
-    const auto frequencies = InverseFrequencies(config.rope, config.rotary_dim);
+    const auto frequencies = InverseFrequencies(config.rope);
     if (frequencies.size() != static_cast<size_t>(config.rotary_dim) / 2) std::abort();
   } catch (const evald::Error&) {
   }

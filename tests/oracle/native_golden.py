@@ -146,6 +146,14 @@ MODELS = {
         family("Olmo2ForCausalLM", "olmo2", rms_norm_eps=1e-3, rope_theta=500.0,
                attention_bias=False, tie_word_embeddings=False, torch_dtype="bfloat16"),
         torch.bfloat16),
+    # An odd share of a head: frequencies over 5 dimensions, 6 are rotated.
+    "gpt_neox_odd": checkpoint(
+        {**BASE, **dict(architectures=["GPTNeoXForCausalLM"], model_type="gpt_neox",
+                        hidden_act="gelu", hidden_size=60, intermediate_size=72,
+                        num_hidden_layers=2, num_attention_heads=3, layer_norm_eps=1e-5,
+                        rotary_pct=0.25, rotary_emb_base=100, use_parallel_residual=True,
+                        tie_word_embeddings=False, torch_dtype="float32")},
+        torch.float32),
 }
 
 

@@ -18,9 +18,11 @@ namespace evald::oracle {
 inline std::string SamplingText(const Request& request) {
   if (request.kind != RequestKind::kGenerateUntil) return "";
   const SamplingParams& s = request.sampling;
+  const double temperature = s.do_sample ? s.settings.value("temperature", 1.0) : 0.0;
   return jinja::PythonRepr(Json(s.until)) + "|" + std::to_string(s.max_gen_toks) + "|" +
-         (s.do_sample ? "True" : "False") + "|" + jinja::FloatRepr(s.temperature) + "|" +
-         jinja::FloatRepr(s.top_p) + "|" + std::to_string(s.top_k);
+         (s.do_sample ? "True" : "False") + "|" + jinja::FloatRepr(temperature) + "|" +
+         jinja::FloatRepr(s.settings.value("top_p", 1.0)) + "|" +
+         std::to_string(s.settings.value("top_k", 0));
 }
 
 inline std::string DigestText(const PreparedDocument& document, const Request& request) {

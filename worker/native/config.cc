@@ -49,7 +49,6 @@ ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
                   "use a bf16, fp16 or fp32 checkpoint");
   }
   config.family->read(reader, &config);
-  config.eos_ids = ParseEosIds(json, where);
   return config;
 }
 
@@ -57,18 +56,6 @@ ModelConfig ReadModelConfig(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "config.json";
   const Json json = ParseJson(ReadFile(path), path.string());
   return ParseModelConfig(json, path.string());
-}
-
-std::vector<int32_t> ParseEosIds(const Json& json, const std::string& where) {
-  const ConfigReader reader(json, where);
-  std::vector<int32_t> ids;
-  if (!reader.Has("eos_token_id")) return ids;
-  if (json["eos_token_id"].is_number_integer()) {
-    ids.push_back(Field<int>(json, "eos_token_id", where));
-  } else {
-    for (const int id : Field<std::vector<int>>(json, "eos_token_id", where)) ids.push_back(id);
-  }
-  return ids;
 }
 
 }  // namespace evald::native

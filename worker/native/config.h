@@ -27,6 +27,9 @@ struct RopeConfig {
   double beta_slow = 1;           ///< kYarn
   bool truncate = true;           ///< kYarn: the ramp's ends are whole dimensions
   double attention_factor = 1;    ///< kYarn: multiplies cosines and sines
+  /// The share of a head as config.json has it, in dimensions: frequencies are over these. Where it
+  /// is odd, one dimension more is rotated (ModelConfig::rotary_dim), as in transformers.
+  int64_t dim = 0;
 
   bool operator==(const RopeConfig&) const = default;
 };
@@ -74,7 +77,6 @@ struct ModelConfig {
   ExpertsConfig experts;
   std::vector<bool> sparse;  ///< by layer: has experts
   RopeConfig rope;
-  std::vector<int32_t> eos_ids;  ///< eos_token_id: none, one or several
 
   int64_t query_size() const { return heads * head_dim; }
   int64_t kv_size() const { return kv_heads * head_dim; }
@@ -92,8 +94,5 @@ ModelConfig ReadModelConfig(const std::filesystem::path& directory);
 
 /// The same from parsed JSON; `where` names the file in errors.
 ModelConfig ParseModelConfig(const Json& json, const std::string& where);
-
-/// eos_token_id of config.json or generation_config.json: absent, null, an integer or a list.
-std::vector<int32_t> ParseEosIds(const Json& json, const std::string& where);
 
 }  // namespace evald::native

@@ -57,7 +57,7 @@ CpuDevice::CpuDevice(const ModelConfig& config, const Kernels& kernels, ThreadPo
       layout_(config),
       kernels_(kernels),
       pool_(pool),
-      rope_(config.rope, config.rotary_dim),
+      rope_(config.rope),
       packed_(config.family->names.packed != nullptr),
       scratch_(static_cast<size_t>(pool->threads())),
       attend_rows_(scratch_.size()) {}
@@ -472,8 +472,12 @@ void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) 
     if (!answer.finite) return;
     const float* logits = logits_.data() + row * vocab;
     const float maximum = maxima[static_cast<size_t>(row)];
-    if (wish.target < 0 && wish.sampling != nullptr && wish.sampling->do_sample) {
-      answer.token = Sample(logits, vocab, *wish.sampling, wish.uniform);
+    if (wish.logits) {
+      answer.logits.assign(logits, logits + vocab);
+      return;
+    }
+    if (wish.target < 0 && wish.settings != nullptr && wish.settings->do_sample) {
+      answer.token = Sample(logits, vocab, *wish.settings, wish.uniform);
       return;
     }
     int64_t i = 0;

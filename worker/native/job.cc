@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "evald/error.h"
+#include "worker/native/logits_processors.h"
 #include "worker/native/sampler.h"
 
 namespace evald::native {
@@ -31,13 +32,15 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     sequence->tokens = plan_.prompt;
     const auto prompt = static_cast<int64_t>(plan_.prompt.size());
     sequence->logits_from = prompt - 1;
-    sequence->positions_max = prompt + request_.sampling.max_gen_toks - 1;
-    sequence->wish = [this, prompt](int64_t position) {
+    sequence->positions_max = prompt + plan_.tokens_max - 1;
+    const bool chosen_here = plan_.settings.changes_logits();
+    sequence->waits = chosen_here;
+    sequence->wish = [this, prompt, chosen_here](int64_t position) {
       const auto index = static_cast<int>(position - prompt + 1);  // of the token that is chosen
-      return Wish{-1, &request_.sampling, UniformFor(context_.seed, request_, index)};
+      return Wish{-1, &plan_.settings, UniformFor(context_.seed, request_, index), chosen_here};
     };
-    sequence->on_answer = [this](Sequence* s, int64_t position, const Answer& answer) {
-      return OnGenerated(s, position, answer);
+    sequence->on_answer = [this](Sequence* s, int64_t position, Answer&& answer) {
+      return OnGenerated(s, position, std::move(answer));
     };
     sequences.push_back(std::move(sequence));
   }
@@ -49,7 +52,7 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
     sequence->wish = [&window](int64_t position) {
       return Wish{window.targets[static_cast<size_t>(position - window.score_from)]};
     };
-    sequence->on_answer = [this, &window](Sequence*, int64_t position, const Answer& answer) {
+    sequence->on_answer = [this, &window](Sequence*, int64_t position, Answer&& answer) {
       return OnScored(window, position, answer);
     };
     sequences.push_back(std::move(sequence));
@@ -65,17 +68,32 @@ void Job::CheckFinite(const Answer& answer, int64_t position) const {
       "the checkpoint's weights hold NaN or infinite values, or overflow");
 }
 
-bool Job::OnGenerated(Sequence* sequence, int64_t position, const Answer& answer) {
+// The device's choice; where settings change the logits, one from these.
+int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
+  if (answer.logits.empty()) return answer.token;
+  const size_t prompt = plan_.prompt.size();
+  const TokenHistory history{sequence.tokens, prompt,
+                             static_cast<int64_t>(prompt) + plan_.tokens_max};
+  const double uniform = UniformFor(context_.seed, request_, static_cast<int>(generated_.size()));
+  try {
+    return ChooseToken(plan_.settings, history, uniform, std::move(answer.logits));
+  } catch (Error& e) {
+    e.AddContext(RequestName(request_));
+    throw;
+  }
+}
+
+bool Job::OnGenerated(Sequence* sequence, int64_t position, Answer&& answer) {
   CheckFinite(answer, position);
-  const SamplingParams& sampling = request_.sampling;
-  const int32_t token = answer.token;
+  const std::vector<int32_t>& ends = plan_.settings.eos_ids;
+  const int32_t token = Choose(*sequence, std::move(answer));
   generated_.push_back(token);
   sequence->tokens.push_back(token);
-  if (std::count(context_.eos_ids.begin(), context_.eos_ids.end(), token) > 0) {
+  if (std::count(ends.begin(), ends.end(), token) > 0) {
     finish_ = FinishReason::kEos;
   } else if (stops_->Reached(generated_)) {
     finish_ = token == context_.tokenizer->eos_id() ? FinishReason::kEos : FinishReason::kStop;
-  } else if (static_cast<int>(generated_.size()) == sampling.max_gen_toks) {
+  } else if (static_cast<int>(generated_.size()) == plan_.tokens_max) {
     finish_ = FinishReason::kLength;
   } else {
     return false;

@@ -15,7 +15,6 @@ namespace evald::native {
 /// What answering needs to know of the loaded checkpoint. Outlives its jobs.
 struct JobContext {
   const Tokenizer* tokenizer = nullptr;
-  std::vector<int32_t> eos_ids;
   uint64_t seed = 0;
 };
 
@@ -36,7 +35,8 @@ class Job {
   Generation Finish();
 
  private:
-  bool OnGenerated(Sequence* sequence, int64_t position, const Answer& answer);
+  int32_t Choose(const Sequence& sequence, Answer&& answer) const;
+  bool OnGenerated(Sequence* sequence, int64_t position, Answer&& answer);
   bool OnScored(const ScoreWindow& window, int64_t position, const Answer& answer);
   void CheckFinite(const Answer& answer, int64_t position) const;
 

@@ -12,7 +12,6 @@
 #include "tokenizer/tokenizer.h"
 #include "worker/native/config.h"
 #include "worker/native/cpu_backend.h"
-#include "worker/native/generation_config.h"
 #include "worker/native/job.h"
 #include "worker/native/model.h"
 #include "worker/native/request_plan.h"
@@ -29,10 +28,11 @@ struct Checkpoint {
   Checkpoint(const std::filesystem::path& directory, const NativeSettings& settings)
       : config(ReadModelConfig(directory)),
         weights(directory, config),
-        defaults(ReadGenerationDefaults(directory, config)),
         tokenizer(Tokenizer::Load(directory)),
         max_length(MaxLength(directory, settings)) {
+    limits.generation = GenerationConfig::Read(directory, settings.generation_config);
     limits.max_length = max_length;
+    if (config.rope.type == RopeType::kDynamic) limits.positions_max = config.max_positions;
     limits.vocab_size = config.vocab_size;
     limits.prefix_token = tokenizer->bos_id() >= 0 ? tokenizer->bos_id() : tokenizer->eos_id();
   }
@@ -52,7 +52,6 @@ struct Checkpoint {
 
   ModelConfig config;
   ModelWeights weights;
-  GenerationDefaults defaults;
   std::unique_ptr<Tokenizer> tokenizer;
   int max_length;
   PlanLimits limits;
@@ -64,7 +63,6 @@ struct Answering {
       : model(checkpoint.config, checkpoint.weights, backend->device()),
         scheduler({backend->slots()}, &model, backend->cache()) {
     context.tokenizer = checkpoint.tokenizer.get();
-    context.eos_ids = checkpoint.defaults.eos_ids;
     context.seed = seed;
   }
 
@@ -124,12 +122,6 @@ class NativeEngine : public Engine {
       EncodeRequest(*checkpoint_->tokenizer, &request);
     }
     const std::string name = RequestName(request);
-    const std::string& unserved = checkpoint_->defaults.unserved;
-    if (request.kind == RequestKind::kGenerateUntil && !unserved.empty()) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: {} is not served by the native engine", name, unserved),
-                  "remove the setting, or use engine: openai");
-    }
     RequestPlan plan = PlanRequest(request, checkpoint_->limits);
     auto job = std::make_unique<Job>(answering_->context, tag, std::move(request), std::move(plan));
     std::vector<std::unique_ptr<Sequence>> sequences = job->MakeSequences();

@@ -12,7 +12,8 @@ namespace evald {
 /// fp32, tokenizer.json), on the CPU. Serves all request kinds as lm-evaluation-harness's `hf`
 /// backend does in fp32 (lm_eval 0.4.13, models/huggingface.py). Deterministic: an answer depends
 /// on the checkpoint, the request, the seed and the instruction set, and on nothing else. What is
-/// served, and what is refused by name: config.h, weights.h and generation_config.h.
+/// served, and what is refused by name: config.h, weights.h and
+/// checkpoint/generation_config.h.
 ///
 /// Settings, all optional (docs/engines.md has those of GPUs):
 ///

@@ -48,6 +48,7 @@ NativeSettings ReadNativeSettings(const Json& json) {
   if (settings.Has("concurrency")) read.concurrency = settings.AtLeast("concurrency", 1, 1);
   if (settings.Has("chunk")) read.chunk = settings.AtLeast("chunk", 1, 1);
   read.kernels = settings.Get<std::string>("kernels", read.kernels);
+  read.generation_config = ReadGenerationConfigUse(settings);
   read.fast = settings.Get<bool>("fast", read.fast);
   read.graphs = settings.Get<bool>("graphs", read.graphs);
   read.ahead = settings.Get<bool>("ahead", read.ahead);

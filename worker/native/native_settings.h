@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/generation_config.h"
 #include "evald/json.h"
 
 namespace evald::native {
@@ -16,6 +17,8 @@ struct NativeSettings {
   std::optional<int> concurrency;  ///< sequences computed at once; absent: the device's default
   std::optional<int> chunk;        ///< rows computed at once, at most; likewise
   std::string kernels = "auto";    ///< CPU: the instruction set
+  /// The checkpoint's generation settings are in force, or left out.
+  GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
   bool fast = false;               ///< GPU: the library's own choice of algorithms
   bool graphs = true;              ///< GPU: batches of single tokens are captured and replayed
   bool ahead = true;     ///< GPU: a batch is queued before the last one's answers are there

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "evald/error.h"
 
@@ -30,26 +29,33 @@ void CheckTokens(const Request& request, const PlanLimits& limits) {
   }
 }
 
-void CheckSampling(const Request& request) {
-  const SamplingParams& sampling = request.sampling;
-  if (!sampling.do_sample) return;
-  if (!(sampling.temperature > 0) || !std::isfinite(sampling.temperature)) {
+// How much may be generated, as transformers' generate() finds it from the harness's max_length:
+// max_new_tokens of the checkpoint goes before what the request says.
+int TokensMax(const Request& request, const RequestPlan& plan, const PlanLimits& limits) {
+  const auto prompt = static_cast<int64_t>(plan.prompt.size());
+  int64_t most = request.sampling.max_gen_toks;
+  if (plan.settings.max_length) most = *plan.settings.max_length - prompt;
+  if (plan.settings.max_new_tokens) most = *plan.settings.max_new_tokens;
+  if (most < 1) {
     Refuse(request,
-           fmt::format("temperature: found {}, expected more than 0", sampling.temperature),
-           "for greedy generation set do_sample: false");
+           fmt::format("the prompt has {} tokens, max_length in generation_kwargs is {}", prompt,
+                       *plan.settings.max_length),
+           "raise max_length, or say max_gen_toks instead: tokens without the prompt");
   }
-  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
+  if (limits.positions_max > 0 && prompt + most > limits.positions_max) {
     Refuse(request,
-           fmt::format("top_p: found {}, expected more than 0 and at most 1", sampling.top_p));
+           fmt::format("{} tokens of prompt and {} to be generated go beyond "
+                       "max_position_embeddings ({}), which rope scaling 'dynamic' is not served "
+                       "beyond",
+                       prompt, most, limits.positions_max),
+           "set `generation_config: ignore` where max_new_tokens comes from there, or lower "
+           "max_length");
   }
-  if (sampling.top_k < 0) {
-    Refuse(request, fmt::format("top_k: found {}, expected at least 0", sampling.top_k));
-  }
+  return static_cast<int>(most);
 }
 
 // HFLM.generate_until: the prompt is cut from the left to max_length - max_gen_toks.
 RequestPlan PlanGeneration(const Request& request, const PlanLimits& limits) {
-  CheckSampling(request);
   const int wanted = request.sampling.max_gen_toks;
   if (wanted < 1) {
     Refuse(request, fmt::format("max_gen_toks: found {}, expected at least 1", wanted));
@@ -67,6 +73,13 @@ RequestPlan PlanGeneration(const Request& request, const PlanLimits& limits) {
   plan.prompt.assign(all.end() - static_cast<int64_t>(std::min(all.size(), room)), all.end());
   plan.tokens_in = static_cast<int>(plan.prompt.size());
   plan.truncated = static_cast<int>(all.size() - plan.prompt.size());
+  try {
+    plan.settings = limits.generation.For(request.sampling);
+  } catch (Error& e) {
+    e.AddContext(RequestName(request));
+    throw;
+  }
+  plan.tokens_max = TokensMax(request, plan, limits);
   return plan;
 }
 

@@ -48,12 +48,13 @@ struct YarnRamp {
 
 }  // namespace
 
-std::vector<float> InverseFrequencies(const RopeConfig& rope, int64_t rotary_dim) {
+std::vector<float> InverseFrequencies(const RopeConfig& rope) {
+  const int64_t dim = rope.dim;
   std::vector<float> frequencies;
   const auto factor = static_cast<float>(rope.factor);
-  const YarnRamp ramp(rope, rotary_dim);
-  for (int64_t i = 0; i < rotary_dim; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(rotary_dim);
+  const YarnRamp ramp(rope, dim);
+  for (int64_t i = 0; i < dim; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(dim);
     const float base = static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
     const float frequency = 1.0f / base;
     switch (rope.type) {
@@ -77,10 +78,10 @@ std::vector<float> InverseFrequencies(const RopeConfig& rope, int64_t rotary_dim
   return frequencies;
 }
 
-RopeTable::RopeTable(const RopeConfig& rope, int64_t rotary_dim)
-    : half_(rotary_dim / 2),
-      factor_(static_cast<float>(rope.attention_factor)),
-      frequencies_(InverseFrequencies(rope, rotary_dim)) {}
+RopeTable::RopeTable(const RopeConfig& rope)
+    : factor_(static_cast<float>(rope.attention_factor)),
+      frequencies_(InverseFrequencies(rope)),
+      half_(static_cast<int64_t>(frequencies_.size())) {}
 
 void RopeTable::Grow(int64_t positions) {
   for (auto p = static_cast<int64_t>(cosines_.size()) / half_; p < positions; ++p) {

@@ -7,15 +7,15 @@
 
 namespace evald::native {
 
-/// Angles per position of each pair of dimensions, rotary_dim / 2 of them, in fp32 as transformers
-/// computes them (modeling_rope_utils: default, linear, llama3 and yarn parameters).
-std::vector<float> InverseFrequencies(const RopeConfig& rope, int64_t rotary_dim);
+/// Angles per position of each pair of dimensions, half of ModelConfig::rotary_dim, in fp32 as
+/// transformers computes them (modeling_rope_utils: default, linear, llama3 and yarn parameters).
+std::vector<float> InverseFrequencies(const RopeConfig& rope);
 
 /// Cosines and sines by position, filled as far as they are asked for. One thread at a time.
 class RopeTable {
  public:
   RopeTable() = default;
-  RopeTable(const RopeConfig& rope, int64_t rotary_dim);
+  explicit RopeTable(const RopeConfig& rope);
 
   /// Makes positions below `positions` available.
   void Grow(int64_t positions);
@@ -23,9 +23,9 @@ class RopeTable {
   const float* sines(int64_t position) const { return sines_.data() + position * half_; }
 
  private:
-  int64_t half_ = 0;
   float factor_ = 1;  ///< of cosines and sines
   std::vector<float> frequencies_;
+  int64_t half_ = 0;
   std::vector<float> cosines_;  ///< [position][rotary_dim / 2]
   std::vector<float> sines_;
 };

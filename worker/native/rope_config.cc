@@ -52,7 +52,8 @@ ConfigReader RopeObject(const ConfigReader& reader) {
   return scaling.json().empty() ? reader.Object("rope_parameters") : scaling;
 }
 
-int64_t RotaryDim(const ConfigReader& rope, const ConfigReader& top, const RopeDefaults& defaults,
+// Dimensions of the share, at least 1: int(head_dim * share), as transformers has it.
+int64_t ShareOfHead(const ConfigReader& rope, const ConfigReader& top, const RopeDefaults& defaults,
                   int64_t head_dim) {
   const std::string inside = "partial_rotary_factor";
   const ConfigReader& holder = rope.Has(inside) ? rope : top;
@@ -61,8 +62,8 @@ int64_t RotaryDim(const ConfigReader& rope, const ConfigReader& top, const RopeD
   const double partial = holder.PositiveOr(key, defaults.partial);
   if (defaults.partial_key == nullptr && partial != 1) holder.Refuse(key, "1.0");
   const auto dim = static_cast<int64_t>(static_cast<double>(head_dim) * partial);
-  if (partial > 1 || dim < 2 || dim % 2 != 0) {
-    holder.Refuse(key, fmt::format("a share of head_dim ({}) that is an even number", head_dim));
+  if (partial > 1 || dim < 1) {
+    holder.Refuse(key, fmt::format("a share of head_dim ({}) of at least one dimension", head_dim));
   }
   return dim;
 }
@@ -77,7 +78,8 @@ void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelCon
   RopeConfig& result = config->rope;
   result.theta = rope.Has("rope_theta") ? rope.Positive("rope_theta")
                                         : reader.PositiveOr(defaults.theta_key, defaults.theta);
-  config->rotary_dim = RotaryDim(rope, reader, defaults, config->head_dim);
+  result.dim = ShareOfHead(rope, reader, defaults, config->head_dim);
+  config->rotary_dim = result.dim + result.dim % 2;
   const auto positions = static_cast<double>(config->max_positions);
   result.original_positions = OriginalPositions(rope, reader, positions);
   const std::string key = rope.Has("rope_type") ? "rope_type" : "type";
@@ -89,6 +91,9 @@ void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelCon
     result.type = RopeType::kLlama3;
     ReadLlama3(rope, &result);
   } else if (type == "yarn") {
+    if (result.dim % 2 != 0) {  // there it ends in an error
+      rope.Refuse(key, fmt::format("another rope type beside an odd share of head_dim ({})", result.dim));
+    }
     result.type = RopeType::kYarn;
     ReadYarn(rope, positions, &result);
   } else if (type == "dynamic") {

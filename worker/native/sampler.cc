@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
+
+#include "evald/error.h"
 
 namespace evald::native {
 namespace {
@@ -41,6 +45,91 @@ void KeepTopP(std::vector<double>* scores, double top_p) {
   }
 }
 
+// exp(score - largest); what is dropped has 0.
+std::vector<double> Exponentials(const std::vector<double>& scores) {
+  const double top = *std::max_element(scores.begin(), scores.end());
+  std::vector<double> masses;
+  masses.reserve(scores.size());
+  for (const double score : scores) masses.push_back(std::exp(score - top));
+  return masses;
+}
+
+std::vector<double> Softmax(const std::vector<double>& scores) {
+  std::vector<double> probabilities = Exponentials(scores);
+  const double total = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
+  for (double& probability : probabilities) probability /= total;
+  return probabilities;
+}
+
+double Entropy(const std::vector<double>& probabilities) {
+  double entropy = 0;
+  for (const double p : probabilities) {
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return entropy;
+}
+
+// Of the 100 most probable tokens, from the top down, those whose parts of the entropy add up to at
+// most top_h of it; the first always (TopHLogitsWarper).
+void KeepTopH(std::vector<double>* scores, double top_h) {
+  constexpr size_t kLooked = 100;
+  std::vector<size_t> order(scores->size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const size_t looked = std::min(kLooked, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(looked), order.end(),
+                    [&](size_t a, size_t b) {
+                      return std::pair(-(*scores)[a], a) < std::pair(-(*scores)[b], b);
+                    });
+  std::vector<double> top;
+  for (size_t i = 0; i < looked; ++i) top.push_back((*scores)[order[i]]);
+  const std::vector<double> probabilities = Softmax(top);
+  const double most = Entropy(probabilities) * top_h;
+  double sum = 0;
+  size_t kept = 0;
+  for (; kept < looked; ++kept) {
+    const double p = probabilities[kept];
+    if (p > 0) sum -= p * std::log(p);
+    if (kept > 0 && sum > most) break;
+  }
+  for (size_t i = kept; i < order.size(); ++i) (*scores)[order[i]] = kDropped;
+}
+
+// Drops what has a probability below `least(probabilities)`, but not the most probable ones.
+template <typename Least>
+void KeepProbable(std::vector<double>* scores, const Least& least) {
+  const std::vector<double> probabilities = Softmax(*scores);
+  const double top = *std::max_element(scores->begin(), scores->end());
+  const double limit = least(probabilities);
+  for (size_t i = 0; i < scores->size(); ++i) {
+    if (probabilities[i] < limit && (*scores)[i] < top) (*scores)[i] = kDropped;
+  }
+}
+
+// The tokens whose information is nearest to the entropy, until their probabilities add up to
+// `mass` (TypicalLogitsWarper).
+void KeepTypical(std::vector<double>* scores, double mass) {
+  const std::vector<double> probabilities = Softmax(*scores);
+  const double entropy = Entropy(probabilities);
+  std::vector<double> distance;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < scores->size(); ++i) {
+    distance.push_back(std::abs(-std::log(probabilities[i]) - entropy));
+    if (probabilities[i] > 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return distance[a] < distance[b]; });
+  double sum = 0;
+  size_t last = 0;
+  for (; last + 1 < order.size(); ++last) {
+    sum += probabilities[order[last]];
+    if (sum >= mass) break;
+  }
+  const double limit = distance[order[last]];
+  for (const size_t i : order) {
+    if (distance[i] > limit && i != order[0]) (*scores)[i] = kDropped;
+  }
+}
+
 }  // namespace
 
 std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
@@ -71,22 +160,45 @@ int32_t Greedy(const float* logits, int64_t vocab_size, float maximum) {
   return static_cast<int32_t>(std::find(logits, logits + vocab_size, maximum) - logits);
 }
 
-int32_t Sample(const float* logits, int64_t vocab_size, const SamplingParams& sampling,
-               double uniform) {
+std::vector<double> Masses(const float* logits, int64_t vocab_size,
+                           const GenerationSettings& settings) {
   std::vector<double> scores(logits, logits + vocab_size);
-  for (double& score : scores) score /= sampling.temperature;
-  KeepTopK(&scores, sampling.top_k);
-  KeepTopP(&scores, sampling.top_p);
-  const double top = *std::max_element(scores.begin(), scores.end());
-  double total = 0;
-  for (double& score : scores) total += score = std::exp(score - top);
-  double left = uniform * total;
+  for (double& score : scores) score /= settings.temperature;
+  if (*std::max_element(scores.begin(), scores.end()) == kDropped) {
+    throw Error(ErrorKind::kInput, "the generation settings leave no token to draw",
+                "look at suppress_tokens, bad_words_ids and sequence_bias");
+  }
+  if (settings.top_h > 0) KeepTopH(&scores, settings.top_h);
+  KeepTopK(&scores, settings.top_k);
+  KeepTopP(&scores, settings.top_p);
+  if (settings.min_p > 0) {
+    KeepProbable(&scores, [&](const std::vector<double>& p) {
+      return settings.min_p * *std::max_element(p.begin(), p.end());
+    });
+  }
+  if (settings.typical_p < 1) KeepTypical(&scores, settings.typical_p);
+  if (settings.epsilon_cutoff > 0) {
+    KeepProbable(&scores, [&](const std::vector<double>&) { return settings.epsilon_cutoff; });
+  }
+  if (settings.eta_cutoff > 0) {
+    KeepProbable(&scores, [&](const std::vector<double>& p) {
+      const double eta = settings.eta_cutoff;
+      return std::min(eta, std::sqrt(eta) * std::exp(-Entropy(p)));
+    });
+  }
+  return Exponentials(scores);
+}
+
+int32_t Sample(const float* logits, int64_t vocab_size, const GenerationSettings& settings,
+               double uniform) {
+  const std::vector<double> masses = Masses(logits, vocab_size, settings);
+  double left = uniform * std::accumulate(masses.begin(), masses.end(), 0.0);
   int32_t last = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] == 0) continue;
+  for (size_t i = 0; i < masses.size(); ++i) {
+    if (masses[i] == 0) continue;
     last = static_cast<int32_t>(i);
-    if (left < scores[i]) break;
-    left -= scores[i];
+    if (left < masses[i]) break;
+    left -= masses[i];
   }
   return last;
 }

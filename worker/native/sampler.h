@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "checkpoint/generation_config.h"
 #include "evald/request.h"
 
 namespace evald::native {
@@ -19,9 +20,15 @@ double UniformFor(uint64_t seed, const Request& request, int token_index);
 /// The first of the largest logits, as torch.argmax.
 int32_t Greedy(const float* logits, int64_t vocab_size, float maximum);
 
-/// Draws a token as transformers does: temperature, then top-k, then top-p, then softmax. `uniform`
-/// in [0, 1) picks from the kept tokens in order of id.
-int32_t Sample(const float* logits, int64_t vocab_size, const SamplingParams& sampling,
+/// The probabilities that tokens are drawn with, up to a common factor: as transformers' warpers
+/// leave them (generation/logits_process.py), temperature, top_h, top_k, top_p, min_p, typical_p,
+/// epsilon_cutoff and eta_cutoff one after the other, then softmax. Throws Error(kInput) when no
+/// logit is above minus infinity.
+std::vector<double> Masses(const float* logits, int64_t vocab_size,
+                           const GenerationSettings& settings);
+
+/// Draws a token from these. `uniform` in [0, 1) picks from the kept tokens in order of id.
+int32_t Sample(const float* logits, int64_t vocab_size, const GenerationSettings& settings,
                double uniform);
 
 }  // namespace evald::native

@@ -94,17 +94,17 @@ void Scheduler::Launch(Batch* batch) {
 void Scheduler::Land() {
   const Batch batch = std::exchange(flying_, {});
   if (!batch.asks) return;
-  const std::vector<Answer> answers = model_->device()->Collect();
+  std::vector<Answer> answers = model_->device()->Collect();
   size_t next = 0;
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
     Sequence* sequence = batch.sequences[i];
     const Segment& segment = batch.segments[i];
     --sequence->asked;
     for (int row = segment.logits_from; row < segment.count; ++row) {
-      const Answer& answer = answers.at(next++);
+      Answer& answer = answers.at(next++);
       if (sequence->finished) continue;  // in vain
       if (IsComing(*sequence, segment)) ++rows_computed_;
-      sequence->finished = sequence->on_answer(sequence, segment.first_position + row, answer);
+      sequence->finished = sequence->on_answer(sequence, segment.first_position + row, std::move(answer));
     }
   }
   Retire();
@@ -130,7 +130,8 @@ void Scheduler::Clear() {
 int64_t Scheduler::Ready(const Sequence& sequence) const {
   if (sequence.finished) return 0;  // it stays until its last batch has landed
   const int64_t left = Left(sequence);
-  const bool coming = sequence.asked > 0 && sequence.computed < sequence.positions_max;
+  const bool coming =
+      !sequence.waits && sequence.asked > 0 && sequence.computed < sequence.positions_max;
   return left == 0 && coming ? 1 : left;
 }
 

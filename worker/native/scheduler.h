@@ -19,11 +19,12 @@ struct Sequence {
   /// Says what is wanted of the logits after the token at `position`, just before it is computed.
   using OnWish = std::function<Wish(int64_t position)>;
   /// Gets the answer. Returns true when the sequence is finished.
-  using OnAnswer = std::function<bool(Sequence* sequence, int64_t position, const Answer& answer)>;
+  using OnAnswer = std::function<bool(Sequence* sequence, int64_t position, Answer&& answer)>;
 
   std::vector<int32_t> tokens;
   int64_t logits_from = 0;    ///< first position whose logits are wanted
   int64_t positions_max = 0;  ///< how many positions it may come to compute
+  bool waits = false;         ///< on_answer chooses tokens: no device can go on before it has
   OnWish wish;
   OnAnswer on_answer;
 
@@ -55,8 +56,8 @@ struct SchedulerOptions {
 /// thread at a time.
 ///
 /// Where the device looks ahead, a batch is queued before the answers to the one before it are
-/// there: all that generate go on with the tokens that these will give. One that turns out to be
-/// finished has then computed one row in vain.
+/// there: all that generate, but for those that wait, go on with the tokens that these will give.
+/// One that turns out to be finished has then computed one row in vain.
 class Scheduler {
  public:
   Scheduler(const SchedulerOptions& options, Model* model, KvCache* cache);

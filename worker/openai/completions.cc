@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "base/hash.h"
 #include "base/jsonl.h"
@@ -39,6 +40,54 @@ std::vector<std::string> UsableStops(const std::vector<std::string>& until) {
   std::copy_if(until.begin(), until.end(), std::back_inserter(stops),
                [](const std::string& stop) { return !stop.empty(); });
   return stops;
+}
+
+// What is in force, and not sent: the server could not be told.
+void CheckPassedOn(const CompletionsStyle& style, const Request& request) {
+  static const std::set<std::string> kPassedOn = {
+      "do_sample",      "temperature", "top_k",      "top_p",       "min_p", "repetition_penalty",
+      "min_new_tokens", "max_length",  "max_new_tokens"};
+  const Json in_force = style.generation.InForce(request.sampling);
+  for (const auto& [key, value] : in_force.items()) {
+    if (kPassedOn.count(key) > 0 || style.extra.contains(key)) continue;
+    // A checkpoint's end tokens are known to a server that loaded it.
+    if (key == "eos_token_id" && !request.sampling.settings.contains(key)) continue;
+    throw Error(ErrorKind::kInput,
+                fmt::format("task '{}': {}: {} is in force, which the completions API has no name for",
+                            request.task, key, ToLine(value)),
+                "set it to null in generation_kwargs, or `generation_config: ignore` where it is the "
+                "checkpoint's, or name it in engine.extra_body as the server does");
+  }
+}
+
+// As the native engine finds it; a server ends at its context's end.
+int MaxTokens(const CompletionsStyle& style, const Request& request,
+              const GenerationSettings& settings, int prompt_tokens) {
+  int most = request.sampling.max_gen_toks;
+  if (settings.max_new_tokens) {
+    most = *settings.max_new_tokens;
+    if (style.max_length > 0 && prompt_tokens >= 0) {
+      most = std::min(most, std::max(style.max_length - prompt_tokens, request.sampling.max_gen_toks));
+    }
+  } else if (settings.max_length) {
+    if (prompt_tokens < 0) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("task '{}': max_length counts the prompt's tokens, which are not known",
+                              request.task),
+                  "say max_gen_toks instead");
+    }
+    most = *settings.max_length - prompt_tokens;
+    if (most < 1) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("task '{}', document {}: the prompt has {} tokens, max_length in "
+                              "generation_kwargs is {}",
+                              request.task, request.doc_id, prompt_tokens, *settings.max_length),
+                  "raise max_length, or say max_gen_toks instead: tokens without the prompt");
+    }
+  }
+  const auto& until = request.sampling.until;
+  const bool ends_at_once = std::find(until.begin(), until.end(), "") != until.end();
+  return ends_at_once ? 1 : most;
 }
 
 int HexValue(std::string_view digits) {
@@ -133,16 +182,21 @@ Completion ParseWhole(std::string_view body) {
 
 }  // namespace
 
-Json GenerateBody(const CompletionsStyle& style, const Request& request) {
+Json GenerateBody(const CompletionsStyle& style, const Request& request, int prompt_tokens) {
   const SamplingParams& sampling = request.sampling;
+  CheckPassedOn(style, request);
+  const GenerationSettings settings = style.generation.For(sampling);
   Json body = Base(style);
   body["prompt"] = style.tokens ? Json(request.context_tokens) : Json(request.context);
-  body["max_tokens"] = sampling.max_gen_toks;
-  body["temperature"] = sampling.do_sample ? sampling.temperature : 0.0;
+  body["max_tokens"] = MaxTokens(style, request, settings, prompt_tokens);
+  body["temperature"] = sampling.do_sample ? settings.temperature : 0.0;
   if (sampling.do_sample) {
-    body["top_p"] = sampling.top_p;
-    if (sampling.top_k > 0) body["top_k"] = sampling.top_k;
+    body["top_p"] = settings.top_p;
+    if (settings.top_k > 0) body["top_k"] = settings.top_k;
+    if (settings.min_p > 0) body["min_p"] = settings.min_p;
   }
+  if (settings.repetition_penalty != 1) body["repetition_penalty"] = settings.repetition_penalty;
+  if (settings.min_new_tokens > 0) body["min_tokens"] = settings.min_new_tokens;
   if (style.send_seed) body["seed"] = SeedOf(style.seed, request);
   std::vector<std::string> stops = UsableStops(sampling.until);
   if (stops.size() > style.stops_max) stops.resize(style.stops_max);

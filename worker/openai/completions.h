@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/generation_config.h"
 #include "evald/generation.h"
 #include "evald/json.h"
 #include "evald/request.h"
@@ -20,11 +21,16 @@ struct CompletionsStyle {
   size_t stops_max = 4;  ///< stop strings that the API takes; further ones are cut locally only
   bool send_seed = true;
   uint64_t seed = 0;
+  GenerationConfig generation;  ///< the checkpoint's settings
+  int max_length = 0;           ///< of the server's context; 0: not known
   Json extra = Json::object();  ///< members added as they are
 };
 
-/// The body of a generate_until request.
-Json GenerateBody(const CompletionsStyle& style, const Request& request);
+/// The body of a generate_until request, with the settings that are in force: temperature, top_p,
+/// top_k, min_p, repetition_penalty and min_tokens are members of these names. Throws Error(kInput)
+/// that names a setting which no server takes, unless `extra` has it. `prompt_tokens` is needed for
+/// max_length, and keeps a checkpoint's max_new_tokens within the context; -1: not known.
+Json GenerateBody(const CompletionsStyle& style, const Request& request, int prompt_tokens = -1);
 /// The body that asks for the log-probabilities of the prompt `tokens` (echo), with one generated
 /// token, which is ignored: several servers refuse to generate none.
 Json ScoreBody(const CompletionsStyle& style, const std::vector<int32_t>& tokens);

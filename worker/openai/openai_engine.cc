@@ -70,6 +70,7 @@ class OpenaiEngine : public Engine {
   void WarmUp();
   ScoringVerdict JudgeScoring();
   Completion AskOnce(const Json& body);
+  int PromptTokens(const Request& request) const;
   void StartDue();
   std::chrono::milliseconds UntilNextStart(std::chrono::milliseconds budget) const;
   Generation Answer(const Job& job, const HttpReply& reply) const;
@@ -106,6 +107,8 @@ void OpenaiEngine::Load(const std::filesystem::path& directory) {
   scoring_ = {};
   server_.Start(directory);
   style_.model = server_.model();
+  style_.max_length = server_.max_length();
+  style_.generation = GenerationConfig::Read(directory, options_.generation_config);
   try {
     tokenizer_ = Tokenizer::Load(directory);
   } catch (const Error& e) {
@@ -135,7 +138,9 @@ void OpenaiEngine::WarmUp() {
     request.context_tokens = tokenizer_->Encode(request.context, true);
   }
   request.sampling.max_gen_toks = 1;
-  const HttpReply reply = server_.Complete(GenerateBody(style_, request), options_.ready_timeout);
+  CompletionsStyle plain = style_;
+  plain.generation = {};
+  const HttpReply reply = server_.Complete(GenerateBody(plain, request), options_.ready_timeout);
   if (Refused(reply)) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: the server refused a first request with status {}: {}",
@@ -172,11 +177,19 @@ ScoringVerdict OpenaiEngine::JudgeScoring() {
   return TestScoring(style_, *tokenizer_, [this](const Json& body) { return AskOnce(body); });
 }
 
+// -1: not known, or of no use.
+int OpenaiEngine::PromptTokens(const Request& request) const {
+  const Json in_force = style_.generation.InForce(request.sampling);
+  if (!in_force.contains("max_length") && !in_force.contains("max_new_tokens")) return -1;
+  if (style_.tokens) return static_cast<int>(request.context_tokens.size());
+  return tokenizer_ ? static_cast<int>(tokenizer_->Encode(request.context, true).size()) : -1;
+}
+
 void OpenaiEngine::Submit(uint64_t tag, Request request) {
   Job job;
   job.fit = FitPrompt(server_.max_length(), style_.tokens, tokenizer_.get(), &request);
   if (request.kind == RequestKind::kGenerateUntil) {
-    job.body = ToLine(GenerateBody(style_, request));
+    job.body = ToLine(GenerateBody(style_, request, PromptTokens(request)));
   } else if (request.kind == RequestKind::kLoglikelihood && scoring_.right) {
     std::vector<int32_t> tokens = request.context_tokens;
     tokens.insert(tokens.end(), request.continuation_tokens.begin(),

@@ -56,6 +56,7 @@ Options ReadOptions(const Json& json) {
   options.send_seed = settings.Get("send_seed", options.send_seed);
   options.scoring = settings.Get("scoring", options.scoring);
   options.deterministic = settings.Get("deterministic", options.deterministic);
+  options.generation_config = ReadGenerationConfigUse(settings);
   options.extra_body = settings.Get("extra_body", options.extra_body);
   if (!options.extra_body.is_object()) settings.Refuse("extra_body", "names with their values");
   options.health_path = settings.Get<std::string>("health_path", "");

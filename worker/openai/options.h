@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/generation_config.h"
 #include "evald/json.h"
 #include "worker/engine.h"
 
@@ -24,6 +25,8 @@ struct Options {
   bool send_seed = true;  ///< a seed in every request
   bool scoring = true;    ///< false: no self-test, no log-likelihoods
   bool deterministic = false;  ///< your word that batching does not change the server's answers
+  /// The checkpoint's generation settings are in force, or left out.
+  GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
   Json extra_body = Json::object();  ///< members added to every request
   std::string health_path;           ///< "": /health, and where that is not found /v1/models
   std::string api_key;  ///< from the variable that `api_key_env` names; its absence is an error

@@ -91,6 +91,27 @@ TEST(EvalConfig, PromptsAreWrittenAsItSays) {
   EXPECT_EQ(all.system_instruction, "Be brief.");
 }
 
+TEST(EvalConfig, GenerationSettingsOfTheCheckpointAreIgnoredWhereItSays) {
+  const std::string text = "tasks: [gsm8k]\ncheckpoint: /tmp\n";
+  const auto read = [&](const std::string& set) {
+    return ParseEvalConfig(text, "/somewhere/eval.yaml", {{set}, ""});
+  };
+  const EvalConfig plain = read("seed=1"), ignored = read("generation_config=ignore");
+  EXPECT_EQ(ToJson(plain, true)["generation_config"], "checkpoint");
+  EXPECT_EQ(ToJson(ignored, true)["generation_config"], "ignore") << "a run is not resumed with the other";
+  EXPECT_FALSE(plain.engine.settings.contains("generation_config"));
+  EXPECT_EQ(ignored.engine.settings["generation_config"], "ignore") << "workers of the one serve no run of the other";
+  EXPECT_EQ(ToJson(read("generation_config=checkpoint"), true), ToJson(read("seed=1234"), true));
+  EXPECT_THAT(Problem(text, {"generation_config=of_course"}),
+              HasSubstr("key 'generation_config': found 'of_course', expected checkpoint or ignore"));
+  EXPECT_THAT(Problem(text + "engine: {generation_config: ignore}\n", {}), HasSubstr("beside 'engine'"));
+  // Engines that have their answers already know no such setting.
+  const EvalConfig emulated = ParseEvalConfig("tasks: [gsm8k]\nengine: {name: emulated}\ngeneration_config: ignore\n",
+                                              "/somewhere/eval.yaml", {});
+  EXPECT_TRUE(emulated.engine.settings.empty());
+  EXPECT_FALSE(ToJson(emulated, true).contains("generation_config"));
+}
+
 TEST(EvalConfig, DevicesAreAskedForByNameOrCounted) {
   const auto read = [](const std::string& workers) {
     return ParseEvalConfig("tasks: [gsm8k]\nengine: {name: emulated}\nworkers: " + workers + "\n",

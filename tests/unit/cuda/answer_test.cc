@@ -172,7 +172,7 @@ class SampleTest : public AnswerTest {
   }
 
   static int32_t SampledByCpu(const float* logits, int64_t vocab, const DeviceWish& wish) {
-    SamplingParams sampling;
+    GenerationSettings sampling;
     sampling.do_sample = true;
     sampling.temperature = wish.temperature;
     sampling.top_k = wish.top_k;

@@ -190,7 +190,7 @@ TEST(DeviceTest, AnswersAreWhatTheLogitsSay) {
   CudaModel model = Make("yarn");
   const std::vector<int32_t> tokens = SomeTokens(90);
   const auto logits = AllLogits(&model, tokens, 90);
-  SamplingParams sampling;
+  GenerationSettings sampling;
   sampling.do_sample = true;
   sampling.temperature = 0.7;
   sampling.top_k = 50;
@@ -199,7 +199,7 @@ TEST(DeviceTest, AnswersAreWhatTheLogitsSay) {
   for (size_t i = 0; i < wishes.size(); ++i) {
     if (i % 3 == 0) wishes[i].target = static_cast<int32_t>(i * 3);
     if (i % 3 == 1) {
-      wishes[i].sampling = &sampling;
+      wishes[i].settings = &sampling;
       wishes[i].uniform = static_cast<double>(i) / 90;
     }
   }
@@ -210,7 +210,7 @@ TEST(DeviceTest, AnswersAreWhatTheLogitsSay) {
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto greedy = static_cast<int32_t>(std::max_element(logits[i].begin(), logits[i].end()) -
                                              logits[i].begin());
-    const bool sampled = wishes[i].sampling != nullptr;
+    const bool sampled = wishes[i].settings != nullptr;
     EXPECT_EQ(answers[i].token, sampled ? Sample(logits[i].data(), model.config.vocab_size,
                                                  sampling, wishes[i].uniform)
                                         : greedy);

@@ -90,7 +90,7 @@ TEST(TaskRegistry, OverridesReachTheLeaves) {
   EXPECT_EQ(state->config.dump["generation_kwargs"]["temperature"], 0.0);
   request.generation_kwargs = {{"beams", 3}};
   EXPECT_THAT(MessageOf([&] { TaskRegistry({}).Resolve({request}); }),
-              HasSubstr("eval.yaml:3: generation_kwargs.beams is not supported"));
+              HasSubstr("eval.yaml:3: generation_kwargs.beams is not a generation setting"));
 }
 
 TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {

@@ -91,13 +91,13 @@ TEST_F(RequestTest, TokensOutsideTheVocabulary) {
 TEST_F(RequestTest, SamplingParameters) {
   Request request = Tokens(5, 0, 4);
   request.sampling.do_sample = true;
-  request.sampling.temperature = 0;
+  request.sampling.settings["temperature"] = 0;
   ExpectError(request, {"temperature"});
-  request.sampling.temperature = 1;
-  request.sampling.top_p = 0;
+  request.sampling.settings["temperature"] = 1;
+  request.sampling.settings["top_p"] = 0;
   ExpectError(request, {"top_p"});
-  request.sampling.top_p = 1;
-  request.sampling.top_k = -1;
+  request.sampling.settings["top_p"] = 1;
+  request.sampling.settings["top_k"] = -1;
   ExpectError(request, {"top_k"});
 }
 
@@ -133,9 +133,10 @@ TEST_F(RequestTest, CacheTooSmallForOne) {
 TEST_F(RequestTest, SettingsThatThisEngineDoesNotApply) {
   CheckpointCopy copy("linear");
   copy.Write("generation_config.json",
-             "{\"eos_token_id\": 1, \"repetition_penalty\": 1.1, \"no_repeat_ngram_size\": 0}");
+             "{\"eos_token_id\": 1, \"num_beams\": 3, \"no_repeat_ngram_size\": 0}");
   engine_ = LoadedEngine(copy.path());
-  ExpectError(GenerateRequest("x", {}, 5), {"repetition_penalty: 1.1"});
+  ExpectError(GenerateRequest("x", {}, 5),
+              {"generation_config.json: num_beams: 3 is not served", "generation_config: ignore"});
   EXPECT_LT(One(ScoreRequest("a", " b")).loglikelihood, 0) << "scoring does not need it";
 }
 

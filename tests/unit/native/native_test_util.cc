@@ -250,9 +250,9 @@ std::vector<Request> MixedRequests() {
                                        {"zzz"}, 5 + 11 * doc);
     generate.doc_id = 100 + doc;
     generate.sampling.do_sample = doc % 2 == 1;
-    generate.sampling.temperature = 0.8;
-    generate.sampling.top_p = 0.95;
-    generate.sampling.top_k = doc % 3 == 0 ? 0 : 40;
+    generate.sampling.settings["temperature"] = 0.8;
+    generate.sampling.settings["top_p"] = 0.95;
+    generate.sampling.settings["top_k"] = doc % 3 == 0 ? 0 : 40;
     requests.push_back(generate);
     generate.repeat = 1;
     requests.push_back(generate);

@@ -41,7 +41,7 @@ TEST(UniformTest, EveryPartOfTheKeyCounts) {
 
 const std::vector<float> kLogits = {1.0f, 3.0f, 2.0f, 3.0f, -1.0f};
 
-std::vector<int> Counts(const SamplingParams& sampling) {
+std::vector<int> Counts(const GenerationSettings& sampling) {
   std::vector<int> counts(kLogits.size());
   for (int i = 0; i < 10000; ++i) {
     ++counts[static_cast<size_t>(Sample(kLogits.data(), 5, sampling, i / 10000.0))];
@@ -51,7 +51,7 @@ std::vector<int> Counts(const SamplingParams& sampling) {
 
 TEST(SampleTest, FollowsTheProbabilities) {
   for (const double temperature : {0.5, 1.0, 2.0}) {
-    SamplingParams sampling;
+    GenerationSettings sampling;
     sampling.temperature = temperature;
     double total = 0;
     for (const float logit : kLogits) total += std::exp(logit / temperature);
@@ -63,7 +63,7 @@ TEST(SampleTest, FollowsTheProbabilities) {
 }
 
 TEST(SampleTest, TopKKeepsEqualOnes) {
-  SamplingParams sampling;
+  GenerationSettings sampling;
   sampling.top_k = 1;
   const std::vector<int> counts = Counts(sampling);
   EXPECT_EQ(counts[0] + counts[2] + counts[4], 0);
@@ -72,7 +72,7 @@ TEST(SampleTest, TopKKeepsEqualOnes) {
 
 TEST(SampleTest, TopP) {
   // Probabilities 0.054, 0.399, 0.147, 0.399, 0.007: the two largest make 0.80.
-  SamplingParams sampling;
+  GenerationSettings sampling;
   sampling.top_p = 0.79;
   EXPECT_EQ(Counts(sampling)[2], 0);
   sampling.top_p = 0.81;

@@ -118,21 +118,21 @@ TEST(GenerationCodec, AbsentAndWrongKeysAreNamed) {
 TEST(SamplingCodec, DefaultsAndUnknownKeys) {
   SamplingParams sampling;
   sampling.until = {"\n\n", "Q:"};
-  sampling.temperature = 0.7;
+  sampling.settings["temperature"] = 0.7;
   sampling.do_sample = true;
-  sampling.top_k = 40;
+  sampling.settings["top_k"] = 40;
   const SamplingParams back = SamplingFromJson(ToJson(sampling), "x");
   EXPECT_EQ(back.until, sampling.until);
-  EXPECT_EQ(back.temperature, 0.7);
-  EXPECT_EQ(back.top_k, 40);
+  EXPECT_EQ(back.settings, sampling.settings);
   EXPECT_TRUE(back.do_sample);
   EXPECT_EQ(SamplingFromJson(Json::object(), "x").max_gen_toks, 256);
   EXPECT_THAT(
       ErrorOf([] {
-        SamplingFromJson(Json{{"temprature", 1.0}}, "task 'a'");
+        SamplingFromJson(Json{{"do_sampel", true}}, "task 'a'");
       }),
-      HasSubstr("task 'a': unknown sampling parameter 'temprature'; did you mean 'temperature'?"));
+      HasSubstr("task 'a': unknown sampling parameter 'do_sampel'; did you mean 'do_sample'?"));
   EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"until", "x"}}, "y"); }), HasSubstr("a list"));
+  EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"settings", 3}}, "y"); }), HasSubstr("an object"));
 }
 
 TEST(RequestKindNames, ThereAndBackAndUnknown) {

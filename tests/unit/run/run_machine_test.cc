@@ -134,6 +134,52 @@ TEST(RunMachine, ATrialCalledDoneTooEarlyFails) {
   EXPECT_NE(machine.missing()[0].cause.find("without all of its slices"), std::string::npos);
 }
 
+// Two tasks in one trial: a request of one can never be answered.
+TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
+  RunMachine machine = Planned({{"bad", 5}, {"good", 5}}, 1);
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  ASSERT_EQ(lease.slices.size(), 2u);
+  EXPECT_FALSE(machine.RequestRefused(lease.trial, lease.attempt + 1, 0, "of another attempt"));
+  EXPECT_TRUE(machine.RequestRefused(lease.trial, lease.attempt, 0, "document 2: nothing fits"));
+  const TrialLease rest = *machine.LeaseTrial("w", 1);
+  ASSERT_EQ(rest.slices.size(), 1u);
+  EXPECT_EQ(rest.slices[0].task, 1u);
+  EXPECT_EQ(rest.slices[0].documents, (DocumentRange{0, 5}));
+  const std::vector<std::string>& salvage = rest.slices[0].salvage;  // what was done need not be done again
+  EXPECT_NE(std::find(salvage.begin(), salvage.end(), lease.slices[1].file + ".part"), salvage.end());
+  EXPECT_FALSE(machine.refused()) << "the other is not scored yet";
+  EXPECT_TRUE(machine.SliceReported(rest.trial, rest.attempt, 1, {0, 5}));
+  EXPECT_TRUE(machine.TrialDone(rest.trial, rest.attempt));
+  machine.GenerationsCommitted(1, List({0, 5}), "f", rest.trial, rest.attempt);
+  const MetricJob job = *machine.LeaseJob("m", 0);
+  EXPECT_TRUE(machine.JobDone(job.job, job.job_attempt));
+  machine.ScoresCommitted(1, List({0, 5}));
+  EXPECT_TRUE(machine.idle());
+  EXPECT_FALSE(machine.complete());
+  EXPECT_TRUE(machine.refused());
+  ASSERT_EQ(machine.missing().size(), 1u);
+  EXPECT_EQ(machine.missing()[0].what, "task bad");
+  EXPECT_EQ(machine.missing()[0].cause, "document 2: nothing fits");
+}
+
+TEST(RunMachine, OfARefusedTaskNothingIsLeased) {
+  RunMachine machine = Whole({{"bad", 5}, {"good", 5}});
+  machine.RefuseTask(0, "too long");
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  ASSERT_EQ(lease.slices.size(), 1u);
+  EXPECT_EQ(lease.slices[0].task, 1u);
+  EXPECT_FALSE(machine.LeaseTrial("w", 0));
+}
+
+// Nor what a worker gives back of it.
+TEST(RunMachine, WhatIsGivenBackOfARefusedTaskIsNotLeased) {
+  RunMachine machine = Whole({{"bad", 8}});
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  machine.RefuseTask(0, "too long");
+  EXPECT_TRUE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 4));
+  EXPECT_FALSE(machine.has_trials());
+}
+
 TEST(RunMachine, WhatIsGivenUpIsMissingByName) {
   RunMachine machine({.attempts_max = 1}, {.attempts_max = 1});
   machine.SetTasks({{"t", 4}});

@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "support.h"
 
 namespace evald::openai {
 namespace {
@@ -18,7 +20,7 @@ Request Question() {
   request.task = "t";
   request.context = "Q: 1+1?\nA:";
   request.context_tokens = {1, 2, 3};
-  request.sampling.until = {"\n", "", "Q:", "a", "b", "c"};
+  request.sampling.until = {"\n", "Q:", "a", "b", "c"};
   request.sampling.max_gen_toks = 32;
   return request;
 }
@@ -51,9 +53,9 @@ TEST(GenerateBody, SamplesWithASeedOfItsOwn) {
   CompletionsStyle style;
   Request request = Question();
   request.sampling.do_sample = true;
-  request.sampling.temperature = 0.8;
-  request.sampling.top_p = 0.95;
-  request.sampling.top_k = 50;
+  request.sampling.settings["temperature"] = 0.8;
+  request.sampling.settings["top_p"] = 0.95;
+  request.sampling.settings["top_k"] = 50;
   const Json body = GenerateBody(style, request);
   EXPECT_EQ(body["temperature"], 0.8);
   EXPECT_EQ(body["top_p"], 0.95);
@@ -62,6 +64,55 @@ TEST(GenerateBody, SamplesWithASeedOfItsOwn) {
   request.repeat = 1;
   EXPECT_NE(GenerateBody(style, request)["seed"], body["seed"]);
   EXPECT_LT(body["seed"].get<int64_t>(), int64_t{1} << 31);
+}
+
+// The checkpoint's settings, by the names that servers know.
+TEST(GenerateBody, PassesTheCheckpointsSettingsOn) {
+  const test::TemporaryFolder folder;
+  WriteFileAtomic(folder.path() / "generation_config.json",
+                  R"({"eos_token_id": 1, "repetition_penalty": 1.05, "top_k": 20, "min_p": 0.1, "temperature": 0.7,
+                      "min_new_tokens": 3, "max_new_tokens": 900})");
+  CompletionsStyle style;
+  style.generation = GenerationConfig::Read(folder.path(), GenerationConfig::Use::kCheckpoint);
+  style.max_length = 400;
+  Request request = Question();
+  const Json greedy = GenerateBody(style, request, 100);
+  EXPECT_EQ(greedy["repetition_penalty"], 1.05);
+  EXPECT_EQ(greedy["min_tokens"], 3);
+  EXPECT_EQ(greedy["max_tokens"], 300) << "to the end of the context";
+  EXPECT_EQ(greedy["temperature"], 0.0);
+  EXPECT_FALSE(greedy.contains("top_k"));
+  request.sampling.do_sample = true;
+  const Json sampled = GenerateBody(style, request);
+  EXPECT_EQ(sampled["max_tokens"], 900);
+  EXPECT_EQ(sampled["temperature"], 0.7);
+  EXPECT_EQ(sampled["top_k"], 20);
+  EXPECT_EQ(sampled["min_p"], 0.1);
+  style.generation = GenerationConfig::Read(folder.path(), GenerationConfig::Use::kIgnore);
+  const Json ignored = GenerateBody(style, request);
+  for (const char* key : {"repetition_penalty", "top_k", "min_p", "min_tokens"}) EXPECT_FALSE(ignored.contains(key)) << key;
+  EXPECT_EQ(ignored["temperature"], 1.0);
+}
+
+TEST(GenerateBody, RefusesWhatServersHaveNoNameFor) {
+  CompletionsStyle style;
+  Request request = Question();
+  request.sampling.settings = {{"no_repeat_ngram_size", 3}};
+  EXPECT_THROW(GenerateBody(style, request), Error);
+  style.extra = {{"no_repeat_ngram_size", 3}};  // the user says how this server calls it
+  EXPECT_EQ(GenerateBody(style, request)["no_repeat_ngram_size"], 3);
+}
+
+TEST(GenerateBody, LengthsAsTheHarnessHasThem) {
+  CompletionsStyle style;
+  Request request = Question();
+  request.sampling.settings = {{"max_length", 30}};
+  EXPECT_EQ(GenerateBody(style, request, 10)["max_tokens"], 20);
+  EXPECT_THROW(GenerateBody(style, request, 30), Error);
+  EXPECT_THROW(GenerateBody(style, request), Error) << "the prompt's tokens are not known";
+  request.sampling.settings = Json::object();
+  request.sampling.until = {"", "x"};
+  EXPECT_EQ(GenerateBody(style, request)["max_tokens"], 1) << "an empty stop string";
 }
 
 TEST(ParseCompletion, ReadsWhatServersWrite) {

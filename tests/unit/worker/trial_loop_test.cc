@@ -43,6 +43,7 @@ class ScriptedEngine : public Engine {
   }
   std::vector<Finished> Step(std::chrono::milliseconds budget) override {
     steps.push_back({inner_->pending(), submitted.size()});
+    if (on_step) on_step();
     std::vector<Finished> finished = inner_->Step(budget);
     for (Finished& one : finished) {
       if (!on_finished) continue;
@@ -66,6 +67,7 @@ class ScriptedEngine : public Engine {
   std::function<void()> on_load;
   std::function<void()> on_follow;
   std::function<void(const Request&)> on_submit;
+  std::function<void()> on_step;
   std::function<void(Generation*)> on_finished;
   std::vector<RequestKey> submitted;
   struct AtStep {
@@ -410,6 +412,43 @@ TEST_F(TrialLoopTest, TellsHowFarAPullIs) {
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].pulled, 3);
   EXPECT_EQ(seen[0].to_pull, 7);
+}
+
+// The task is named, so that others of the trial are not taken for it.
+TEST_F(TrialLoopTest, ARequestThatTheEngineRefusesNamesItsTask) {
+  Prepare({"first", 3});
+  Prepare({"second", 3});
+  ScriptedEngine engine;
+  engine.on_submit = [](const Request& request) {
+    if (request.task == "second") throw Error(ErrorKind::kInput, "document 0: max_gen_toks leaves nothing");
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("first", 0, 3, "1.0.jsonl"),
+                                                   MakeSlice("second", 0, 3, "1.1.jsonl")}}});
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].task, "second");
+  EXPECT_FALSE(failed[0].retry);
+}
+
+// The engine does not say whose request it was: slices go through it one at a time until it is known.
+TEST_F(TrialLoopTest, ARequestThatFailsInAStepIsTracedToItsTask) {
+  Prepare({"first", 3});
+  Prepare({"second", 3});
+  ScriptedEngine engine(Json{{"concurrency", 6}});
+  bool holds_second = false;
+  engine.on_submit = [&](const Request& request) { holds_second = holds_second || request.task == "second"; };
+  engine.on_step = [&] {
+    if (!std::exchange(holds_second, false)) return;
+    engine.CancelAll();
+    throw Error(ErrorKind::kInput, "status 400: too long");
+  };
+  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("first", 0, 3, "1.0.jsonl"),
+                                                   MakeSlice("second", 0, 3, "1.1.jsonl")}}});
+  const auto failed = Sent<protocol::TrialFailed>();
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].task, "second");
+  ASSERT_EQ(Sent<protocol::SliceDone>().size(), 1u);
+  EXPECT_EQ(Sent<protocol::SliceDone>()[0].task, "first");
 }
 
 TEST_F(TrialLoopTest, ANanIsRefused) {

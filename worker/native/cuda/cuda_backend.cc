@@ -24,13 +24,6 @@ constexpr int kSlots = 512;  // as many as fit enter; they share each reading of
 constexpr int kChunk = 8192;
 constexpr uint64_t kSpareShare = 50;  // 1 in so many bytes of memory stays free for the driver
 
-// Equal but for what no device looks at.
-bool SameModel(const ModelConfig& one, const ModelConfig& other) {
-  ModelConfig copy = other;
-  copy.eos_ids = one.eos_ids;
-  return one == copy;
-}
-
 PullOptions PullOptionsOf(const GpuInfo& gpu, const NativeSettings& settings) {
   PullOptions options;
   options.uuid = gpu.uuid;
@@ -71,7 +64,7 @@ class CudaBackend : public Backend {
     UseGpu(gpu_.uuid);
     bool stays = false;
     try {
-      const bool same = device_ && SameModel(*config_, config);
+      const bool same = device_ && *config_ == config;
       if (!same) {
         LetGo();
         PrepareProducts(config, weights);  // while what is staged is pulled

@@ -58,7 +58,7 @@ CudaDevice::CudaDevice(const ModelConfig& config, const DeviceWeights* weights, 
       scratch_max_(
           std::min(options.attention_scratch_bytes, MemoryOfDevice().total / kScratchShare)),
       slabs_(layout_.page_bytes()),
-      rope_(config.rope, config.rotary_dim),
+      rope_(config.rope),
       buffers_(config, weights->type()),
       experts_(config, weights, products) {
   TakeRows(options.rows_max);

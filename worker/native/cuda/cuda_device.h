@@ -97,8 +97,10 @@ class CudaDevice : public Device {
   /// Pinned memory of what is asked and answered, likewise.
   struct Question {
     Memory wishes, answers;
+    Memory logits;  ///< of the rows `logits_of`, one after the other
     Event answered;
     size_t count = 0;
+    std::vector<int64_t> logits_of;
   };
 
   BatchLimits Limits() const;

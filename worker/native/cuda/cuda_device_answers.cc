@@ -14,11 +14,11 @@ DeviceWish WishFor(const Wish& wish) {
   DeviceWish result;
   result.target = wish.target;
   result.uniform = wish.uniform;
-  if (wish.target < 0 && wish.sampling != nullptr && wish.sampling->do_sample) {
+  if (wish.target < 0 && !wish.logits && wish.settings != nullptr && wish.settings->do_sample) {
     result.sample = 1;
-    result.top_k = wish.sampling->top_k;
-    result.temperature = wish.sampling->temperature;
-    result.top_p = wish.sampling->top_p;
+    result.top_k = wish.settings->top_k;
+    result.temperature = wish.settings->temperature;
+    result.top_p = wish.settings->top_p;
   }
   return result;
 }
@@ -53,6 +53,16 @@ void CudaDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
   question.answered.Synchronize();  // it may have been forgotten
   std::transform(wishes.begin(), wishes.end(), question.wishes.as<DeviceWish>(), WishFor);
   CopyToDevice(wishes_.data(), question.wishes.data(), wishes.size() * sizeof(DeviceWish), stream_);
+  question.logits_of.clear();
+  for (size_t row = 0; row < wishes.size(); ++row) {
+    if (wishes[row].logits) question.logits_of.push_back(static_cast<int64_t>(row));
+  }
+  const uint64_t row_bytes = static_cast<uint64_t>(config_.vocab_size) * sizeof(float);
+  const uint64_t wanted_bytes = question.logits_of.size() * row_bytes;
+  if (question.logits.bytes() < wanted_bytes) {
+    question.logits = Memory(MemoryKind::kPinned, wanted_bytes + wanted_bytes / 2);
+  }
+  char* logits_to = question.logits.data();
   HeadBlocks(head, [&](int64_t first, int64_t rows) {
     AnswerArgs args;
     args.logits = logits_.as<float>();
@@ -62,6 +72,12 @@ void CudaDevice::Ask(const Linear& head, const std::vector<Wish>& wishes) {
     args.answers = answers_.as<DeviceAnswer>() + first;
     args.scratch = answer_scratch_.data();
     AnswerRows(args, stream_);
+    for (const int64_t row : question.logits_of) {
+      if (row < first || row >= first + rows) continue;
+      CopyToHost(logits_to, logits_.data() + static_cast<uint64_t>(row - first) * row_bytes,
+                 row_bytes, stream_);
+      logits_to += row_bytes;
+    }
   });
   CopyToHost(question.answers.data(), answers_.data(), wishes.size() * sizeof(DeviceAnswer),
              stream_);
@@ -79,7 +95,13 @@ std::vector<Answer> CudaDevice::Collect() {
   std::vector<Answer> answers;
   for (size_t i = 0; i < question.count; ++i) {
     const DeviceAnswer& answer = question.answers.as<DeviceAnswer>()[i];
-    answers.push_back({answer.token, answer.log_probability, answer.finite != 0});
+    answers.push_back({answer.token, answer.log_probability, answer.finite != 0, {}});
+  }
+  const auto vocab = config_.vocab_size;
+  const float* logits = question.logits.as<float>();
+  for (const int64_t row : question.logits_of) {
+    answers[static_cast<size_t>(row)].logits.assign(logits, logits + vocab);
+    logits += vocab;
   }
   return answers;
 }

@@ -43,7 +43,7 @@ struct Family {
   const char* architecture;  ///< in config.json's "architectures"
   const char* model_type;    ///< "model_type" there
   TensorNames names;
-  /// Fills in all but family and eos_ids. Throws Error(kInput).
+  /// Fills in all but family. Throws Error(kInput).
   void (*read)(const ConfigReader& reader, ModelConfig* config);
 };
 

@@ -1,0 +1,44 @@
+#include "orchestrator/run/generation_plan.h"
+
+#include <fmt/format.h>
+
+#include "checkpoint/generation_config.h"
+#include "datasets/task_config.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+// As the engines' own checks have it: some of the context must be left for the prompt.
+void CheckRoom(const SamplingParams& sampling, int max_length) {
+  if (max_length == 0 || sampling.max_gen_toks < max_length) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("max_gen_toks ({}) leaves nothing of the context length ({}) for the prompt",
+                          sampling.max_gen_toks, max_length),
+              "lower the task's max_gen_toks or use a model with a longer context");
+}
+
+}  // namespace
+
+GenerationPlan PlanGeneration(const EvalConfig& config, const Suite& suite, const Json& engine,
+                              const std::filesystem::path& checkpoint) {
+  GenerationPlan plan;
+  if (!TakesGenerationConfig(config.engine)) return plan;
+  const auto generation = GenerationConfig::Read(checkpoint, config.engine.generation_config);
+  for (const SuiteTask& task : suite.tasks) {
+    const TaskDefinition& definition = task.definition;
+    if (definition.output_type != "generate_until") continue;
+    try {
+      const SamplingParams sampling =
+          SamplingFromKwargs(definition.config.value("generation_kwargs", Json::object()), definition.name);
+      plan.in_force[definition.name] = generation.InForce(sampling);
+      generation.For(sampling);
+      CheckRoom(sampling, engine.value("max_length", 0));
+    } catch (const Error& e) {
+      plan.impossible[definition.name] = e.what();
+    }
+  }
+  return plan;
+}
+
+}  // namespace evald

@@ -1,0 +1,112 @@
+"""Generation settings: the checkpoint's are in force and named, and a request that can never be answered is its own
+task's error."""
+import json
+import shutil
+import unittest
+
+from evald_case import QUICKSTART, EvaldCase
+
+TASK = r"""task: NAME
+dataset_path: json
+dataset_kwargs: {data_files: {test: sums.jsonl}}
+output_type: generate_until
+test_split: test
+doc_to_text: "{{question}}"
+doc_to_target: "{{answer}}"
+generation_kwargs: KWARGS
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+"""
+
+
+class Generation(EvaldCase):
+    def setUp(self):
+        super().setUp()
+        self.make_suite(sums=6, choice=6)
+        self.checkpoint = self.folder / "checkpoint"
+        shutil.copytree(sorted((QUICKSTART / "checkpoints").glob("step-*"))[-1], self.checkpoint)
+
+    def task(self, name, kwargs):
+        text = TASK.replace("NAME", name).replace("KWARGS", json.dumps(kwargs))
+        (self.tasks / f"{name}.yaml").write_text(text)
+
+    def settings(self, **settings):
+        path = self.checkpoint / "generation_config.json"
+        path.write_text(json.dumps({"eos_token_id": 0, **settings}))
+
+    def config(self, name, tasks, **changes):
+        return self.write_config(checkpoint="checkpoint", tasks=tasks, engine={"name": "native"},
+                                 workers={"count": 1, "threads": 1}, output={"dir": "runs", "name": name}, **changes)
+
+    def answers(self, name, task):
+        lines = (self.folder / "runs" / name / f"samples_{task}.jsonl").read_text().splitlines()
+        return [json.loads(line)["resps"] for line in lines]
+
+    def test_the_checkpoints_settings_are_in_force_unless_ignored(self):
+        self.task("greedy", {"until": ["\n\n"], "max_gen_toks": 24, "do_sample": False})
+        self.task("drawn", {"until": ["\n\n"], "max_gen_toks": 4, "temperature": 0.9})
+        self.settings()
+        plain = self.run_done(self.config("plain", ["greedy", "drawn"]))
+        self.settings(repetition_penalty=1.8, top_k=3, top_p=0.5)
+        served = self.run_done(self.config("served", ["greedy", "drawn"]))
+        ignored = self.run_done(self.config("ignored", ["greedy", "drawn"], generation_config="ignore"))
+        self.assertNotEqual(self.answers("plain", "greedy"), self.answers("served", "greedy"))
+        self.assertEqual(self.answers("plain", "greedy"), self.answers("ignored", "greedy"))
+
+        kwargs = plain["configs"]["greedy"]["generation_kwargs"]
+        self.assertEqual(kwargs, {"until": ["\n\n"], "max_gen_toks": 24, "do_sample": False}, "as in the harness")
+        self.assertEqual(plain["configs"]["drawn"]["generation_kwargs"]["top_k"], 50)
+        self.assertEqual(served["configs"]["greedy"]["generation_kwargs"]["repetition_penalty"], 1.8)
+        self.assertEqual(served["evald"]["generation"]["drawn"],
+                         {"do_sample": True, "eos_token_id": 0, "repetition_penalty": 1.8, "temperature": 0.9, "top_k": 3,
+                          "top_p": 0.5})
+        self.assertEqual(ignored["evald"]["generation"]["drawn"],
+                         {"do_sample": True, "eos_token_id": 0, "temperature": 0.9, "top_k": 0, "top_p": 1.0})
+        record = json.loads((self.folder / "runs" / "served" / "run.json").read_text())
+        self.assertEqual(record["generation"], served["evald"]["generation"])
+        self.assertEqual(record["deciding"]["generation_config"], "checkpoint")
+
+    def test_other_settings_cannot_resume_a_run(self):
+        self.settings()
+        self.killed_at("run.planned", 1, self.config("run", ["sums"]))
+        done = self.evald("run", self.config("run", ["sums"], generation_config="ignore"), "--resume", "run", "--quiet")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("differing: generation_config", done.stderr)
+
+    def refused(self, tasks, *expected):
+        done = self.evald("run", self.config("run", tasks), "--json", "--quiet")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        document = json.loads(done.stdout)
+        for part in expected:
+            self.assertIn(part, document["error"])
+        return document
+
+    def test_a_request_beyond_the_context_is_its_own_tasks_error(self):
+        self.task("endless", {"until": ["\n"], "max_gen_toks": 100000})
+        self.settings()
+        document = self.refused(["endless", "sums", "choice"], "task endless", "max_gen_toks (100000)",
+                                "lower the task's max_gen_toks")
+        self.assertEqual(document["evald"]["incomplete"], ["endless"])
+        for task in ("sums", "choice"):
+            self.assertEqual(document["n-samples"][task]["effective"], 6)
+            self.assertNotIn(f"task {task}", document["error"])
+
+    def test_a_single_impossible_document_is_found_by_the_engine(self):
+        # The first prompt fits into max_length, the last does not.
+        with open(self.tasks / "sums.jsonl", "w") as out:
+            for i in range(4):
+                out.write(json.dumps({"question": "1 + 1 " * (1 + 20 * (i == 3)), "answer": "2"}) + "\n")
+        self.task("mixed", {"until": ["\n"], "max_length": 40})
+        self.settings()
+        document = self.refused(["mixed", "choice"], "task mixed", "document 3", "max_length in generation_kwargs is 40")
+        self.assertEqual(document["evald"]["incomplete"], ["mixed"])
+        self.assertEqual(document["n-samples"]["choice"]["effective"], 6)
+
+    def test_a_setting_that_is_not_served_is_refused_for_what_generates(self):
+        self.settings(num_beams=4)
+        document = self.refused(["sums", "choice"], "generation_config.json: num_beams: 4 is not served",
+                                "generation_config: ignore")
+        self.assertEqual(document["n-samples"]["choice"]["effective"], 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
