@@ -277,7 +277,6 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
   const auto task = task_index_.find(failed.task);
   if (!failed.retry && task != task_index_.end()) {
     machine_.RequestRefused(trial, failed.attempt, task->second, failed.message);
-    hooks_.work();  // what the trial had of other tasks
   } else {
     machine_.TrialFailed(trial, failed.attempt, failed.message, failed.retry);
   }

@@ -40,7 +40,8 @@ void Scheduler::CheckFits(const Sequence& sequence) const {
               fmt::format("{} tokens need {} of key-value cache, the cache has {}",
                           sequence.positions_max, HumanBytes(page * static_cast<uint64_t>(needed)),
                           HumanBytes(page * static_cast<uint64_t>(cache_->capacity()))),
-              "raise engine.kv_cache, or lower engine.max_length");
+              "raise engine.kv_cache, or lower engine.max_length; where a checkpoint's "
+              "max_new_tokens asks for so many, set `generation_config: ignore`");
 }
 
 void Scheduler::Add(std::unique_ptr<Sequence> sequence) {
