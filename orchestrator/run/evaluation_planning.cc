@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "base/log.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/state/prior_store.h"
 
