@@ -6,12 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "base/fail_point.h"
+#include "base/text.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kBufferBytes = 64 * 1024;
+constexpr uint64_t kReserveBytesMax = uint64_t{256} << 20;  // a file may say that it is longer than it can be
 
 void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -66,10 +69,19 @@ std::string ReadFile(const fs::path& path) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
                 RemedyFor(errno));
   }
+  return ReadFile(fd, path);
+}
+
+std::string ReadFile(const UniqueFd& fd, const fs::path& path, uint64_t bytes_max) {
   std::string content;
   struct stat info {};
   if (::fstat(fd.get(), &info) == 0 && info.st_size > 0) {
-    content.reserve(static_cast<size_t>(info.st_size));
+    const auto bytes = static_cast<uint64_t>(info.st_size);
+    if (bytes > bytes_max) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: has {}, expected at most {}", path.string(), HumanBytes(bytes),
+                                                 HumanBytes(bytes_max)));
+    }
+    content.reserve(std::min(bytes, kReserveBytesMax));
   }
   char chunk[kBufferBytes];
   while (true) {
@@ -81,6 +93,10 @@ std::string ReadFile(const fs::path& path) {
                   fmt::format("{}: read: {}", path.string(), std::strerror(errno)));
     }
     content.append(chunk, static_cast<size_t>(got));
+    if (content.size() > bytes_max) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: has more than {}, expected at most that", path.string(), HumanBytes(bytes_max)));
+    }
   }
 }
 
@@ -159,8 +175,10 @@ void PendingFile::Discard() {
   ::unlink(part_.c_str());
 }
 
-MappedFile::MappedFile(const fs::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+MappedFile::MappedFile(const fs::path& path)
+    : MappedFile(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path) {}
+
+MappedFile::MappedFile(const UniqueFd& fd, const fs::path& path) {
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),

@@ -40,6 +40,9 @@ class UniqueFd {
 
 /// The whole file. Throws Error(kInput) when it is missing or unreadable.
 std::string ReadFile(const std::filesystem::path& path);
+/// The same of an open file, from where it stands; `path` names it in errors. Throws Error(kInput) for one
+/// of more than `bytes_max` too, having read no more than that.
+std::string ReadFile(const UniqueFd& fd, const std::filesystem::path& path, uint64_t bytes_max = UINT64_MAX);
 
 /// Writes `content` so that under `path` there is either the old or the whole new content, even
 /// after power loss: other name, fsync, rename, fsync of the folder.
@@ -85,6 +88,8 @@ class MappedFile {
  public:
   /// Throws Error(kInput) when the file cannot be opened. An empty file maps to an empty view.
   explicit MappedFile(const std::filesystem::path& path);
+  /// Of an open file; `path` names it in errors.
+  MappedFile(const UniqueFd& fd, const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

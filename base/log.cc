@@ -32,6 +32,11 @@ void SetUpLog(const std::string& program, const std::string& level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+std::string log::LevelName() {
+  const auto name = spdlog::level::to_string_view(spdlog::default_logger_raw()->level());
+  return {name.data(), name.size()};
+}
+
 void log::Write(Level level, fmt::string_view format, fmt::format_args values) {
   spdlog::logger* logger = spdlog::default_logger_raw();
   if (logger->should_log(Of(level))) logger->log(Of(level), PrintableLine(fmt::vformat(format, values)));

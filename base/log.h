@@ -15,6 +15,9 @@ void SetUpLog(const std::string& program, const std::string& level);
 /// of compilation.
 namespace log {
 
+/// The level that this process logs at, as SetUpLog takes it.
+std::string LevelName();
+
 enum class Level { kDebug, kInfo, kWarn, kError, kCritical };
 
 void Write(Level level, fmt::string_view format, fmt::format_args values);

@@ -68,10 +68,10 @@ jinja::TemplateOptions OptionsFor(std::optional<int64_t> day) {
 
 }  // namespace
 
-ChatTemplate ChatTemplate::Load(const std::filesystem::path& directory, const std::string& name,
+ChatTemplate ChatTemplate::Load(const ReadFolder& directory, const std::string& name,
                                 std::optional<int64_t> day) {
   const std::map<std::string, TemplateText> templates = ReadChatTemplates(directory);
-  const TemplateText& picked = Pick(templates, name, directory.string());
+  const TemplateText& picked = Pick(templates, name, directory.path().string());
   return {picked.text, tok::NamedTokenContents(directory), day, picked.where};
 }
 

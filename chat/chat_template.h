@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 #include "jinja/template.h"
 
@@ -22,7 +22,7 @@ class ChatTemplate {
   /// shows, seconds since 1970; without it a template that asks for the date is refused. Throws
   /// Error(kInput) where there is none, none of that name (with those that are there), or where the
   /// template does not parse.
-  static ChatTemplate Load(const std::filesystem::path& directory, const std::string& name,
+  static ChatTemplate Load(const ReadFolder& directory, const std::string& name,
                            std::optional<int64_t> day);
 
   /// `special_tokens` is {"bos_token": "<s>", ...}; `where` is used in errors.

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <system_error>
+#include <filesystem>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -15,14 +14,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kTemplateBytesMax = 4 << 20;
+constexpr size_t kTemplatesMax = 1000;
+constexpr uint64_t kConfigBytesMax = 64 << 20;
 
-Json ReadObject(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return Json::object();
-  Json json = ParseJson(ReadFile(file), file.string());
+Json ReadObject(const ReadFolder& directory, const char* name) {
+  if (!directory.HasFile(name)) return Json::object();
+  const std::string where = (directory / name).string();
+  Json json = ParseJson(directory.Read(name, kConfigBytesMax), where);
   if (json.is_object()) return json;
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: found {}, expected an object", file.string(), json.type_name()));
+  throw Error(ErrorKind::kInput, fmt::format("{}: found {}, expected an object", where, json.type_name()));
 }
 
 void Add(const std::string& name, TemplateText text,
@@ -38,15 +38,18 @@ void Add(const std::string& name, TemplateText text,
   (*templates)[name] = std::move(text);
 }
 
-std::map<std::string, TemplateText> ReadFiles(const fs::path& directory) {
+std::map<std::string, TemplateText> ReadFiles(const ReadFolder& directory) {
   std::map<std::string, TemplateText> templates;
-  const fs::path one = directory / "chat_template.jinja";
-  std::error_code ignored;
-  if (fs::exists(one, ignored)) Add("default", {ReadFile(one), one.string()}, &templates);
-  for (const auto& entry :
-       fs::directory_iterator(directory / "additional_chat_templates", ignored)) {
-    if (entry.path().extension() != ".jinja") continue;
-    Add(entry.path().stem().string(), {ReadFile(entry.path()), entry.path().string()}, &templates);
+  const std::string one = "chat_template.jinja";
+  if (directory.HasFile(one)) {
+    Add("default", {directory.Read(one, kTemplateBytesMax), (directory / one).string()}, &templates);
+  }
+  const ReadFolder more = directory.Folder("additional_chat_templates");
+  if (!more.exists()) return templates;
+  for (const std::string& name : more.Names(".", kTemplatesMax)) {
+    const fs::path path = more / name;
+    if (path.extension() != ".jinja" || !more.HasFile(name)) continue;
+    Add(path.stem().string(), {more.Read(name, kTemplateBytesMax), path.string()}, &templates);
   }
   return templates;
 }
@@ -77,11 +80,11 @@ std::map<std::string, TemplateText> FromConfig(const Json& value, const std::str
 
 }  // namespace
 
-std::map<std::string, TemplateText> ReadChatTemplates(const fs::path& directory) {
+std::map<std::string, TemplateText> ReadChatTemplates(const ReadFolder& directory) {
   std::map<std::string, TemplateText> templates = ReadFiles(directory);
   if (!templates.empty()) return templates;
   const fs::path file = directory / "tokenizer_config.json";
-  const Json config = ReadObject(file);
+  const Json config = ReadObject(directory, "tokenizer_config.json");
   const auto found = config.find("chat_template");
   return found == config.end() ? templates : FromConfig(*found, file.string() + ": chat_template");
 }

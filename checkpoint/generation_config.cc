@@ -7,17 +7,16 @@
 #include <functional>
 #include <map>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
 
 namespace evald {
-namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kRemedy =
     "take the key out, or set `generation_config: ignore` in eval.yaml";
+constexpr uint64_t kFileBytesMax = 64 << 20;
 constexpr int kTopKDefault = 50;  // transformers' GenerationConfig._get_default_generation_params
 constexpr int32_t kTokensMax = INT32_MAX;
 
@@ -281,14 +280,16 @@ bool GenerationSettings::changes_logits() const {
          !suppressed.empty() || !suppressed_at_begin.empty();
 }
 
-GenerationConfig GenerationConfig::Read(const fs::path& directory, Use use) {
+GenerationConfig GenerationConfig::Read(const ReadFolder& directory, Use use) {
   GenerationConfig config;
   config.ignored_ = use == Use::kIgnore;
-  const fs::path own = directory / "generation_config.json", model = directory / "config.json";
-  const bool has_own = fs::exists(own);
-  if (directory.empty() || (!has_own && !fs::exists(model))) return config;
-  config.where_ = (has_own ? own : model).string();
-  const Json json = ParseJson(ReadFile(config.where_), config.where_);
+  const std::string own = "generation_config.json", model = "config.json";
+  if (!directory.exists()) return config;
+  const bool has_own = directory.HasFile(own);
+  if (!has_own && !directory.HasFile(model)) return config;
+  const std::string& name = has_own ? own : model;
+  config.where_ = (directory / name).string();
+  const Json json = ParseJson(directory.Read(name, kFileBytesMax), config.where_);
   if (!json.is_object()) throw Error(ErrorKind::kInput, config.where_ + ": found no JSON object");
   ParseEosIds(json, config.where_);
   if (config.ignored_) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 #include "evald/request.h"
 
@@ -76,9 +76,9 @@ class GenerationConfig {
   /// Nothing but transformers' defaults.
   GenerationConfig() = default;
 
-  /// An empty `directory` has no settings. Throws Error(kInput) for a broken file. Its settings are judged by For: what does not generate
-  /// needs none.
-  static GenerationConfig Read(const std::filesystem::path& directory, Use use);
+  /// A `directory` that is not there has no settings. Throws Error(kInput) for a broken file. Its settings are judged
+  /// by For: what does not generate needs none.
+  static GenerationConfig Read(const ReadFolder& directory, Use use);
 
   /// What is in force for a request. Throws Error(kInput), naming the file, the key, what was found
   /// and the remedy, for a key that evald does not know, a value that is none, and a setting that

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 
 #include "base/text.h"
@@ -11,7 +12,6 @@
 #include "evald/error.h"
 
 namespace evald {
-namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kEntriesMax = 100'000;
@@ -21,71 +21,44 @@ constexpr const char* kTemplatesFolder = "additional_chat_templates";
   throw Error(ErrorKind::kInput, what, remedy);
 }
 
-bool IsRegular(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
-
-bool IsFolder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-// Names of all entries of a folder, sorted.
-std::vector<std::string> EntriesOf(const fs::path& folder) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-    if (names.size() > kEntriesMax) {
-      Refuse(fmt::format("{}: holds more than {} files", folder.string(), kEntriesMax),
-             "give the folder of one checkpoint");
-    }
-  }
-  if (error) {
-    Refuse(fmt::format("{}: {}", folder.string(), error.message()), "check its permissions");
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-void CheckFolder(const fs::path& root) {
-  std::error_code error;
-  if (!fs::exists(root, error)) {
-    Refuse(fmt::format("{}: this checkpoint folder does not exist", root.string()),
-           "check the path given as checkpoint");
-  }
-  if (!IsFolder(root)) {
-    Refuse(fmt::format("{}: is not a folder", root.string()),
+// Throws where it is not a folder.
+void CheckFolder(const ReadFolder& root) {
+  if (root.exists()) return;
+  if (!root.roots().anywhere()) root.roots().Refuse(root.path(), root.failure());
+  if (root.failure() == ENOTDIR) {
+    Refuse(fmt::format("{}: is not a folder", root.path().string()),
            "give the folder that holds config.json, tokenizer.json and *.safetensors");
   }
+  if (root.failure() != ENOENT) root.roots().Refuse(root.path(), root.failure());
+  Refuse(fmt::format("{}: this checkpoint folder does not exist", root.path().string()),
+         "check the path given as checkpoint");
 }
 
-void CheckConfigAndTokenizer(const fs::path& root) {
-  if (!IsRegular(root / "config.json")) {
-    Refuse(fmt::format("{}: has no config.json", root.string()),
+void CheckConfigAndTokenizer(const ReadFolder& root) {
+  if (!root.HasFile("config.json")) {
+    Refuse(fmt::format("{}: has no config.json", root.path().string()),
            "give a checkpoint in Hugging Face layout, as save_pretrained() writes it");
   }
-  if (IsRegular(root / "tokenizer.json")) return;
+  if (root.HasFile("tokenizer.json")) return;
   for (const char* slow : {"tokenizer.model", "vocab.json", "spiece.model"}) {
-    if (!IsRegular(root / slow)) continue;
-    Refuse(fmt::format("{}: has {} but no tokenizer.json", root.string(), slow),
+    if (!root.HasFile(slow)) continue;
+    Refuse(fmt::format("{}: has {} but no tokenizer.json", root.path().string(), slow),
            fmt::format("convert it once: python3 -c \"from transformers import AutoTokenizer as T; "
                        "T.from_pretrained('{0}').save_pretrained('{0}')\"",
-                       root.string()));
+                       root.path().string()));
   }
-  Refuse(fmt::format("{}: has no tokenizer.json", root.string()),
+  Refuse(fmt::format("{}: has no tokenizer.json", root.path().string()),
          "copy the tokenizer that the model was trained with into this folder");
 }
 
-std::vector<std::string> IndexedShards(const fs::path& root) {
+std::vector<std::string> IndexedShards(const ReadFolder& root) {
   std::vector<std::string> shards;
-  for (const IndexEntry& entry : ReadWeightIndex(root / kWeightIndexFile)) {
+  for (const IndexEntry& entry : ReadWeightIndex(root.OpenFile(kWeightIndexFile), root / kWeightIndexFile)) {
     if (shards.empty() || shards.back() != entry.shard) shards.push_back(entry.shard);
   }
   for (const std::string& shard : shards) {
-    if (!IsRegular(root / shard)) {
-      Refuse(fmt::format("{}: {} names {}, which is not there", root.string(), kWeightIndexFile,
+    if (!root.HasFile(shard)) {
+      Refuse(fmt::format("{}: {} names {}, which is not there", root.path().string(), kWeightIndexFile,
                          shard),
              "copy the whole checkpoint again");
     }
@@ -95,30 +68,30 @@ std::vector<std::string> IndexedShards(const fs::path& root) {
 
 // Which safetensors files are the model. Where transformers and other engines would not choose the
 // same ones, the checkpoint is refused.
-std::vector<std::string> FindShards(const fs::path& root, const std::vector<std::string>& names) {
+std::vector<std::string> FindShards(const ReadFolder& root, const std::vector<std::string>& names) {
   std::vector<std::string> found;
   for (const std::string& name : names) {
-    if (name.ends_with(".safetensors") && IsRegular(root / name)) found.push_back(name);
+    if (name.ends_with(".safetensors") && root.HasFile(name)) found.push_back(name);
   }
   const bool single = std::binary_search(found.begin(), found.end(), kSingleShardFile);
-  if (IsRegular(root / kWeightIndexFile)) {
+  if (root.HasFile(kWeightIndexFile)) {
     std::vector<std::string> shards = IndexedShards(root);
     if (single && !std::binary_search(shards.begin(), shards.end(), kSingleShardFile)) {
       Refuse(
           fmt::format("{}: has {} and an index that does not name it, so that it is unclear which "
                       "is the model",
-                      root.string(), kSingleShardFile),
+                      root.path().string(), kSingleShardFile),
           "remove the one that is not");
     }
     return shards;
   }
   if (single) return {kSingleShardFile};
   if (found.empty()) {
-    Refuse(fmt::format("{}: has no *.safetensors", root.string()),
+    Refuse(fmt::format("{}: has no *.safetensors", root.path().string()),
            "save the model with save_pretrained(..., safe_serialization=True)");
   }
   if (found.size() > 1) {
-    Refuse(fmt::format("{}: has {} safetensors files ({}, ...) and no {}", root.string(),
+    Refuse(fmt::format("{}: has {} safetensors files ({}, ...) and no {}", root.path().string(),
                        found.size(), found.front(), kWeightIndexFile),
            "copy the whole checkpoint again");
   }
@@ -131,17 +104,15 @@ bool IsSideFile(const std::string& name) {
                                             [&](const auto& end) { return name.ends_with(end); });
 }
 
-std::set<std::string> SideFiles(const fs::path& root, const std::vector<std::string>& entries) {
+std::set<std::string> SideFiles(const ReadFolder& root, const std::vector<std::string>& entries) {
   std::set<std::string> chosen;
   for (const std::string& name : entries) {
-    if (IsSideFile(name) && IsRegular(root / name)) chosen.insert(name);
+    if (IsSideFile(name) && root.HasFile(name)) chosen.insert(name);
   }
-  const fs::path templates = root / kTemplatesFolder;
-  if (IsFolder(templates)) {
-    for (const std::string& name : EntriesOf(templates)) {
-      if (name.ends_with(".jinja") && IsRegular(templates / name)) {
-        chosen.insert(std::string(kTemplatesFolder) + "/" + name);
-      }
+  if (root.HasFolder(kTemplatesFolder)) {
+    for (const std::string& name : root.Names(kTemplatesFolder, kEntriesMax)) {
+      const std::string inside = std::string(kTemplatesFolder) + "/" + name;
+      if (name.ends_with(".jinja") && root.HasFile(inside)) chosen.insert(inside);
     }
   }
   return chosen;
@@ -152,7 +123,7 @@ void FindSkipped(CheckpointLayout* layout, const std::vector<std::string>& entri
                  const std::set<std::string>& chosen) {
   for (const std::string& name : entries) {
     if (name.starts_with(".evald-") || chosen.contains(name)) continue;
-    if (!IsFolder(layout->root / name)) {
+    if (!layout->folder.HasFolder(name)) {
       layout->skipped.push_back(name);
       continue;
     }
@@ -164,13 +135,14 @@ void FindSkipped(CheckpointLayout* layout, const std::vector<std::string>& entri
 
 }  // namespace
 
-CheckpointLayout ReadCheckpointLayout(const fs::path& root) {
+CheckpointLayout ReadCheckpointLayout(const ReadFolder& root) {
   CheckFolder(root);
   CheckpointLayout layout;
-  layout.root = root;
-  const std::vector<std::string> entries = EntriesOf(root);
+  layout.folder = root;
+  layout.root = root.path();
+  const std::vector<std::string> entries = root.Names(".", kEntriesMax);
   if (entries.empty()) {
-    Refuse(fmt::format("{}: this checkpoint folder is empty", root.string()),
+    Refuse(fmt::format("{}: this checkpoint folder is empty", root.path().string()),
            "give the folder that holds config.json, tokenizer.json and *.safetensors");
   }
   CheckConfigAndTokenizer(root);
@@ -178,35 +150,34 @@ CheckpointLayout ReadCheckpointLayout(const fs::path& root) {
   std::set<std::string> chosen = SideFiles(root, entries);
   chosen.insert(layout.shards.begin(), layout.shards.end());
   for (const std::string& name : chosen) {
-    std::error_code error;
-    const uintmax_t bytes = fs::file_size(root / name, error);
-    if (error) {
-      Refuse(fmt::format("{}: {}", (root / name).string(), error.message()), "check this file");
-    }
-    layout.files.push_back({name, bytes});
-    layout.total_bytes += bytes;
+    struct stat info {};
+    if (!root.Stat(name, &info)) Refuse(fmt::format("{}: is not there any more", (root / name).string()), "check this file");
+    layout.files.push_back({name, static_cast<uint64_t>(info.st_size)});
+    layout.total_bytes += layout.files.back().bytes;
   }
   FindSkipped(&layout, entries, chosen);
   return layout;
 }
 
-std::vector<std::string> CandidateNames(const fs::path& root) {
+std::vector<std::string> CandidateNames(const ReadFolder& root) {
   CheckFolder(root);
-  const std::vector<std::string> entries = EntriesOf(root);
+  const std::vector<std::string> entries = root.Names(".", kEntriesMax);
   std::set<std::string> names = SideFiles(root, entries);
   for (const std::string& name : entries) {
-    if (name.ends_with(".safetensors") && IsRegular(root / name)) names.insert(name);
+    if (name.ends_with(".safetensors") && root.HasFile(name)) names.insert(name);
   }
   return {names.begin(), names.end()};
 }
 
 void CheckShards(const CheckpointLayout& layout) {
   std::vector<IndexEntry> index;
-  if (IsRegular(layout.root / kWeightIndexFile))
-    index = ReadWeightIndex(layout.root / kWeightIndexFile);
+  const ReadFolder& folder = layout.folder;
+  if (folder.HasFile(kWeightIndexFile)) {
+    index = ReadWeightIndex(folder.OpenFile(kWeightIndexFile), folder / kWeightIndexFile);
+  }
   auto entry = index.begin();
   for (const std::string& shard : layout.shards) {
-    const SafetensorsHeader header = ReadSafetensorsHeader(layout.root / shard);
+    const SafetensorsHeader header = ReadSafetensorsHeader(folder.OpenFile(shard), folder / shard);
     if (header.tensors.empty()) {
       Refuse(fmt::format("{}: holds no tensors", (layout.root / shard).string()),
              "copy the whole checkpoint again");

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
+
 namespace evald {
 
 /// Element types of safetensors files that evald knows the size of. An engine refuses by name the
@@ -55,6 +57,8 @@ struct SafetensorsHeader {
 /// overlap, leave no hole, lie in the file and agree with dtype and shape. Throws Error(kInput)
 /// that names the file, the tensor, what was found and what was expected.
 SafetensorsHeader ReadSafetensorsHeader(const std::filesystem::path& path);
+/// The same of an open file; `path` names it in errors.
+SafetensorsHeader ReadSafetensorsHeader(const UniqueFd& fd, const std::filesystem::path& path);
 
 /// The same from the first bytes of a file; `name` is used in errors, `file_bytes` is the actual
 /// length of the file. For fuzzing, and for files that are not there yet.

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/file.h"
+#include "base/read_roots.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "evald/json.h"
@@ -121,15 +122,11 @@ bool StaysInside(const std::string& name) {
 }
 
 std::vector<IndexEntry> ReadWeightIndex(const fs::path& path) {
-  std::error_code error;
-  const uintmax_t bytes = fs::file_size(path, error);
-  if (!error && bytes > kIndexBytesMax) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: has {}, expected at most {}", path.string(), HumanBytes(bytes),
-                            HumanBytes(kIndexBytesMax)),
-                kRemedy);
-  }
-  const std::string text = ReadFile(path);
+  return ReadWeightIndex(ReadRoots().OpenFile(path), path);
+}
+
+std::vector<IndexEntry> ReadWeightIndex(const UniqueFd& fd, const fs::path& path) {
+  const std::string text = ReadFile(fd, path, kIndexBytesMax);
   IndexReader reader;
   const bool whole = Json::sax_parse(text, &reader);
   if (whole && !reader.found) reader.problem = "has no object \"weight_map\"";

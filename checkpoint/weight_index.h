@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
+
 namespace evald {
 
 inline constexpr const char* kWeightIndexFile = "model.safetensors.index.json";
@@ -21,6 +23,8 @@ struct IndexEntry {
 /// name ending in
 /// ".safetensors". Reads at most 256 MiB.
 std::vector<IndexEntry> ReadWeightIndex(const std::filesystem::path& path);
+/// The same of an open file; `path` names it in errors.
+std::vector<IndexEntry> ReadWeightIndex(const UniqueFd& fd, const std::filesystem::path& path);
 
 /// Whether `name` is relative, without empty, "." or ".." parts.
 bool StaysInside(const std::string& name);

@@ -1,57 +1,22 @@
 #include "datasets/documents.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <set>
 
-#include "base/file.h"
 #include "base/jsonl.h"
+#include "base/read_roots.h"
 #include "base/text.h"
+#include "datasets/line_reader.h"
 #include "evald/error.h"
 
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kUnpackedBytesMax = 4ull << 30;
-
 [[noreturn]] void Fail(const std::string& where, const std::string& message,
                        const std::string& remedy = "") {
   throw Error(ErrorKind::kInput, where + ": " + message, remedy);
-}
-
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-std::string Unpack(const std::string& packed, const std::string& name) {
-  if (packed.size() > UINT32_MAX) Fail(name, "the gzip file has more than 4 GiB");
-  z_stream stream{};
-  if (inflateInit2(&stream, 15 + 32) != Z_OK) {
-    throw Error(ErrorKind::kInfrastructure, "zlib does not start");
-  }
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string out;
-  std::string buffer(1 << 18, '\0');
-  int status = Z_OK;
-  while (status == Z_OK) {
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    status = inflate(&stream, Z_NO_FLUSH);
-    out.append(buffer, 0, buffer.size() - stream.avail_out);
-    if (out.size() > kUnpackedBytesMax) break;
-    // A gzip file may hold several members one after the other.
-    if (status == Z_STREAM_END && stream.avail_in > 0 && inflateReset(&stream) == Z_OK) {
-      status = Z_OK;
-    }
-    if (status == Z_BUF_ERROR) break;
-  }
-  inflateEnd(&stream);
-  if (out.size() > kUnpackedBytesMax) Fail(name, "the file unpacks to more than 4 GiB");
-  if (status != Z_STREAM_END) Fail(name, "the gzip data is broken or cut short");
-  return out;
 }
 
 // Adds a row, unless the range leaves it out.
@@ -93,16 +58,11 @@ class RowSink {
   size_t rows_ = 0;
 };
 
-void ReadLines(std::string_view text, RowSink* sink) {
-  size_t line = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    ++line;
-    const std::string_view content = text.substr(at, end - at);
-    if (!Trim(content).empty()) {
-      sink->Add(ParseJson(content, fmt::format("{}:{}", sink->name(), line)), line);
-    }
-    at = end + 1;
+void ReadLines(LineReader* lines, RowSink* sink) {
+  std::string_view content;
+  while (lines->NextLine(&content)) {
+    if (Trim(content).empty()) continue;
+    sink->Add(ParseJson(content, fmt::format("{}:{}", sink->name(), lines->line())), lines->line());
   }
 }
 
@@ -132,11 +92,7 @@ std::vector<size_t> ElementLines(std::string_view text) {
   return lines;
 }
 
-void ReadJson(std::string_view text, RowSink* sink) {
-  if (Trim(text).substr(0, 1) != "[") {
-    ReadLines(text, sink);
-    return;
-  }
+void ReadArray(std::string_view text, RowSink* sink) {
   Json array = ParseJson(text, sink->name());
   const std::vector<size_t> lines = ElementLines(text);
   for (size_t i = 0; i < array.size(); ++i) {
@@ -144,33 +100,38 @@ void ReadJson(std::string_view text, RowSink* sink) {
   }
 }
 
-}  // namespace
-
-std::string ReadMaybeGzip(const fs::path& path) {
-  std::string bytes = ReadFile(path);
-  return EndsWith(path.string(), ".gz") ? Unpack(bytes, path.string()) : bytes;
+void ReadJson(LineReader* lines, RowSink* sink) {
+  if (lines->FirstCharacter() != '[') return ReadLines(lines, sink);
+  ReadArray(lines->Rest(), sink);
 }
 
-void ReadDocuments(const fs::path& path, const std::optional<RowRange>& range,
-                   const std::atomic<bool>* cancel, Documents* out) {
+}  // namespace
+
+void ReadDocuments(const UniqueFd& fd, const fs::path& path, const DataLimits& limits,
+                   const std::optional<RowRange>& range, const std::atomic<bool>* cancel, Documents* out) {
   std::string name = path.string();
-  if (EndsWith(name, ".gz")) name.resize(name.size() - 3);
-  std::string text = ReadMaybeGzip(path);
-  if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
+  const bool packed = name.ends_with(".gz");
+  if (packed) name.resize(name.size() - 3);
+  LineReader lines(fd, path.string(), packed, {limits.line_bytes, limits.whole_bytes}, cancel);
   RowSink sink(path, range, cancel, out);
-  if (EndsWith(name, ".jsonl")) {
-    ReadLines(text, &sink);
-  } else if (EndsWith(name, ".json")) {
-    ReadJson(text, &sink);
-  } else if (EndsWith(name, ".csv")) {
-    std::vector<size_t> lines;
-    std::vector<Json> rows = ParseCsv(text, path.string(), &lines);
-    for (size_t i = 0; i < rows.size(); ++i) sink.Add(std::move(rows[i]), lines[i]);
+  if (name.ends_with(".jsonl")) {
+    ReadLines(&lines, &sink);
+  } else if (name.ends_with(".json")) {
+    ReadJson(&lines, &sink);
+  } else if (name.ends_with(".csv")) {
+    std::vector<size_t> numbers;
+    std::vector<Json> rows = ParseCsv(lines.Rest(), path.string(), &numbers);
+    for (size_t i = 0; i < rows.size(); ++i) sink.Add(std::move(rows[i]), numbers[i]);
   } else {
     Fail(path.string(), "the ending of the file is not known",
          "use .jsonl, .json or .csv, or one of these with .gz");
   }
   if (sink.rows() == 0) Fail(path.string(), "the file has no documents");
+}
+
+void ReadDocuments(const fs::path& path, const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
+                   Documents* out) {
+  ReadDocuments(ReadRoots().OpenFile(path), path, {}, range, cancel, out);
 }
 
 }  // namespace evald

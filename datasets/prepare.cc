@@ -23,10 +23,7 @@ namespace {
 /// Changes when equal task files and data give other requests than before.
 constexpr int kFormatVersion = 2;  // 2: a request's further settings stand under "settings"
 
-std::string HashFile(const fs::path& path) {
-  const MappedFile file(path);
-  return HashHex(file.view());
-}
+std::string HashFile(const DataFile& file) { return HashHex(MappedFile(file.fd, file.path).view()); }
 
 // One leaf task with its data.
 class Preparation {
@@ -90,6 +87,7 @@ class Preparation {
     if (IsThere(folder)) return folder;
     LoadDocuments();
     Documents fewshot = LoadFewshot();
+    Doing("writing", "prompts");
     PromptBuilder builder = AtDocument(0, [&] {
       return PromptBuilder(config_, options_.prompts, documents_.columns, std::move(fewshot),
                            options_.fewshot_seed, documents_.rows.front());
@@ -147,10 +145,11 @@ class Preparation {
   }
 
   void Locate(const char* use, const std::string& split, SplitFiles* out) {
-    *out = FindSplit(config_, split, options_.data_dir);
-    for (const fs::path& file : out->files) {
+    *out = FindSplit(config_, split, options_.data_dir, options_.roots);
+    for (const DataFile& file : out->files) {
+      Doing("reading", file.path.string());
       Json entry = {
-          {"use", use}, {"split", split}, {"file", file.string()}, {"hash", HashFile(file)}};
+          {"use", use}, {"split", split}, {"file", file.path.string()}, {"hash", HashFile(file)}};
       if (out->range) {
         entry["rows"] = {
             {"field", out->range->field}, {"from", out->range->from}, {"to", out->range->to}};
@@ -165,8 +164,17 @@ class Preparation {
     }
   }
 
+  void Doing(const char* what, const std::string& with) const {
+    if (options_.doing) options_.doing(fmt::format("task '{}': {} {}", config_.name, what, with));
+  }
+
+  Documents Read(const SplitFiles& files) const {
+    Doing("reading", files.files.front().path.string());
+    return ReadSplit(files, options_.limits, options_.cancel);
+  }
+
   void LoadDocuments() {
-    documents_ = ReadSplit(eval_files_, options_.cancel);
+    documents_ = Read(eval_files_);
     if (!config_.process_docs.empty()) {
       documents_.rows =
           ProcessDocs(config_.process_docs, std::move(documents_.rows), config_.where);
@@ -178,7 +186,7 @@ class Preparation {
     Documents out;
     if (config_.num_fewshot == 0) return out;
     if (!UsesSamples()) {
-      out = ReadSplit(fewshot_files_, options_.cancel);
+      out = Read(fewshot_files_);
       std::string function;
       if (IsFunction(config_.fewshot.process_docs, &function)) {
         out.rows = ProcessDocs(function, std::move(out.rows), config_.where);

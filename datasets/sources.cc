@@ -55,7 +55,8 @@ std::vector<fs::path> FallbackPlaces(const TaskConfig& config, const std::string
 }
 
 // data_files: a file or a list for the split "train", or a mapping of splits to these.
-SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs::path& data_dir) {
+SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
+                    const ReadRoots& roots) {
   const Json& data_files = config.data_files;
   const Json* entry = data_files.is_object() ? nullptr : &data_files;
   std::vector<std::string> splits = {"train"};
@@ -75,20 +76,20 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
   for (const Json& file : entry->is_array() ? *entry : Json::array({*entry})) {
     const fs::path base = config.folder.empty() ? data_dir : fs::path(config.folder);
     const fs::path path = (base / file.get<std::string>()).lexically_normal();
-    std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored)) {
+    if (!roots.HasFile(path)) {
       throw Error(ErrorKind::kInput, fmt::format("{}: the data file {} is not there",
                                                  config.data_files_where, path.string()));
     }
-    out.files.push_back(path);
+    out.files.push_back({path, roots.OpenFile(path)});
   }
   return out;
 }
 
 }  // namespace
 
-SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const fs::path& data_dir) {
-  if (!config.data_files.is_null()) return OwnFiles(config, split, data_dir);
+SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
+                     const ReadRoots& roots) {
+  if (!config.data_files.is_null()) return OwnFiles(config, split, data_dir, roots);
   SplitFiles out;
   std::vector<fs::path> places;
   if (const Json* entry = FindInTable(config, split)) {
@@ -105,10 +106,9 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
     places.push_back(std::move(place));
   std::vector<std::string> looked;
   for (size_t i = 0; i < places.size(); ++i) {
-    std::error_code ignored;
-    if (!data_dir.empty() && fs::is_regular_file(places[i], ignored)) {
+    if (!data_dir.empty() && roots.HasFile(places[i])) {
       if (i >= listed) out.range.reset();
-      out.files.push_back(places[i]);
+      out.files.push_back({places[i], roots.OpenFile(places[i])});
       return out;
     }
     looked.push_back(places[i].string());
@@ -125,12 +125,12 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
               "looked at " + Join(looked, ", "));
 }
 
-Documents ReadSplit(const SplitFiles& files, const std::atomic<bool>* cancel) {
+Documents ReadSplit(const SplitFiles& files, const DataLimits& limits, const std::atomic<bool>* cancel) {
   Documents out;
-  for (const fs::path& file : files.files) ReadDocuments(file, files.range, cancel, &out);
+  for (const DataFile& file : files.files) ReadDocuments(file.fd, file.path, limits, files.range, cancel, &out);
   if (out.rows.empty()) {
     throw Error(ErrorKind::kInput, fmt::format("{}: no document of this split is in the file",
-                                               files.files.front().string()));
+                                               files.files.front().path.string()));
   }
   return out;
 }

@@ -5,25 +5,32 @@
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "datasets/documents.h"
 #include "datasets/task_config.h"
 
 namespace evald {
 
+/// A file with rows, opened once: what is hashed is what is read.
+struct DataFile {
+  std::filesystem::path path;  ///< its name, for messages and its ending
+  UniqueFd fd;
+};
+
 /// The files that hold one split of a task's dataset.
 struct SplitFiles {
-  std::vector<std::filesystem::path> files;  ///< read one after the other
+  std::vector<DataFile> files;  ///< read one after the other
   std::optional<RowRange> range;
 };
 
 /// Finds the files of `split`: the task's own data_files, else the table
 /// datasets/tasks/sources.yaml under `data_dir`, else <data_dir>/<last part of
-/// dataset_path>[/<dataset_name>]/<split>.<ending>. Throws Error(kInput) that names every place
-/// looked at.
+/// dataset_path>[/<dataset_name>]/<split>.<ending>, and opens them, below `roots`. Throws Error(kInput) that
+/// names every place looked at.
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split,
-                     const std::filesystem::path& data_dir);
+                     const std::filesystem::path& data_dir, const ReadRoots& roots = {});
 
 /// Reads the rows of a split. Throws Error(kInput).
-Documents ReadSplit(const SplitFiles& files, const std::atomic<bool>* cancel);
+Documents ReadSplit(const SplitFiles& files, const DataLimits& limits, const std::atomic<bool>* cancel);
 
 }  // namespace evald

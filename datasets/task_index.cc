@@ -13,30 +13,37 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kFilesMax = 20'000;
+constexpr size_t kEntriesMax = 100'000;  // of one folder
+constexpr int kDepthMax = 50;
 
-std::vector<std::string> YamlFilesUnder(const fs::path& root) {
-  std::error_code failed;
-  if (!fs::is_directory(root, failed)) {
+// Adds the task files of `folder` and of the folders in it; links to folders are not followed.
+void FindYamlFiles(const ReadFolder& folder, int depth, std::vector<std::string>* files) {
+  if (depth > kDepthMax) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: folders of tasks are nested more than {} deep", folder.path().string(), kDepthMax));
+  }
+  for (const std::string& name : folder.Names(".", kEntriesMax)) {
+    const fs::path path = folder / name;
+    if (folder.HasFile(name)) {
+      if (path.extension() == ".yaml") files->push_back(path.generic_string());
+    } else if (name != "__pycache__" && name != ".ipynb_checkpoints" && !folder.IsLink(name)) {
+      const ReadFolder inner = folder.Folder(name);
+      if (inner.exists()) FindYamlFiles(inner, depth + 1, files);
+    }
+    if (files->size() > kFilesMax) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: more than {} task files", path.string(), kFilesMax));
+    }
+  }
+}
+
+std::vector<std::string> YamlFilesUnder(const fs::path& root, const ReadRoots& roots) {
+  const ReadFolder folder(root, roots);
+  if (!folder.exists() && !roots.anywhere()) roots.Refuse(root, folder.failure());
+  if (!folder.exists()) {
     throw Error(ErrorKind::kInput, fmt::format("the task folder {} is not there", root.string()));
   }
   std::vector<std::string> files;
-  for (fs::recursive_directory_iterator it(root, failed), end; it != end; it.increment(failed)) {
-    if (failed) break;
-    const std::string name = it->path().filename().string();
-    if (it->is_directory() && (name == "__pycache__" || name == ".ipynb_checkpoints")) {
-      it.disable_recursion_pending();
-    } else if (it->is_regular_file() && it->path().extension() == ".yaml") {
-      files.push_back(it->path().generic_string());
-      if (files.size() > kFilesMax) {
-        throw Error(ErrorKind::kInput, fmt::format("the task folder {} has more than {} YAML files",
-                                                   root.string(), kFilesMax));
-      }
-    }
-  }
-  if (failed) {
-    throw Error(ErrorKind::kInput, fmt::format("the task folder {} cannot be read: {}",
-                                               root.string(), failed.message()));
-  }
+  FindYamlFiles(folder, 0, &files);
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -60,24 +67,24 @@ std::string SourceOf(const TaskEntry& entry) {
   return entry.path.rfind(kBuiltinPrefix, 0) == 0 ? "built in" : entry.path;
 }
 
-TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs) {
+TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& roots) {
   Entries builtin;
   for (size_t i = 0; i < kBuiltinFileCount; ++i) {
     if (kBuiltinFiles[i].path == "sources.yaml") continue;
-    AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), &builtin);
+    AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), roots, &builtin);
   }
   Merge(std::move(builtin));
   for (const fs::path& root : task_dirs) {
     Entries own;
-    for (const std::string& file : YamlFilesUnder(root)) AddFile(file, &own);
+    for (const std::string& file : YamlFilesUnder(root, roots)) AddFile(file, roots, &own);
     Merge(std::move(own));
   }
 }
 
-void TaskIndex::AddFile(const std::string& path, Entries* entries) {
+void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries* entries) {
   TaskEntry entry;
   entry.path = path;
-  entry.yaml = LoadTaskYaml(path);
+  entry.yaml = LoadTaskYaml(path, roots);
   const Json& value = entry.yaml.value;
   if (value.contains("group")) {
     entry.kind = EntryKind::kGroup;

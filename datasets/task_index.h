@@ -27,8 +27,8 @@ struct TaskEntry {
 class TaskIndex {
  public:
   /// Throws Error(kInput) "file:line: ..." for a file that cannot be read, a name defined twice in
-  /// one folder, and a folder that is not there.
-  explicit TaskIndex(const std::vector<std::filesystem::path>& task_dirs);
+  /// one folder, and a folder that is not there. Folders and files are read below `roots`.
+  explicit TaskIndex(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots = {});
 
   const TaskEntry* Find(const std::string& name) const;
   const std::map<std::string, TaskEntry>& entries() const { return entries_; }
@@ -37,7 +37,7 @@ class TaskIndex {
  private:
   using Entries = std::map<std::string, TaskEntry>;
 
-  static void AddFile(const std::string& path, Entries* entries);
+  static void AddFile(const std::string& path, const ReadRoots& roots, Entries* entries);
   void Merge(Entries entries);
 
   Entries entries_;

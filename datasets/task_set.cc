@@ -39,12 +39,12 @@ std::string Summary(const TaskEntry& entry) {
 }  // namespace
 
 struct TaskRegistry::State {
-  explicit State(const std::vector<std::filesystem::path>& task_dirs) : index(task_dirs) {}
+  State(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots) : index(task_dirs, roots) {}
   TaskIndex index;
 };
 
-TaskRegistry::TaskRegistry(const std::vector<std::filesystem::path>& task_dirs)
-    : state_(std::make_unique<State>(task_dirs)) {}
+TaskRegistry::TaskRegistry(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots)
+    : state_(std::make_unique<State>(task_dirs, roots)) {}
 TaskRegistry::~TaskRegistry() = default;
 
 std::vector<TaskListing> TaskRegistry::List() const {

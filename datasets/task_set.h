@@ -3,12 +3,15 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "chat/chat_template.h"
+#include "datasets/documents.h"
 #include "evald/json.h"
 #include "evald/task.h"
 
@@ -59,14 +62,19 @@ struct PrepareOptions {
   uint64_t fewshot_seed = 1234;
   PromptOptions prompts;
   const std::atomic<bool>* cancel = nullptr;
+  ReadRoots roots;    ///< below which data files lie
+  DataLimits limits;  ///< of data files
+  /// Told what is done from now on, "reading data/test.jsonl", so that whoever ends this process can say at
+  /// what; from the thread that prepares.
+  std::function<void(const std::string& what)> doing;
 };
 
 /// All tasks that are known: the built-in ones and those of further folders.
 class TaskRegistry {
  public:
-  /// Reads the task files of `task_dirs`; those win over built-in ones of the same name.
-  /// Throws Error(kInput) "file:line: ...".
-  explicit TaskRegistry(const std::vector<std::filesystem::path>& task_dirs);
+  /// Reads the task files of `task_dirs`, and what they include, below `roots`; those win over built-in
+  /// ones of the same name. Throws Error(kInput) "file:line: ...".
+  explicit TaskRegistry(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots = {});
   ~TaskRegistry();
 
   std::vector<TaskListing> List() const;

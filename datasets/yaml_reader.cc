@@ -8,7 +8,6 @@
 #include <regex>
 #include <set>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "datasets/builtin_files.h"
@@ -234,20 +233,15 @@ std::string FolderName(const std::string& path) {
       .string();
 }
 
-bool ReadTaskFile(const std::string& path, std::string* text) {
+bool ReadTaskFile(const std::string& path, const ReadRoots& roots, std::string* text) {
   if (path.rfind(kBuiltinPrefix, 0) == 0) {
     std::string_view found;
     if (!FindBuiltinFile(path.substr(kBuiltinPrefix.size()), &found)) return false;
     *text = std::string(found);
     return true;
   }
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return false;
-  if (fs::file_size(path, ignored) > kFileBytesMax) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: a task file has at most {}", path, HumanBytes(kFileBytesMax)));
-  }
-  *text = ReadFile(path);
+  if (!roots.HasFile(path)) return false;
+  *text = roots.Read(path, kFileBytesMax);
   return true;
 }
 
@@ -263,9 +257,11 @@ std::vector<std::string> IncludePlaces(const std::string& path, const std::strin
 
 class Loader {
  public:
+  explicit Loader(const ReadRoots& roots) : roots_(roots) {}
+
   YamlMapping Load(const std::string& path) {
     std::string text;
-    if (!ReadTaskFile(path, &text)) {
+    if (!ReadTaskFile(path, roots_, &text)) {
       throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", path));
     }
     return Merge(path, ParseYaml(text, path, FolderName(path)));
@@ -301,7 +297,7 @@ class Loader {
     const std::vector<std::string> places = IncludePlaces(path, include);
     std::string text;
     for (const std::string& place : places) {
-      if (ReadTaskFile(place, &text))
+      if (ReadTaskFile(place, roots_, &text))
         return Merge(place, ParseYaml(text, place, FolderName(place)));
     }
     throw Error(ErrorKind::kInput,
@@ -322,6 +318,7 @@ class Loader {
     base->where.merge(over.where);
   }
 
+  const ReadRoots& roots_;
   std::set<std::string> seen_;
 };
 
@@ -373,6 +370,6 @@ YamlMapping ParseYaml(const std::string& text, const std::string& file, const st
   return out;
 }
 
-YamlMapping LoadTaskYaml(const std::string& path) { return Loader().Load(path); }
+YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots) { return Loader(roots).Load(path); }
 
 }  // namespace evald

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 
 namespace evald {
@@ -38,7 +39,8 @@ inline constexpr std::string_view kBuiltinPrefix = "builtin:";
 
 /// Reads a task file and the files it includes: what a file says itself wins over what it includes,
 /// a later include over an earlier one (lm_eval/tasks/_yaml_loader.py, 0.4.13). An include is
-/// looked for beside the file that includes it, then among the built-in ones. Throws Error(kInput).
-YamlMapping LoadTaskYaml(const std::string& path);
+/// looked for beside the file that includes it, then among the built-in ones. All of them are read below
+/// `roots`. Throws Error(kInput).
+YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots = {});
 
 }  // namespace evald

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/text.h"
@@ -27,8 +25,6 @@
 
 namespace evald {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Changes when the same files begin to give other tokens.
 constexpr std::string_view kRulesVersion = "evald-tokenizer-3\n";
@@ -266,24 +262,22 @@ std::unique_ptr<Tokenizer> Tokenizer::Parse(std::string_view json, const std::st
   return std::make_unique<HfTokenizer>(std::move(blueprint), name);
 }
 
-std::unique_ptr<Tokenizer> Tokenizer::Load(const fs::path& directory) {
-  const fs::path file = directory / "tokenizer.json";
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) {
-    const char* pieces = "tokenizer.model";
-    const bool has_pieces = fs::exists(directory / pieces, ignored);
+std::unique_ptr<Tokenizer> Tokenizer::Load(const ReadFolder& directory) {
+  const std::string file = "tokenizer.json";
+  if (!directory.HasFile(file)) {
+    const bool has_pieces = directory.HasFile("tokenizer.model");
     throw Error(
         ErrorKind::kInput,
-        fmt::format("{}: the checkpoint has no tokenizer.json, found {}", directory.string(),
+        fmt::format("{}: the checkpoint has no tokenizer.json, found {}", directory.path().string(),
                     has_pieces ? "a SentencePiece tokenizer.model, which evald does not read"
                                : "no tokenizer.model either"),
         fmt::format(
             "make one with transformers: python3 -c \"from transformers import AutoTokenizer; "
             "AutoTokenizer.from_pretrained('{0}').save_pretrained('{0}')\"",
-            directory.string()));
+            directory.path().string()));
   }
-  const std::string text = ReadFile(file);
-  const std::string where = file.string();
+  const std::string text = directory.Read(file, tok::kTokenizerBytesMax);
+  const std::string where = (directory / file).string();
   const tok::TokenizerConfig config = tok::ReadTokenizerConfig(directory);
   const tok::ClassRules& rules = tok::RequireClass(tok::PickClass(config.class_files, text));
   Blueprint blueprint;

@@ -5,9 +5,7 @@
 #include <charconv>
 #include <map>
 #include <set>
-#include <system_error>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
 #include "tokenizer/tokenizer_json.h"
@@ -233,10 +231,10 @@ SpecialTokens ReadSpecialTokens(const TokenizerConfig& config, const ClassRules&
   return tokens;
 }
 
-Json NamedTokenContents(const std::filesystem::path& directory) {
-  const std::filesystem::path path = directory / "tokenizer.json";
-  std::error_code ignored;
-  const std::string text = std::filesystem::exists(path, ignored) ? ReadFile(path) : "";
+Json NamedTokenContents(const ReadFolder& directory) {
+  const char* name = "tokenizer.json";
+  const std::filesystem::path path = directory / name;
+  const std::string text = directory.HasFile(name) ? directory.Read(name, kTokenizerBytesMax) : "";
   const TokenizerConfig config = ReadTokenizerConfig(directory);
   const ClassRules* rules = FindClass(PickClass(config.class_files, text).name);
   const ClassRules without_defaults = {.name = "", .build = Build::kFromFile};

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/tokenizer_class.h"
@@ -47,7 +47,7 @@ SpecialTokens ReadSpecialTokens(const TokenizerConfig& config, const ClassRules&
 
 /// The contents of the named tokens of a checkpoint's folder, by name in transformers' order, as
 /// chat templates see them (special_tokens_map). A class that is not served has no defaults here.
-Json NamedTokenContents(const std::filesystem::path& directory);
+Json NamedTokenContents(const ReadFolder& directory);
 
 /// The added_tokens of a tokenizer.json.
 std::vector<DeclaredToken> ReadAddedTokens(const Json& file, const std::string& where);

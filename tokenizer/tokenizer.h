@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "evald/request.h"
 
 namespace evald {
@@ -23,7 +23,7 @@ namespace evald {
 class Tokenizer {
  public:
   /// `directory` is a checkpoint's folder. Throws Error(kInput).
-  static std::unique_ptr<Tokenizer> Load(const std::filesystem::path& directory);
+  static std::unique_ptr<Tokenizer> Load(const ReadFolder& directory);
   /// From the text of a tokenizer.json; `name` is used in errors.
   static std::unique_ptr<Tokenizer> Parse(std::string_view json, const std::string& name);
 

@@ -6,23 +6,22 @@
 #include <system_error>
 #include <vector>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "evald/error.h"
 
 namespace evald::tok {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr uint64_t kFileBytesMax = 64 << 20;
 
 constexpr const char* kAdditional = "additional_special_tokens";
 constexpr const char* kExtra = "extra_special_tokens";
 
 // The file as an object; an empty one when there is no file.
-Json ReadObject(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return Json::object();
-  Json json = ParseJson(ReadFile(file), file.string());
+Json ReadObject(const ReadFolder& directory, const char* name) {
+  if (!directory.HasFile(name)) return Json::object();
+  const std::filesystem::path file = directory / name;
+  Json json = ParseJson(directory.Read(name, kFileBytesMax), file.string());
   if (!json.is_object()) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: found {}, expected an object", file.string(), json.type_name()));
@@ -91,12 +90,12 @@ bool IsTokenAttribute(const std::string& key) {
          std::end(kTokenAttributes);
 }
 
-TokenizerConfig ReadTokenizerConfig(const fs::path& directory) {
+TokenizerConfig ReadTokenizerConfig(const ReadFolder& directory) {
   TokenizerConfig config;
   config.where = (directory / "tokenizer_config.json").string();
-  config.class_files.directory = directory.string();
-  config.class_files.tokenizer_config = ReadObject(config.where);
-  config.class_files.config = ReadObject(directory / "config.json");
+  config.class_files.directory = directory.path().string();
+  config.class_files.tokenizer_config = ReadObject(directory, "tokenizer_config.json");
+  config.class_files.config = ReadObject(directory, "config.json");
   config.settings = config.class_files.tokenizer_config;
   Json& settings = config.settings;
   for (const char* key : {"tokenizer_class", "add_bos_token", "add_eos_token"}) {
@@ -109,9 +108,9 @@ TokenizerConfig ReadTokenizerConfig(const fs::path& directory) {
   }
   MoveOwnNames(&config);
   if (!settings.contains("added_tokens_decoder")) {
-    PutMapOnTop(ReadObject(directory / "special_tokens_map.json"), &settings);
+    PutMapOnTop(ReadObject(directory, "special_tokens_map.json"), &settings);
     MoveNamedExtra(&config);
-    config.added_tokens = ReadObject(directory / "added_tokens.json");
+    config.added_tokens = ReadObject(directory, "added_tokens.json");
   }
   if (settings.contains(kAdditional) && !settings.contains(kExtra)) {
     settings[kExtra] = settings[kAdditional];

@@ -1,12 +1,16 @@
 #pragma once
 
-#include <filesystem>
+#include <cstdint>
 #include <string>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 #include "tokenizer/tokenizer_class.h"
 
 namespace evald::tok {
+
+/// The most bytes that a tokenizer.json may have.
+inline constexpr uint64_t kTokenizerBytesMax = 256 << 20;
 
 /// The files beside a tokenizer.json, read as transformers 5.23 reads them
 /// (PreTrainedTokenizerBase._from_pretrained).
@@ -36,6 +40,6 @@ bool IsTokenAttribute(const std::string& key);
 
 /// Files that are absent say nothing. Throws Error(kInput) for a broken one and for settings that
 /// are not served (split_special_tokens, fast_tokenizer_files, spaces cleaned up in decoded text).
-TokenizerConfig ReadTokenizerConfig(const std::filesystem::path& directory);
+TokenizerConfig ReadTokenizerConfig(const ReadFolder& directory);
 
 }  // namespace evald::tok

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <vector>
 
 #include "base/jsonl.h"
 #include "base/log.h"
@@ -18,6 +20,7 @@ struct CommandLine {
   evald::WorkerOptions worker;
   std::string settings = "{}";
   std::string cpus;
+  std::vector<std::filesystem::path> read_roots;
   std::string log_level = "info";
   bool check_settings = false;
   bool list_devices = false;
@@ -34,6 +37,8 @@ void Declare(CLI::App* app, CommandLine* line) {
   app->add_option("--threads", engine.threads, "CPU threads the engine may use")
       ->check(CLI::PositiveNumber);
   app->add_option("--seed", engine.seed, "keys the sampling generator");
+  app->add_option("--read-root", line->read_roots,
+                  "a folder below which it reads the files that a run names; any number; none: anywhere");
   app->add_option("--cpu-affinity", line->cpus, "CPUs to run on, such as 0-3,8");
   app->add_option("--parent", line->parent, "process id of the agent, whose end ends this worker");
   app->add_option("--log-level", line->log_level, "trace, debug, info, warn, error or off");
@@ -88,6 +93,7 @@ int main(int argc, char** argv) {
       return static_cast<int>(evald::ExitStatus::kDone);
     }
     evald::SetUpLog("evald-worker " + line.worker.id, line.log_level);
+    line.worker.engine.roots = evald::ReadRoots(line.read_roots);
     line.worker.engine.settings = evald::ParseJson(line.settings, "--settings");
     if (line.check_settings) return CheckSettings(line.worker.engine);
     evald::protocol::DieWithParent(SIGKILL, line.parent);

@@ -32,10 +32,9 @@ Questions Prepare(const Options& options, const std::filesystem::path& checkpoin
                        {"cache_dir", (options.scratch / "cache").string()},
                        {"state_dir", (options.scratch / "state").string()}};
   const EvalConfig eval = ParseEvalConfig(config.dump(), options.scratch / "eval.yaml", {});
-  const auto tokenizer = Tokenizer::Load(checkpoint);
-  const std::atomic<bool> cancel{false};
-  const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const Suite suite = PrepareSuite(eval, tokenizer.get(), threads, [](size_t, size_t) {}, cancel);
+  PreparationInput input = InputOf(eval, PreparationInput::Work::kPrepare);
+  input.tokens = true;
+  const Suite suite = PrepareSuite(input, {[](size_t, size_t) {}, [](const std::string&) {}});
   Questions questions;
   questions.tasks = suite.tasks.size();
   for (const SuiteTask& task : suite.tasks) {

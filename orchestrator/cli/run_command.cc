@@ -8,6 +8,7 @@
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/config/engine_check.h"
+#include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
@@ -25,12 +26,14 @@ struct Flags {
   ClientFlags client;
 };
 
-// What gates may name: the tasks to evaluate and their groups.
-std::vector<std::string> TaskNames(const EvalConfig& config) {
-  const ResolvedTasks resolved = TaskRegistry(config.task_dirs).Resolve(config.tasks);
+// What gates may name: the tasks to evaluate and their groups. Refuses unknown tasks and a checkpoint that is not
+// whole, before anything is made or started.
+std::vector<std::string> CheckedNames(const EvalConfig& config, const std::filesystem::path& binaries) {
+  const Json found = Preparer(binaries).Ask(InputOf(config, PreparationInput::Work::kCheck));
   std::vector<std::string> names;
-  for (const LeafTask& leaf : resolved.leaves) names.push_back(leaf.name);
-  for (const GroupDefinition& group : resolved.groups) names.push_back(group.name);
+  for (const char* kind : {"tasks", "groups"}) {
+    for (const Json& name : found.at(kind)) names.push_back(name.get<std::string>());
+  }
   return names;
 }
 
@@ -68,7 +71,7 @@ ExitStatus Run(const Common& common, Flags flags) {
   options.quiet = common.quiet;
   options.log_level = common.log_level;
   RunVerdict judge(flags.verdict, options.config.gates);
-  CheckPolicy(judge.policy(), TaskNames(options.config), judge.baseline());
+  CheckPolicy(judge.policy(), CheckedNames(options.config, common.binaries), judge.baseline());
   options.config.gates = judge.policy();
   const RunOutcome outcome = RunEvaluation(options);
   const Verdict verdict = judge.Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "base/text.h"
-#include "datasets/task_set.h"
 #include "metrics/generations_input.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
 #include "orchestrator/verdict/run_verdict.h"
@@ -76,18 +76,17 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
 }
 
 // Turns the file into generations that the replay engine answers from.
-void Import(const Flags& flags, EvalConfig* config, const fs::path& scratch) {
-  const TaskRegistry registry(config->task_dirs);
-  const ResolvedTasks resolved = registry.Resolve(config->tasks);
-  if (resolved.leaves.size() != 1) {
-    throw Error(ErrorKind::kUsage, fmt::format("--task {}: a group of {} tasks; name one of its tasks",
-                                               flags.task, resolved.leaves.size()));
+void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config, const fs::path& scratch) {
+  const Preparer preparer(binaries);
+  const size_t tasks = preparer.Ask(InputOf(*config, PreparationInput::Work::kCheck)).at("tasks").size();
+  if (tasks != 1) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--task {}: a group of {} tasks; name one of its tasks", flags.task, tasks));
   }
-  PrepareOptions options;
-  options.data_dir = config->data_dir;
-  options.cache_dir = config->cache_dir;
-  const PreparedTask prepared(PrepareTask(resolved.leaves[0], options));
-  const fs::path folder = scratch / "generations" / resolved.leaves[0].name;
+  const Suite suite =
+      preparer.Prepare(InputOf(*config, PreparationInput::Work::kPrepare), [](size_t, size_t) {}, nullptr);
+  const PreparedTask prepared(suite.tasks.at(0).prepared);
+  const fs::path folder = scratch / "generations" / suite.tasks.at(0).definition.name;
   fs::create_directories(folder);
   const ImportedGenerations imported =
       ImportGenerations(prepared, flags.generations, folder / "1.1.jsonl");
@@ -113,7 +112,7 @@ ExitStatus Score(const Common& common, const Flags& flags) {
   const ScratchFolder scratch;
   RunOptions options;
   options.config = ConfigFor(flags, scratch.path());
-  Import(flags, &options.config, scratch.path());
+  Import(flags, common.binaries, &options.config, scratch.path());
   options.binaries = common.binaries;
   options.quiet = common.quiet;
   options.log_level = common.log_level;

@@ -37,7 +37,8 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.staging_keep = config.staging.keep_bytes;
   options.linger_s = config.linger_s;
   options.active_max = config.active_runs;
-  options.roots = config.roots;
+  options.roots = ReadRoots(config.roots);
+  options.limits = config.limits;
   options.engines = {config.engine_urls, config.engine_keys, config.allow_commands};
   return options;
 }

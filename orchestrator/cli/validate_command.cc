@@ -1,12 +1,9 @@
 #include <fmt/format.h>
 
-#include "base/hash.h"
 #include "base/text.h"
-#include "checkpoint/layout.h"
-#include "datasets/task_set.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/engine_check.h"
-#include "orchestrator/run/preparation.h"
+#include "orchestrator/prepare/preparer.h"
 
 namespace evald::cli {
 namespace {
@@ -16,46 +13,6 @@ struct Flags {
   EvalOverrides overrides;
   std::string gates;
 };
-
-Json DescribeCheckpoint(const EvalConfig& config) {
-  if (config.checkpoint.empty()) return nullptr;
-  const CheckpointLayout layout = ReadCheckpointLayout(config.checkpoint);
-  CheckShards(layout);
-  return {{"path", config.checkpoint.string()},
-          {"bytes", layout.total_bytes},
-          {"files", layout.files.size()},
-          {"shards", layout.shards}};
-}
-
-Json DescribePrompts(const PromptOptions& prompts) {
-  Json out = {{"system_instruction", prompts.system_instruction.empty() ? Json() : Json(prompts.system_instruction)},
-              {"chat_template", nullptr}};
-  if (prompts.chat == nullptr) return out;
-  out["chat_template"] = {{"from", prompts.chat->where()}, {"sha", Sha256Hex(prompts.chat->text())}};
-  out["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
-  return out;
-}
-
-Json DescribeTasks(const EvalConfig& config, const PromptOptions& prompts) {
-  const TaskRegistry registry(config.task_dirs);
-  PrepareOptions options;
-  options.data_dir = config.data_dir;
-  options.cache_dir = config.cache_dir;
-  options.fewshot_seed = config.fewshot_seed;
-  options.prompts = prompts;
-  Json tasks = Json::array();
-  for (const LeafTask& leaf : registry.Resolve(config.tasks).leaves) {
-    const TaskDefinition task = DescribeTask(leaf, options);
-    tasks.push_back({{"name", task.name},
-                     {"output_type", task.output_type},
-                     {"num_fewshot", task.num_fewshot},
-                     {"repeats", task.repeats},
-                     {"documents", task.effective_documents},
-                     {"of", task.original_documents},
-                     {"runs_code", task.unsafe_code}});
-  }
-  return tasks;
-}
 
 void Print(const EvalConfig& config, const Json& plan) {
   fmt::print("{} is valid.\n\n", config.file.string());
@@ -93,11 +50,8 @@ ExitStatus Validate(const Common& common, const Flags& flags) {
   EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
   CheckEngineSettings(config, common.binaries);
   if (!flags.gates.empty()) config.gates = ReadGatesFile(flags.gates);
-  const PromptOptions prompts = PromptOptionsOf(config);
-  Json plan = {{"config", ToJson(config)},
-               {"checkpoint", DescribeCheckpoint(config)},
-               {"prompts", DescribePrompts(prompts)},
-               {"tasks", DescribeTasks(config, prompts)}};
+  Json plan = Preparer(common.binaries).Ask(InputOf(config, PreparationInput::Work::kDescribe));
+  plan["config"] = ToJson(config);
   if (common.json) {
     PrintJson(plan);
   } else {

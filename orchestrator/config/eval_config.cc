@@ -143,14 +143,18 @@ void ReadPlaces(YamlSection& top, EvalConfig* config) {
   config->state_dir = state ? ResolvePath(file, *state) : DefaultStateDir();
 }
 
+void CheckFolder(const YamlSection& top, const char* key, const fs::path& path, const ReadRoots& roots,
+                 const char* wrong) {
+  if (roots.HasFolder(path)) return;
+  top.Refuse(key, fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
+}
+
 void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* config) {
   const fs::path& file = config->file;
   if (const auto checkpoint = top.String("checkpoint")) {
     config->checkpoint = ResolvePath(file, *checkpoint);
-    if (!fs::is_directory(config->checkpoint)) {
-      top.Refuse("checkpoint", fmt::format("{} is not a folder; expected a checkpoint in Hugging Face layout",
-                                           config->checkpoint.string()));
-    }
+    CheckFolder(top, "checkpoint", config->checkpoint, overrides.roots,
+                "is not a folder; expected a checkpoint in Hugging Face layout");
   } else if (config->engine.name == "native") {
     top.Refuse("checkpoint", "is absent; the native engine needs a checkpoint folder");
   }
@@ -163,9 +167,7 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   if (!overrides.data_dir.empty()) config->data_dir = fs::absolute(overrides.data_dir);
   for (const std::string& dir : top.Strings("task_dirs")) {
     config->task_dirs.push_back(ResolvePath(file, dir));
-    if (!fs::is_directory(config->task_dirs.back())) {
-      top.Refuse("task_dirs", fmt::format("{} is not a folder", config->task_dirs.back().string()));
-    }
+    CheckFolder(top, "task_dirs", config->task_dirs.back(), overrides.roots, "is not a folder");
   }
 }
 
@@ -183,6 +185,7 @@ namespace {
 EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& overrides) {
   EvalConfig config;
   config.file = fs::absolute(file).lexically_normal();
+  config.roots = overrides.roots;
   ReadTasks(top, &config);
   ReadEngine(top, &config);
   ReadGenerationConfig(top, &config);
@@ -194,6 +197,7 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& 
   config.seed = static_cast<uint64_t>(top.Integer("seed", 0, INT64_MAX).value_or(1234));
   config.fewshot_seed = static_cast<uint64_t>(top.Integer("fewshot_seed", 0, INT64_MAX).value_or(1234));
   config.bootstrap_iters = static_cast<int>(top.Integer("bootstrap_iters", 0, kBootstrapItersMax).value_or(100000));
+  config.limits = ReadLimits(top, overrides.limits);
   if (auto section = top.Section("gates")) config.gates = ReadGates(*section, config.file.parent_path());
   top.Finish();
   return config;
@@ -252,6 +256,12 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   json["staging"] = {{"root", config.staging.root.string()},
                      {"keep", config.staging.keep_bytes},
                      {"verify", config.staging.verify}};
+  const LimitsConfig& limits = config.limits;
+  json["limits"] = {{"line", limits.line_bytes},
+                    {"file", limits.file_bytes},
+                    {"memory", limits.memory_bytes},
+                    {"disk", limits.disk_bytes},
+                    {"seconds", limits.seconds}};
   json["output"] = {{"dir", config.output_dir.string()}, {"name", config.run_name}};
   if (!config.gates.gates.empty()) json["gates"] = ToJson(config.gates);
   json["cache_dir"] = config.cache_dir.string();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "checkpoint/generation_config.h"
 #include "datasets/task_set.h"
 #include "evald/json.h"
@@ -42,6 +43,15 @@ struct StagingConfig {
   std::filesystem::path root;  ///< empty: /dev/shm/evald-<uid>
   uint64_t keep_bytes = 0;     ///< budget for checkpoints kept after their last lease
   bool verify = false;         ///< read the checkpoint again although a memo knows its fingerprint
+};
+
+/// What reading and preparing other people's files may take: task files, data, templates, tokenizers.
+struct LimitsConfig {
+  uint64_t line_bytes = uint64_t{64} << 20;   ///< of a line of a data file
+  uint64_t file_bytes = uint64_t{1} << 30;    ///< of a data file that is read whole (.csv, .json with one array), unpacked
+  uint64_t memory_bytes = uint64_t{4} << 30;  ///< of the process that prepares, file mappings apart
+  uint64_t disk_bytes = uint64_t{64} << 30;   ///< of one file that it writes
+  double seconds = 3600;                      ///< that it may take
 };
 
 struct EngineConfig {
@@ -89,12 +99,17 @@ struct EvalConfig {
   uint64_t fewshot_seed = 1234;  ///< lm-evaluation-harness's default
   int bootstrap_iters = 100000;
   GatePolicy gates;  ///< what the results must meet; no gates: nothing
+  LimitsConfig limits;
+  ReadRoots roots;   ///< below which all that it names is read; no key of the file: a service's configuration says
 };
 
 /// Values given beside the file.
 struct EvalOverrides {
   std::vector<std::string> set;  ///< "key.path=value", the value read as YAML
   std::string data_dir;          ///< --data-dir
+  ReadRoots roots;               ///< of the service that it was submitted to
+  /// Of that service: what the file leaves out, and the most that it may ask for.
+  std::optional<LimitsConfig> limits;
 };
 
 /// Reads an eval.yaml. Throws Error(kUsage) "file:line: ..." for an unknown key (with the nearest

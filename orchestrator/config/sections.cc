@@ -1,9 +1,12 @@
 #include "orchestrator/config/sections.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
 
 #include "base/own_folder.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/devices/device_choice.h"
@@ -15,6 +18,7 @@ namespace {
 
 constexpr uint64_t kBacklogBytes = uint64_t{4} << 30;
 constexpr int64_t kWorkersMax = 1024;
+constexpr uint64_t kPreparationMemoryMin = uint64_t{64} << 20;  // the program itself, and its threads
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
@@ -71,6 +75,32 @@ MetricsConfig ReadMetrics(YamlSection& top) {
   if (metrics.processes == 0) metrics.processes = Cores();
   if (metrics.backlog_bytes == 0) metrics.backlog_bytes = kBacklogBytes;
   return metrics;
+}
+
+LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& most) {
+  LimitsConfig limits = most.value_or(LimitsConfig());
+  auto section = top.Section("limits");
+  if (!section) return limits;
+  const auto bytes = [&](const char* key, uint64_t least, uint64_t* value) {
+    const auto given = section->Bytes(key);
+    if (!given) return;
+    if (*given < least) section->Refuse(key, fmt::format("found {}, expected at least {}", HumanBytes(*given), HumanBytes(least)));
+    if (most && *given > *value) {
+      section->Refuse(key, fmt::format("found {}, this service allows at most {}", HumanBytes(*given), HumanBytes(*value)));
+    }
+    *value = *given;
+  };
+  bytes("line", 1024, &limits.line_bytes);
+  bytes("file", 1024, &limits.file_bytes);
+  bytes("memory", kPreparationMemoryMin, &limits.memory_bytes);
+  bytes("disk", kPreparationMemoryMin, &limits.disk_bytes);
+  const auto seconds = section->Number("seconds", 1, 1e6);
+  if (seconds && most && *seconds > limits.seconds) {
+    section->Refuse("seconds", fmt::format("found {:g}, this service allows at most {:g}", *seconds, limits.seconds));
+  }
+  limits.seconds = seconds.value_or(limits.seconds);
+  section->Finish();
+  return limits;
 }
 
 StagingConfig ReadStaging(YamlSection& top, const fs::path& file) {

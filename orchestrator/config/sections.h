@@ -15,6 +15,8 @@ std::filesystem::path ResolvePath(const std::filesystem::path& file, const std::
 /// Each reads one section of `top`, with defaults where it is absent. Throws Error(kUsage).
 WorkersConfig ReadWorkers(YamlSection& top, const std::string& key);
 MetricsConfig ReadMetrics(YamlSection& top);
+/// `most` is what is taken for absent keys, and the most that may be asked for; without, there is no such bound.
+LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& most);
 StagingConfig ReadStaging(YamlSection& top, const std::filesystem::path& file);
 
 }  // namespace evald

@@ -115,6 +115,7 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   config.workers = ReadWorkers(top, "workers");
   config.metrics = ReadMetrics(top);
   config.staging = ReadStaging(top, at);
+  config.limits = ReadLimits(top, std::nullopt);
   if (auto agent = top.Section("agent")) {
     config.linger_s = agent->Number("linger_s", 0, 1e9).value_or(config.linger_s);
     agent->Finish();

@@ -42,6 +42,7 @@ struct ServeConfig {
   int active_runs = 2;
   double linger_s = 600;  ///< how long the agent of this host waits for another service
   std::vector<std::filesystem::path> roots;
+  LimitsConfig limits;  ///< of submitted runs: the most that they may ask for
   std::vector<std::string> engine_urls;
   std::map<std::string, std::string> engine_keys;  ///< of these URLs: the variable that holds the server's key
   bool allow_commands = false;

@@ -101,13 +101,14 @@ Json HarnessConfig(const EvalConfig& config) {
 
 // What the harness keeps of how prompts were written.
 Json Prompts(const RunResultsInput& input) {
-  const PromptOptions& prompts = input.suite.prompts;
+  const PromptsConfig& prompts = input.config.prompts;
+  const std::optional<std::string>& chat_template = input.suite.chat_template;
   Json out = Json::object();
   if (!prompts.system_instruction.empty()) out["system_instruction"] = prompts.system_instruction;
-  if (input.config.prompts.fewshot_as_multiturn || prompts.chat != nullptr) {
-    out["fewshot_as_multiturn"] = input.config.prompts.Multiturn();
+  if (prompts.fewshot_as_multiturn || chat_template) {
+    out["fewshot_as_multiturn"] = prompts.Multiturn();
   }
-  if (prompts.chat != nullptr) out["chat_template"] = prompts.chat->text();
+  if (chat_template) out["chat_template"] = *chat_template;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/wire_id.h"
 #include "orchestrator/schedule/placement.h"
@@ -18,19 +19,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-// Engines that take token ids instead of text.
-bool WantsTokens(const EvalConfig& config) {
-  if (config.checkpoint.empty()) return false;
-  return config.engine.name == "native" ||
-         (config.engine.name == "openai" && config.engine.settings.value("prompt", "") == "tokens");
-}
-
 }  // namespace
-
-bool NeedsStaging(const EvalConfig& config) {
-  if (config.checkpoint.empty() || config.engine.name == "replay") return false;
-  return !(config.engine.name == "openai" && config.engine.settings.contains("base_url"));
-}
 
 Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
                        Support support, Hooks hooks)
@@ -116,6 +105,7 @@ void Evaluation::StartStaging() {
     options.state = config_.state_dir;
     options.keep_bytes = config_.staging.keep_bytes;
     options.verify = config_.staging.verify;
+    options.roots = config_.roots;
     CopyHooks hooks;
     hooks.cancel = &cancel_;
     hooks.progress = [this](uint64_t done, uint64_t total) {
@@ -144,18 +134,15 @@ void Evaluation::StartStaging() {
 void Evaluation::StartPreparation() {
   RunThread(&preparation_thread_, [this] {
     const int64_t begin = MonotonicMicros();
-    std::unique_ptr<Tokenizer> tokenizer;
-    if (WantsTokens(config_)) tokenizer = Tokenizer::Load(config_.checkpoint);
-    auto suite = std::make_shared<Suite>(PrepareSuite(
-        config_, tokenizer.get(), static_cast<int>(std::thread::hardware_concurrency()),
+    auto suite = std::make_shared<Suite>(Preparer(support_.binaries).Prepare(
+        InputOf(config_, PreparationInput::Work::kPrepare),
         [this](size_t done, size_t total) {
           OnLoop([this, done, total] {
             prepare_done_ = done;
             prepare_total_ = total;
           });
         },
-        cancel_));
-    if (tokenizer) suite->tokenizer_hash = HashHex(ReadFile(config_.checkpoint / "tokenizer.json"));
+        &cancel_));
     OnLoop([this, begin, suite] {
       timeline_.Add("prepare", {"prepare", begin, MonotonicMicros(), {{"tasks", suite->tasks.size()}}});
       if (!ending_) OnPrepared(suite);

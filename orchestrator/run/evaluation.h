@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "evald/error.h"
+#include "evald/request.h"
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/report/progress.h"
@@ -59,7 +60,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     Loop* loop = nullptr;
     DatabaseThread* database = nullptr;
     TaskFinisher* finisher = nullptr;
-    WorkThread* files = nullptr;  ///< writes the runs' folders
+    WorkThread* files = nullptr;     ///< writes the runs' folders
+    std::filesystem::path binaries;  ///< folder of evald-prepare
   };
   struct Hooks {
     std::function<void()> work;  ///< there may be something to lease or load
@@ -305,8 +307,5 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool ending_taken_ = false;
   std::optional<Failure> failure_;
 };
-
-/// Whether a configuration's engine is given weights of ours.
-bool NeedsStaging(const EvalConfig& config);
 
 }  // namespace evald

@@ -21,7 +21,7 @@ void CheckRoom(const SamplingParams& sampling, int max_length) {
 }  // namespace
 
 GenerationPlan PlanGeneration(const EvalConfig& config, const Suite& suite, const Json& engine,
-                              const std::filesystem::path& checkpoint) {
+                              const ReadFolder& checkpoint) {
   GenerationPlan plan;
   if (!TakesGenerationConfig(config.engine)) return plan;
   const auto generation = GenerationConfig::Read(checkpoint, config.engine.generation_config);

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <string>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 #include "orchestrator/run/preparation.h"
 
@@ -18,9 +18,9 @@ struct GenerationPlan {
   std::map<std::string, std::string> impossible;
 };
 
-/// `engine` is EngineInfo as JSON, `checkpoint` the folder that the engine loaded; "" for none. Throws Error(kInput) for
+/// `engine` is EngineInfo as JSON, `checkpoint` the folder that the engine loaded, which need not be there. Throws Error(kInput) for
 /// a broken generation_config.json.
 GenerationPlan PlanGeneration(const EvalConfig& config, const Suite& suite, const Json& engine,
-                              const std::filesystem::path& checkpoint);
+                              const ReadFolder& checkpoint);
 
 }  // namespace evald

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "datasets/task_set.h"
+#include "base/hash.h"
+#include "base/jsonl.h"
+#include "checkpoint/layout.h"
 #include "evald/error.h"
 #include "orchestrator/run/shared_prefix.h"
 #include "prepared/prepared_task.h"
+#include "tokenizer/tokenizer.h"
 
 namespace evald {
 namespace {
+
+constexpr const char* kWhere = "a prepared task";
 
 // Tokens of an average document, from the first ones.
 void CountTokens(const PreparedTask& prepared, SuiteTask* task) {
@@ -28,6 +33,30 @@ void CountTokens(const PreparedTask& prepared, SuiteTask* task) {
   task->tokens_out_most *= scale;
 }
 
+PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& hooks) {
+  PrepareOptions options;
+  options.data_dir = input.data_dir;
+  options.cache_dir = input.cache_dir;
+  options.fewshot_seed = input.fewshot_seed;
+  options.cancel = hooks.cancel;
+  options.roots = input.roots;
+  options.limits = {input.limits.line_bytes, input.limits.file_bytes};
+  options.doing = hooks.doing;
+  options.prompts.system_instruction = input.prompts.system_instruction;
+  options.prompts.fewshot_as_multiturn = input.prompts.Multiturn();
+  if (input.prompts.chat_template) {
+    hooks.doing("reading the checkpoint's chat template");
+    options.prompts.chat = std::make_shared<ChatTemplate>(
+        ChatTemplate::Load(ReadFolder(input.checkpoint, input.roots), input.prompts.template_name, input.prompts.chat_date));
+  }
+  return options;
+}
+
+ResolvedTasks Resolve(const PreparationInput& input, const PreparationHooks& hooks) {
+  hooks.doing("reading the task files");
+  return TaskRegistry(input.task_dirs, input.roots).Resolve(input.tasks);
+}
+
 SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const Tokenizer* tokenizer,
                      int threads) {
   SuiteTask task;
@@ -36,6 +65,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
   PreparedTask prepared(task.prepared);
   task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
   if (tokenizer != nullptr) {
+    options.doing(fmt::format("task '{}': making tokens", leaf.name));
     task.tokenizer_key = tokenizer->key();
     prepared.MakeTokens(task.tokenizer_key,
                         [&](Request* request) { EncodeRequest(*tokenizer, request); }, threads);
@@ -48,40 +78,101 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
   return task;
 }
 
-}  // namespace
-
-PromptOptions PromptOptionsOf(const EvalConfig& config) {
-  PromptOptions options;
-  options.system_instruction = config.prompts.system_instruction;
-  options.fewshot_as_multiturn = config.prompts.Multiturn();
-  if (config.prompts.chat_template) {
-    options.chat = std::make_shared<ChatTemplate>(
-        ChatTemplate::Load(config.checkpoint, config.prompts.template_name, config.prompts.chat_date));
-  }
-  return options;
+Json DescribeCheckpoint(const PreparationInput& input, const PreparationHooks& hooks) {
+  if (input.checkpoint.empty()) return nullptr;
+  hooks.doing("looking at the checkpoint");
+  const CheckpointLayout layout = ReadCheckpointLayout(ReadFolder(input.checkpoint, input.roots));
+  CheckShards(layout);
+  return {{"path", input.checkpoint.string()},
+          {"bytes", layout.total_bytes},
+          {"files", layout.files.size()},
+          {"shards", layout.shards}};
 }
 
-Suite PrepareSuite(const EvalConfig& config, const Tokenizer* tokenizer, int threads,
-                   const std::function<void(size_t, size_t)>& progress,
-                   const std::atomic<bool>& cancel) {
-  const TaskRegistry registry(config.task_dirs);
-  const ResolvedTasks resolved = registry.Resolve(config.tasks);
-  PrepareOptions options;
-  options.data_dir = config.data_dir;
-  options.cache_dir = config.cache_dir;
-  options.fewshot_seed = config.fewshot_seed;
-  options.cancel = &cancel;
-  options.prompts = PromptOptionsOf(config);
+Json DescribePrompts(const PromptOptions& prompts) {
+  Json out = {{"system_instruction", prompts.system_instruction.empty() ? Json() : Json(prompts.system_instruction)},
+              {"chat_template", nullptr}};
+  if (prompts.chat == nullptr) return out;
+  out["chat_template"] = {{"from", prompts.chat->where()}, {"sha", Sha256Hex(prompts.chat->text())}};
+  out["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
+  return out;
+}
+
+}  // namespace
+
+Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks) {
   Suite suite;
-  suite.prompts = options.prompts;
+  std::unique_ptr<Tokenizer> tokenizer;
+  const ResolvedTasks resolved = Resolve(input, hooks);
+  if (input.tokens) {
+    hooks.doing("reading the checkpoint's tokenizer");
+    const ReadFolder checkpoint(input.checkpoint, input.roots);
+    tokenizer = Tokenizer::Load(checkpoint);
+    suite.tokenizer_hash = HashHex(checkpoint.Read("tokenizer.json"));
+  }
+  const PrepareOptions options = OptionsOf(input, hooks);
+  if (options.prompts.chat != nullptr) suite.chat_template = options.prompts.chat->text();
   suite.groups = resolved.groups;
-  progress(0, resolved.leaves.size());
+  hooks.progress(0, resolved.leaves.size());
   for (const LeafTask& leaf : resolved.leaves) {
-    if (cancel) throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
-    suite.tasks.push_back(PrepareOne(leaf, options, tokenizer, threads));
-    progress(suite.tasks.size(), resolved.leaves.size());
+    if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
+    suite.tasks.push_back(PrepareOne(leaf, options, tokenizer.get(), input.threads));
+    hooks.progress(suite.tasks.size(), resolved.leaves.size());
   }
   return suite;
+}
+
+Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks) {
+  const ResolvedTasks resolved = Resolve(input, hooks);
+  Json found = {{"tasks", Json::array()}, {"groups", Json::array()}, {"checkpoint", nullptr}};
+  for (const LeafTask& leaf : resolved.leaves) found["tasks"].push_back(leaf.name);
+  for (const GroupDefinition& group : resolved.groups) found["groups"].push_back(group.name);
+  if (input.weights) found["checkpoint"] = DescribeCheckpoint(input, hooks);
+  return found;
+}
+
+Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks) {
+  const PrepareOptions options = OptionsOf(input, hooks);
+  Json found = {{"checkpoint", DescribeCheckpoint(input, hooks)},
+                {"prompts", DescribePrompts(options.prompts)},
+                {"tasks", Json::array()}};
+  for (const LeafTask& leaf : Resolve(input, hooks).leaves) {
+    const TaskDefinition task = DescribeTask(leaf, options);
+    found["tasks"].push_back({{"name", task.name},
+                              {"output_type", task.output_type},
+                              {"num_fewshot", task.num_fewshot},
+                              {"repeats", task.repeats},
+                              {"documents", task.effective_documents},
+                              {"of", task.original_documents},
+                              {"runs_code", task.unsafe_code}});
+  }
+  return found;
+}
+
+Json ToJson(const SuiteTask& task) {
+  return {{"definition", ToJson(task.definition)},
+          {"key", task.prepared.filename().string()},
+          {"tokenizer_key", task.tokenizer_key},
+          {"documents", task.documents},
+          {"requests", task.requests},
+          {"tokens_in", task.tokens_in},
+          {"prefix_tokens", task.prefix_tokens},
+          {"tokens_out_most", task.tokens_out_most},
+          {"prepare_s", task.prepare_s}};
+}
+
+SuiteTask SuiteTaskFromJson(const Json& json) {
+  SuiteTask task;
+  task.definition = TaskFromJson(Field<Json>(json, "definition", kWhere), kWhere);
+  task.prepared = Field<std::string>(json, "key", kWhere);
+  task.tokenizer_key = Field<std::string>(json, "tokenizer_key", kWhere);
+  task.documents = Field<int64_t>(json, "documents", kWhere);
+  task.requests = Field<int64_t>(json, "requests", kWhere);
+  task.tokens_in = Field<double>(json, "tokens_in", kWhere);
+  task.prefix_tokens = Field<double>(json, "prefix_tokens", kWhere);
+  task.tokens_out_most = Field<double>(json, "tokens_out_most", kWhere);
+  task.prepare_s = Field<double>(json, "prepare_s", kWhere);
+  return task;
 }
 
 }  // namespace evald

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "evald/task.h"
-#include "orchestrator/config/eval_config.h"
-#include "tokenizer/tokenizer.h"
+#include "orchestrator/prepare/input.h"
 
 namespace evald {
 
@@ -30,19 +30,31 @@ struct SuiteTask {
 struct Suite {
   std::vector<SuiteTask> tasks;
   std::vector<GroupDefinition> groups;
-  PromptOptions prompts;      ///< how their prompts were written
+  std::optional<std::string> chat_template;  ///< that their prompts were written with
   std::string tokenizer_hash;  ///< of the tokenizer.json that tokens were made with; "" for none
 };
 
-/// The prompts' options, the checkpoint's chat template read. Throws Error(kInput) where it has none.
-PromptOptions PromptOptionsOf(const EvalConfig& config);
+/// What the one who waits hears of the work, from the thread that does it.
+struct PreparationHooks {
+  std::function<void(size_t done, size_t total)> progress;  ///< after each task
+  std::function<void(const std::string& what)> doing;       ///< as PrepareOptions has it
+  const std::atomic<bool>* cancel = nullptr;                ///< ends it with Error(kInfrastructure)
+};
 
-/// Finds the configured tasks and prepares them: documents read, prompts rendered, and, when
-/// `tokenizer` is given, tokens made. What is in the cache is used as it is. `progress(done, total)`
-/// is called from this thread after each task; `cancel` ends it with Error(kInfrastructure).
-/// Throws Error(kUsage or kInput) for an unknown task or bad data.
-Suite PrepareSuite(const EvalConfig& config, const Tokenizer* tokenizer, int threads,
-                   const std::function<void(size_t done, size_t total)>& progress,
-                   const std::atomic<bool>& cancel);
+/// Finds the tasks and prepares them: documents read, prompts rendered, and tokens made where `input` says so.
+/// What is in the cache is used as it is. Reads other people's files in this process: see Preparer. Throws
+/// Error(kUsage or kInput) for an unknown task or bad data.
+Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks);
+
+/// For PreparationInput::Work::kCheck: {"tasks": [names], "groups": [names]}, and "checkpoint" where it has whole
+/// weights: {"path", "bytes", "files", "shards"}. Throws as PrepareSuite does.
+Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks);
+
+/// For kDescribe: what `evald validate` shows of checkpoint, prompts and tasks. Throws as PrepareSuite does.
+Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks);
+
+Json ToJson(const SuiteTask& task);
+/// Throws Error(kInput).
+SuiteTask SuiteTaskFromJson(const Json& json);
 
 }  // namespace evald

@@ -110,8 +110,9 @@ RunPlan PlanRun(PlanInput input) {
   CheckTokenizer(input);
   const std::map<std::string, size_t> index = IndexOf(input.tasks);
   RunPlan plan{MakeMachine(input.config), std::move(input.recovery.record), PlaceOf(input), {}, {}, {}, 0, 0};
-  plan.generation = PlanGeneration(input.config, *input.suite, input.engine,
-                                   input.checkpoint ? input.checkpoint->folder : input.config.checkpoint);
+  const ReadFolder checkpoint = input.checkpoint ? ReadFolder(input.checkpoint->folder)
+                                                 : ReadFolder(input.config.checkpoint, input.config.roots);
+  plan.generation = PlanGeneration(input.config, *input.suite, input.engine, checkpoint);
   plan.earlier = WorkOf(plan.record);
   plan.machine.SetTasks(input.tasks);
   TakeOver(input, index, &plan);

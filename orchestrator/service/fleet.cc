@@ -130,13 +130,16 @@ void Fleet::StartWorker(const std::string& id, const Evaluation& run) {
   const int threads = HostOf(id).info.threads > 0 ? HostOf(id).info.threads : profile.threads;
   const std::string program = WorkerProgram(profile.engine, slot.device);
   slot.computes_on_gpu = program == kGpuWorker;
-  workers_.Assign({id,
-                   program,
-                   {"--engine", profile.engine, "--settings", profile.settings.dump(), "--device", slot.device,
-                    "--threads", std::to_string(threads), "--seed", std::to_string(profile.seed), "--log-level",
-                    options_.log_level},
-                   TagOf(profile)},
-                  TagOf(profile));
+  std::vector<std::string> arguments = {"--engine",   profile.engine,
+                                        "--settings", profile.settings.dump(),
+                                        "--device",   slot.device,
+                                        "--threads",  std::to_string(threads),
+                                        "--seed",     std::to_string(profile.seed),
+                                        "--log-level", options_.log_level};
+  for (const std::filesystem::path& root : run.config().roots.folders()) {
+    arguments.insert(arguments.end(), {"--read-root", root.string()});
+  }
+  workers_.Assign({id, program, std::move(arguments), TagOf(profile)}, TagOf(profile));
   Changed(id);
 }
 

@@ -63,7 +63,7 @@ class ForegroundRun {
     files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
     evaluation_ = std::make_shared<Evaluation>(
         options.config, std::move(directory), number, options.config.workers.count,
-        Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get()},
+        Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options.binaries},
         Evaluation::Hooks{[this] { fleet_.Serve(); }, [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
                           [](const std::string&, const Json&) {}});
   }
@@ -122,8 +122,6 @@ class ForegroundRun {
 
 RunOutcome RunEvaluation(const RunOptions& asked) {
   RunOptions options = asked;
-  // A checkpoint that is not whole is refused before anything is made or started.
-  if (NeedsStaging(options.config)) CheckShards(ReadCheckpointLayout(options.config.checkpoint));
   ChooseWorkers(&options.config.workers, options.config.engine.name, options.binaries);
   RunDirectory directory = options.resume ? RunDirectory::Resume(options.config, options.resume_run)
                                           : RunDirectory::Create(options.config);

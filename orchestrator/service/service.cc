@@ -160,8 +160,8 @@ void Service::LookForRoom(const QueuedRun& run) {
   looking_for_room_ = true;
   auto room = std::make_shared<bool>(true);
   looks_->Post(
-      [room, root = run.config.staging.root, state = options_.state_dir, checkpoint = run.config.checkpoint] {
-        *room = Stager({.root = root, .state = state}).HasRoom(checkpoint);
+      [room, config = run.config, state = options_.state_dir] {
+        *room = Stager({.root = config.staging.root, .state = state, .roots = config.roots}).HasRoom(config.checkpoint);
       },
       [this, room, number = run.number, id = run.id](const std::optional<Error>& error) {
         if (error) log::Warn("run {}: {}", id, error->what());
@@ -202,7 +202,7 @@ void Service::Start(QueuedRun* run) {
   hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
   run->evaluation = std::make_shared<Evaluation>(
       run->config, std::move(*run->directory), number, std::max(1, fleet_->device_count()),
-      Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get()}, std::move(hooks));
+      Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options_.binaries}, std::move(hooks));
   run->directory.reset();
   SetState(run, "preparing");
   fleet_->Add(run->evaluation, run->priority, run->user);
@@ -240,10 +240,11 @@ void Service::OnConcluded(int64_t number, RunOutcome outcome) {
   run->ended = WallSeconds();
   auto verdict = std::make_shared<std::optional<Verdict>>();
   auto judged = std::make_shared<RunOutcome>(std::move(outcome));
-  finisher_->Run([verdict, gates = run->config.gates, judged] { *verdict = JudgeRun(gates, *judged); },
-                 [this, number, verdict, judged](const std::optional<Error>&) {
-                   Close(number, std::move(*judged), *verdict);
-                 });
+  finisher_->Run(
+      [verdict, gates = run->config.gates, roots = options_.roots, judged] {
+        *verdict = JudgeRun(gates, roots, *judged);
+      },
+      [this, number, verdict, judged](const std::optional<Error>&) { Close(number, std::move(*judged), *verdict); });
 }
 
 // The run's end, once its gates are judged.

@@ -39,8 +39,8 @@ struct ServiceOptions {
   uint64_t staging_keep = 0;
   double linger_s = 600;  ///< how long this host's agent waits for another service
   int active_max = 2;  ///< runs at work at once, so that the next is staged while one computes
-  /// Where checkpoints, data and task files of submitted runs may lie; empty: anywhere.
-  std::vector<std::filesystem::path> roots;
+  ReadRoots roots;  ///< below which all that submitted runs name is read
+  LimitsConfig limits;  ///< the most that submitted runs may ask for
   EngineAccess engines;  ///< what engines of submitted runs may do
 };
 
@@ -75,6 +75,7 @@ class Service : public RunService {
   // What the watches of this service need (watches.h). Any thread.
   /// Throws Error when a watch of `folder` by this eval.yaml could submit nothing but refusals.
   void CheckWatch(const Submission& submission, const std::filesystem::path& folder) const;
+  const ReadRoots& roots() const { return options_.roots; }
   std::vector<WatchRow> SavedWatches() const;
   /// `done` runs on the loop, when it is on disk.
   void SaveWatch(WatchRow row, std::function<void()> done);
@@ -92,7 +93,8 @@ class Service : public RunService {
  private:
   // submitting (service_submit.cc)
   EvalConfig Configure(const Submission& submission) const;
-  EvalConfig ReadSubmission(const Submission& submission) const;
+  /// Judges its tasks too, and its checkpoint where `weights` says so.
+  EvalConfig ReadSubmission(const Submission& submission, bool weights) const;
   void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
   void OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Done<Submitted>& done);
   void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Done<Submitted>& done);

@@ -122,7 +122,7 @@ void Service::CloseEarlier(QueuedRun* run, const RunRow& row) {
   } catch (const Error& e) {  // the checkpoint may be gone meanwhile: the results stand all the same
     log::Error("run {}: its gates are not judged: {}", row.run, e.what());
   }
-  const auto verdict = JudgeRun(gates, *run->outcome);
+  const auto verdict = JudgeRun(gates, options_.roots, *run->outcome);
   if (verdict && !verdict->gates.empty()) {
     run->outcome->status = verdict->status;
     run->verdict = StatusWord(verdict->status);

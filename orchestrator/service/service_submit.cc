@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "base/names.h"
-#include "checkpoint/layout.h"
-#include "datasets/task_set.h"
 #include "orchestrator/config/engine_section.h"
+#include "orchestrator/prepare/preparer.h"
 #include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/submission.h"
@@ -21,15 +21,6 @@ constexpr const char* kFileName = "eval.yaml";
 // Aggregation takes cores of the service's own host, for this many times the documents of a task.
 constexpr int kBootstrapItersSubmittedMax = 100'000;
 
-bool LiesUnder(const fs::path& path, const std::vector<fs::path>& roots) {
-  std::error_code error;
-  const fs::path real = fs::weakly_canonical(path, error);
-  return std::any_of(roots.begin(), roots.end(), [&](const fs::path& root) {
-    const fs::path base = fs::weakly_canonical(root, error);
-    return std::mismatch(base.begin(), base.end(), real.begin(), real.end()).first == base.end();
-  });
-}
-
 // What of a configuration is read from where it says.
 std::vector<fs::path> PathsOf(const EvalConfig& config) {
   std::vector<fs::path> paths = config.task_dirs;
@@ -40,10 +31,18 @@ std::vector<fs::path> PathsOf(const EvalConfig& config) {
   return paths;
 }
 
+// That what it names can be read says so at once; whoever reads it later goes by the roots again.
+void CheckPaths(const EvalConfig& config) {
+  if (config.roots.anywhere()) return;
+  for (const fs::path& path : PathsOf(config)) {
+    if (!config.roots.HasFile(path) && !config.roots.HasFolder(path)) config.roots.Refuse(path, ENOENT);
+  }
+}
+
 }  // namespace
 
 // The submitted eval.yaml, as far as it may be asked for here.
-EvalConfig Service::ReadSubmission(const Submission& submission) const {
+EvalConfig Service::ReadSubmission(const Submission& submission, bool weights) const {
   if (submission.priority < -100 || submission.priority > 100) {
     throw Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", submission.priority));
   }
@@ -56,6 +55,8 @@ EvalConfig Service::ReadSubmission(const Submission& submission) const {
   }
   EvalOverrides overrides;
   overrides.set = submission.set;
+  overrides.roots = options_.roots;
+  overrides.limits = options_.limits;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine, options_.engines);
   if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {
@@ -63,19 +64,16 @@ EvalConfig Service::ReadSubmission(const Submission& submission) const {
                                                config.bootstrap_iters, kBootstrapItersSubmittedMax),
                 "leave it out, or use 'evald run' for more");
   }
-  for (const fs::path& path : options_.roots.empty() ? std::vector<fs::path>{} : PathsOf(config)) {
-    if (LiesUnder(path, options_.roots)) continue;
-    throw Error(ErrorKind::kUsage, fmt::format("{}: lies outside the folders that this service reads", path.string()),
-                "the service's configuration lists them under 'roots'");
-  }
-  TaskRegistry(config.task_dirs).Resolve(config.tasks);  // says now what is wrong with a task
+  CheckPaths(config);
+  PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
+  input.weights = input.weights && weights;
+  Preparer(options_.binaries).Ask(input);  // says now what is wrong with a task or a checkpoint
   return config;
 }
 
 // With what belongs to the host set by the service.
 EvalConfig Service::Configure(const Submission& submission) const {
-  EvalConfig config = ReadSubmission(submission);
-  if (NeedsStaging(config)) CheckShards(ReadCheckpointLayout(config.checkpoint));
+  EvalConfig config = ReadSubmission(submission, true);
   config.workers.devices = options_.devices;
   config.workers.count = static_cast<int>(options_.devices.size());
   config.workers.threads = options_.threads;
@@ -93,7 +91,7 @@ EvalConfig Service::Configure(const Submission& submission) const {
 void Service::CheckWatch(const Submission& submission, const fs::path& folder) const {
   Submission example = submission;
   example.set.push_back("checkpoint=" + Json(folder.string()).dump());
-  ReadSubmission(example);
+  ReadSubmission(example, false);
 }
 
 void Service::Submit(Submission submission, Done<Submitted> done) {

@@ -39,6 +39,7 @@ ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin 
           : HashHex(
                 Json::array({definition_.yaml, definition_.base.string(), definition_.set}).dump());
   options.may_be_missing = !configured();
+  options.roots = service->roots();
   Watcher::Actions actions;
   actions.submit = [this](const FoundCheckpoint& checkpoint, const std::string& key) {
     return Submit(checkpoint, key);

@@ -42,9 +42,9 @@ QueuedRun QueuedRunOf(const RunRow& row) {
   return run;
 }
 
-std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outcome) {
+std::optional<Verdict> JudgeRun(const GatePolicy& gates, const ReadRoots& roots, const RunOutcome& outcome) {
   try {
-    return RunVerdict({}, gates).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
+    return RunVerdict({}, gates, roots).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
   } catch (const std::exception& e) {
     log::Error("{}: gates could not be judged: {}", outcome.directory.string(), e.what());
     return std::nullopt;

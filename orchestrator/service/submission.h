@@ -19,8 +19,8 @@ Submission SubmissionOf(const RunRow& row);
 /// The run of a row, queued, without what decides how it goes on: its configuration and folder.
 QueuedRun QueuedRunOf(const RunRow& row);
 
-/// Judges a run's gates and writes verdict.json and report.html. Nothing when that is not possible: the
-/// results stand all the same.
-std::optional<Verdict> JudgeRun(const GatePolicy& gates, const RunOutcome& outcome);
+/// Judges a run's gates, their baseline below `roots`, and writes verdict.json and report.html. Nothing when
+/// that is not possible: the results stand all the same.
+std::optional<Verdict> JudgeRun(const GatePolicy& gates, const ReadRoots& roots, const RunOutcome& outcome);
 
 }  // namespace evald

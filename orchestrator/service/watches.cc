@@ -96,11 +96,11 @@ Watches::WatchPtr Watches::Make(const WatchDefinition& definition, double create
 }
 
 void Watches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
-  std::error_code error;
-  if (!fs::is_directory(definition.checkpoints, error)) {
+  const ReadRoots& roots = service_->roots();
+  if (!roots.HasFolder(definition.checkpoints)) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("checkpoints: {} is not a folder of this host",
-                            definition.checkpoints.string()),
+                fmt::format("checkpoints: {} {}", definition.checkpoints.string(),
+                            roots.anywhere() ? "is not a folder of this host" : ReadRoots::kNotThere),
                 "name the folder that a training run writes its checkpoints into");
   }
   service_->CheckWatch(SubmissionOf(definition), definition.checkpoints);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,13 +34,17 @@ void ThrowChanged(const fs::path& file) {
               "stage again once the checkpoint is complete");
 }
 
-ChunkReader::ChunkReader(const fs::path& root, const FileStamp& stamp, bool direct)
+ChunkReader::ChunkReader(const ReadFolder& root, const FileStamp& stamp, bool direct)
     : path_(root / stamp.name) {
+  struct stat info {};
   if (StampFile(root, stamp.name) != stamp) ThrowChanged(path_);
-  buffered_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!buffered_) ThrowErrno(path_, "open", errno);
-  if (direct && !Cached(stamp.bytes))
-    direct_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  buffered_ = root.OpenFile(stamp.name);
+  if (::fstat(buffered_.get(), &info) != 0) ThrowErrno(path_, "stat", errno);
+  if (StampOf(info, stamp.name) != stamp) ThrowChanged(path_);
+  if (!direct || Cached(stamp.bytes)) return;
+  // The same file once more: its name may stand for another by now.
+  const std::string opened = "/proc/self/fd/" + std::to_string(buffered_.get());
+  direct_.reset(::open(opened.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
 }
 
 // A file that a training run has just written lies in memory already, and reading it from there is

@@ -26,8 +26,8 @@ class AlignedBuffer {
 /// it. One thread at a time.
 class ChunkReader {
  public:
-  /// Throws Error(kInput) when the file is gone or its stamp is another.
-  ChunkReader(const std::filesystem::path& root, const FileStamp& stamp, bool direct);
+  /// Throws Error(kInput) when the file is gone or the stamp of what was opened is another.
+  ChunkReader(const ReadFolder& root, const FileStamp& stamp, bool direct);
 
   /// Fills `buffer` (of whole pages) with bytes [offset, offset + bytes); `offset` is a multiple of
   /// the page size, and so is `bytes` but at the file's end. Gives the bytes read past the page

@@ -38,7 +38,7 @@ void WriteAt(int fd, const char* data, uint64_t bytes, uint64_t offset, const fs
 
 class Copier {
  public:
-  Copier(const fs::path& source, const std::vector<FileStamp>& files, const fs::path& target,
+  Copier(const ReadFolder& source, const std::vector<FileStamp>& files, const fs::path& target,
          const CopyOptions& options, const CopyHooks& hooks);
   ~Copier() { StopAndJoin(); }
 
@@ -60,7 +60,7 @@ class Copier {
   void TellProgress() const;
   void StopAndJoin();
 
-  const fs::path& source_;
+  const ReadFolder& source_;
   const std::vector<FileStamp>& files_;
   const fs::path& target_;
   const CopyHooks& hooks_;
@@ -85,7 +85,7 @@ class Copier {
   std::vector<std::thread> threads_;
 };
 
-Copier::Copier(const fs::path& source, const std::vector<FileStamp>& files, const fs::path& target,
+Copier::Copier(const ReadFolder& source, const std::vector<FileStamp>& files, const fs::path& target,
                const CopyOptions& options, const CopyHooks& hooks)
     : source_(source),
       files_(files),
@@ -223,7 +223,7 @@ void ThrowIfCancelled(const std::atomic<bool>* cancel) {
   }
 }
 
-CopyResult CopyTree(const fs::path& source, const std::vector<FileStamp>& files,
+CopyResult CopyTree(const ReadFolder& source, const std::vector<FileStamp>& files,
                     const fs::path& target, const CopyOptions& options, const CopyHooks& hooks) {
   return Copier(source, files, target, options, hooks).Run();
 }

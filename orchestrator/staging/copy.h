@@ -48,7 +48,7 @@ struct CopyResult {
 /// Throws Error(kInput) naming the file when one is not, or does not stay, as its stamp says;
 /// Error(kInfrastructure) for I/O errors, a full target or when cancelled. The target may then be
 /// half-written.
-CopyResult CopyTree(const std::filesystem::path& source, const std::vector<FileStamp>& files,
+CopyResult CopyTree(const ReadFolder& source, const std::vector<FileStamp>& files,
                     const std::filesystem::path& target, const CopyOptions& options,
                     const CopyHooks& hooks);
 

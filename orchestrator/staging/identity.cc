@@ -12,7 +12,6 @@
 #include "evald/error.h"
 
 namespace evald {
-namespace fs = std::filesystem;
 namespace {
 
 int64_t Nanoseconds(const struct timespec& time) {
@@ -32,16 +31,20 @@ FileStamp StampFromJson(const Json& json, const std::string& where) {
           Field<int64_t>(json, "mtime_ns", where), Field<int64_t>(json, "ctime_ns", where)};
 }
 
-FileStamp StampFile(const fs::path& root, const std::string& name) {
+FileStamp StampFile(const ReadFolder& root, const std::string& name) {
   struct stat info {};
-  const fs::path path = root / name;
-  if (::stat(path.c_str(), &info) != 0) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
+  if (!root.Stat(name, &info)) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", (root / name).string(),
+                                               root.roots().anywhere() ? std::strerror(errno) : ReadRoots::kNotThere),
                 "stage again once the checkpoint is complete");
   }
   if (!S_ISREG(info.st_mode)) {
-    throw Error(ErrorKind::kInput, path.string() + ": is not a regular file");
+    throw Error(ErrorKind::kInput, (root / name).string() + ": is not a regular file");
   }
+  return StampOf(info, name);
+}
+
+FileStamp StampOf(const struct stat& info, const std::string& name) {
   return {name,
           info.st_dev,
           info.st_ino,
@@ -50,7 +53,7 @@ FileStamp StampFile(const fs::path& root, const std::string& name) {
           Nanoseconds(info.st_ctim)};
 }
 
-SourceIdentity IdentifySource(const fs::path& root) {
+SourceIdentity IdentifySource(const ReadFolder& root) {
   SourceIdentity identity;
   Hasher hasher;
   hasher.Update("evald-source-1\n");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 
 namespace evald {
@@ -26,8 +27,10 @@ Json ToJson(const FileStamp& stamp);
 /// Throws Error(kInput) "<where>: ...".
 FileStamp StampFromJson(const Json& json, const std::string& where);
 
-/// The stamp of `root / name`, links followed. Throws Error(kInput) when it is not a regular file.
-FileStamp StampFile(const std::filesystem::path& root, const std::string& name);
+/// The stamp of the file `name` of `root`, links followed. Throws Error(kInput) when it is not a regular file.
+FileStamp StampFile(const ReadFolder& root, const std::string& name);
+/// The stamp of an open file.
+FileStamp StampOf(const struct stat& info, const std::string& name);
 
 /// A checkpoint as its file system shows it, found without reading any file.
 struct SourceIdentity {
@@ -36,6 +39,6 @@ struct SourceIdentity {
 };
 
 /// Throws Error(kInput) as CandidateNames does.
-SourceIdentity IdentifySource(const std::filesystem::path& root);
+SourceIdentity IdentifySource(const ReadFolder& root);
 
 }  // namespace evald

@@ -49,7 +49,7 @@ StagedRecord RecordFromJson(const Json& json, const std::string& where) {
   return record;
 }
 
-bool NestedUnchanged(const StagedRecord& record, const fs::path& root) {
+bool NestedUnchanged(const StagedRecord& record, const ReadFolder& root) {
   return std::all_of(record.nested.begin(), record.nested.end(), [&](const FileStamp& stamp) {
     try {
       return StampFile(root, stamp.name) == stamp;

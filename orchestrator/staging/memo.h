@@ -26,7 +26,7 @@ Json ToJson(const StagedRecord& record);
 StagedRecord RecordFromJson(const Json& json, const std::string& where);
 
 /// Whether the shards in subfolders of `root` are still what the record says.
-bool NestedUnchanged(const StagedRecord& record, const std::filesystem::path& root);
+bool NestedUnchanged(const StagedRecord& record, const ReadFolder& root);
 
 /// From source identity to fingerprint, over the life of many runs: one small file an identity,
 /// `<folder>/<source_id>.json`, the oldest removed beyond 512. A memo saves time and decides

@@ -54,7 +54,7 @@ uint64_t RoomNeeded(const CheckpointLayout& layout) {
 std::vector<FileStamp> StampsOf(const CheckpointLayout& layout) {
   std::vector<FileStamp> stamps;
   for (const CheckpointFile& file : layout.files) {
-    stamps.push_back(StampFile(layout.root, file.name));
+    stamps.push_back(StampFile(layout.folder, file.name));
   }
   return stamps;
 }
@@ -71,7 +71,7 @@ void CheckCopy(const fs::path& folder, const CheckpointLayout& source) {
   CheckShards(written);
 }
 
-std::string FingerprintOf(const fs::path& folder, const CopyOptions& options,
+std::string FingerprintOf(const ReadFolder& folder, const CopyOptions& options,
                           const CopyHooks& hooks) {
   return CopyTree(folder, StampsOf(ReadCheckpointLayout(folder)), {}, options, hooks).fingerprint;
 }
@@ -133,7 +133,7 @@ bool StagedCheckpoint::Release() {
 }
 
 struct Stager::Attempt {
-  fs::path source;
+  ReadFolder source;
   const CopyHooks& hooks;
   SourceIdentity identity;
   int64_t begin = MonotonicMicros();
@@ -171,11 +171,11 @@ Stager::Stager(StagerOptions options)
       memo_(MemoFolder(options_.state)) {}
 
 StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) const {
-  Attempt attempt{source, hooks, {}};
+  Attempt attempt{ReadFolder(source, options_.roots), hooks, {}};
   bool reaped = false;
   while (true) {
     ThrowIfCancelled(hooks.cancel);
-    attempt.identity = IdentifySource(source);
+    attempt.identity = IdentifySource(attempt.source);
     std::optional<StagedCheckpoint> staged = Reuse(attempt);
     if (!reaped) root_.Reap();
     reaped = true;
@@ -193,7 +193,7 @@ StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) c
 }
 
 // What that source had become when it was staged last.
-std::optional<StagedRecord> Stager::Known(const std::string& source_id, const fs::path& source) const {
+std::optional<StagedRecord> Stager::Known(const std::string& source_id, const ReadFolder& source) const {
   std::optional<StagedRecord> record = memo_.Find(source_id);
   if (!record) record = root_.FindSource(source_id);
   if (record && !NestedUnchanged(*record, source)) record.reset();
@@ -212,7 +212,7 @@ std::optional<StagedCheckpoint> Stager::Reuse(const Attempt& attempt) const {
     const fs::path folder = root_.FolderOf(record->fingerprint);
     if (FingerprintOf(attempt.source, options_.copy, attempt.hooks) != record->fingerprint) {
       log::Warn("{}: its content changed though its files' stamps did not",
-                   attempt.source.string());
+                   attempt.source.path().string());
       memo_.Forget(id);
       return std::nullopt;
     }
@@ -241,9 +241,10 @@ uint64_t Stager::Droppable() const {
 }
 
 bool Stager::HasRoom(const fs::path& source) const {
-  const std::optional<StagedRecord> known = Known(IdentifySource(source).id, source);
+  const ReadFolder folder(source, options_.roots);
+  const std::optional<StagedRecord> known = Known(IdentifySource(folder).id, folder);
   if (known && root_.RecordOf(known->fingerprint)) return true;
-  const uint64_t bytes = RoomNeeded(ReadCheckpointLayout(source));
+  const uint64_t bytes = RoomNeeded(ReadCheckpointLayout(folder));
   const std::optional<RoomLimit> shortage = Shortage(root_.path(), bytes);
   return !shortage || shortage->free + Droppable() >= bytes;
 }
@@ -294,7 +295,7 @@ CopyResult Stager::Copy(const Attempt& attempt, const CheckpointLayout& layout,
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   const CopyResult result = CopyIntoRoom(attempt, layout, landed);
   // A file that came, went or changed meanwhile, whether it was copied or not.
-  if (IdentifySource(attempt.source).id != attempt.identity.id) ThrowChanged(attempt.source);
+  if (IdentifySource(attempt.source).id != attempt.identity.id) ThrowChanged(attempt.source.path());
   CheckCopy(staging, layout);
   if (options_.verify &&
       FingerprintOf(staging, options_.copy, attempt.hooks) != result.fingerprint) {
@@ -318,7 +319,7 @@ StagedCheckpoint Stager::CopyAndPublish(const Attempt& attempt) const {
 
   StagedRecord record;
   record.fingerprint = result.fingerprint;
-  record.source = fs::weakly_canonical(attempt.source).string();
+  record.source = fs::weakly_canonical(attempt.source.path()).string();
   record.source_id = attempt.identity.id;
   for (const FileStamp& stamp : StampsOf(layout)) {
     if (stamp.name.find('/') != std::string::npos) record.nested.push_back(stamp);

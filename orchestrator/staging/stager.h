@@ -24,6 +24,7 @@ struct StagerOptions {
   std::filesystem::path state;  ///< the memo is kept in `state/staging`; empty: no memo
   uint64_t keep_bytes = 0;      ///< what may stay without a lease, all checkpoints together
   bool verify = false;          ///< trust no memo: read source and copy again and compare
+  ReadRoots roots;              ///< below which sources lie
   CopyOptions copy;
 };
 
@@ -80,7 +81,8 @@ class Stager {
   /// Makes the root. Throws as StagingRoot does.
   explicit Stager(StagerOptions options);
 
-  /// Gives the staged copy of the checkpoint in folder `source`. In this order: what is known to be
+  /// Gives the staged copy of the checkpoint in folder `source`, which is opened once, at the start: what is
+  /// staged is what was opened then, whatever its name stands for later. In this order: what is known to be
   /// staged already is leased, reading nothing; when another process is staging the same source it
   /// is waited for (`progress` shows how far it is); what killed processes left is removed; layout,
   /// shard headers and room are checked; then the files are copied, checked again and published.
@@ -107,7 +109,7 @@ class Stager {
                           std::optional<LandedWriter>* landed) const;
   CopyResult Copy(const Attempt& attempt, const CheckpointLayout& layout,
                   std::optional<LandedWriter>* landed) const;
-  std::optional<StagedRecord> Known(const std::string& source_id, const std::filesystem::path& source) const;
+  std::optional<StagedRecord> Known(const std::string& source_id, const ReadFolder& source) const;
   uint64_t Droppable() const;
   void MakeRoom(uint64_t bytes) const;
   void ShowOther(const Attempt& attempt) const;

@@ -1,7 +1,6 @@
 #include "orchestrator/verdict/examples.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include "base/jsonl.h"
@@ -72,33 +71,33 @@ void Describe(const Json& line, Example* example) {
 std::vector<Example> FirstWrong(const ResultSet& set, const std::string& task,
                                 const std::string& metric, const std::string& filter) {
   std::vector<Example> examples;
-  std::ifstream file(set.SamplesFile(task));
-  std::string text;
-  for (size_t i = 0; i < kLinesMax && examples.size() < kPerTask && std::getline(file, text); ++i) {
-    const Json line = ParseJson(text, task);
+  set.ForEachSample(task, [&](size_t number, Json&& line) {
+    const bool more = number < kLinesMax;
     const auto value = line.find(metric);
     const bool wrong = value != line.end() && (value->is_boolean()  ? !value->get<bool>()
                                                : value->is_number() ? value->get<double>() == 0
                                                                     : false);
-    if (!wrong || line.value("filter", "none") != filter) continue;
+    if (!wrong || line.value("filter", "none") != filter) return more;
     examples.push_back({task, line.value("doc_id", int64_t{-1}), "", "", "", "", false});
     Describe(line, &examples.back());
-  }
+    return more && examples.size() < kPerTask;
+  });
   return examples;
 }
 
 // The answers of these documents, from a samples file.
 void ReadTexts(const ResultSet& set, const std::string& task, const std::string& filter,
                std::map<int64_t, Example>* examples, bool of_baseline) {
-  ForEachJsonLine(set.SamplesFile(task), [&](size_t, Json&& line) {
-    if (line.value("filter", "none") != filter) return;
+  set.ForEachSample(task, [&](size_t, Json&& line) {
+    if (line.value("filter", "none") != filter) return true;
     const auto example = examples->find(line.value("doc_id", int64_t{-1}));
-    if (example == examples->end()) return;
+    if (example == examples->end()) return true;
     if (of_baseline) {
       example->second.baseline_answer = AnswerOf(line);
-      return;
+    } else {
+      Describe(line, &example->second);
     }
-    Describe(line, &example->second);
+    return true;
   });
 }
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/text.h"
+#include "datasets/line_reader.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -15,26 +15,37 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kHarnessPrefix = "results_";
+constexpr size_t kEntriesMax = 100'000;
+constexpr uint64_t kResultsBytesMax = uint64_t{64} << 20;
+constexpr uint64_t kLineBytesMax = uint64_t{64} << 20;
+
+// A results file, open, and the folder of its samples.
+struct Found {
+  ReadFolder folder;
+  std::string name;
+};
 
 // The results file that `path` means.
-fs::path FindResults(const fs::path& path) {
-  if (fs::is_regular_file(path)) return path;
-  if (!fs::is_directory(path)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: no such file or folder", path.string()),
+Found FindResults(const fs::path& path, const ReadRoots& roots) {
+  if (roots.HasFile(path)) return {ReadFolder(path.parent_path(), roots), path.filename().string()};
+  const ReadFolder folder(path, roots);
+  if (!folder.exists()) {
+    throw Error(ErrorKind::kInput,
+                roots.anywhere() ? path.string() + ": no such file or folder"
+                                 : fmt::format("{}: {}", path.string(), ReadRoots::kNotThere),
                 "name a run's folder or a results file");
   }
-  if (fs::is_regular_file(path / "results.json")) return path / "results.json";
-  if (fs::is_regular_file(path / "run.json")) {
+  if (folder.HasFile("results.json")) return {folder, "results.json"};
+  if (folder.HasFile("run.json")) {
     throw Error(ErrorKind::kInfrastructure,
                 fmt::format("{}: this run is not complete", path.string()),
                 "finish it with evald run --resume");
   }
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kHarnessPrefix) && name.ends_with(".json")) found.push_back(entry.path());
+  std::vector<std::string> found;
+  for (const std::string& name : folder.Names(".", kEntriesMax)) {
+    if (name.starts_with(kHarnessPrefix) && name.ends_with(".json")) found.push_back(name);
   }
-  if (found.size() == 1) return found[0];
+  if (found.size() == 1) return {folder, found[0]};
   throw Error(
       ErrorKind::kInput,
       fmt::format("{}: holds {} results files", path.string(), found.empty() ? "no" : "several"),
@@ -59,7 +70,7 @@ SampleScore ReadScore(const Json& line, const std::string& where) {
 }  // namespace
 
 ResultSet::ResultSet(Json results, fs::path folder)
-    : results_(std::move(results)), path_(folder), folder_(std::move(folder)) {
+    : results_(std::move(results)), path_(folder), folder_(folder) {
   for (const char* key : {"results", "group_subtasks", "higher_is_better", "configs"}) {
     if (results_.is_object() && results_.contains(key) && results_[key].is_object()) continue;
     if (!results_.is_object()) results_ = Json::object();
@@ -67,14 +78,16 @@ ResultSet::ResultSet(Json results, fs::path folder)
   }
 }
 
-ResultSet ResultSet::Open(const fs::path& path) {
-  const fs::path file = FindResults(path);
-  Json results = ParseJson(ReadFile(file), file.string());
+ResultSet ResultSet::Open(const fs::path& path, const ReadRoots& roots) {
+  const Found found = FindResults(fs::absolute(path), roots);
+  const fs::path file = found.folder / found.name;
+  Json results = ParseJson(found.folder.Read(found.name, kResultsBytesMax), file.string());
   if (!results.is_object() || !results.contains("results") || !results["results"].is_object()) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: not a results file (no object 'results')", file.string()));
   }
-  ResultSet set(std::move(results), fs::absolute(file).parent_path());
+  ResultSet set(std::move(results), found.folder.path());
+  set.folder_ = found.folder;
   set.path_ = path;
   const std::string stem = file.stem().string();
   if (stem.starts_with(kHarnessPrefix))
@@ -127,28 +140,45 @@ std::vector<std::pair<std::string, std::string>> ResultSet::Metrics(const std::s
   return metrics;
 }
 
-fs::path ResultSet::SamplesFile(const std::string& task) const {
-  const fs::path file = folder_ / fmt::format("samples_{}{}.jsonl", task, suffix_);
-  if (!fs::is_regular_file(file)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: this samples file is missing", file.string()),
-                "a comparison needs it; lm-evaluation-harness writes it with --log_samples");
+std::string ResultSet::SamplesName(const std::string& task) const {
+  return fmt::format("samples_{}{}.jsonl", task, suffix_);
+}
+
+void ResultSet::CheckSamples(const std::string& task) const {
+  const std::string name = SamplesName(task);
+  if (folder_.HasFile(name)) return;
+  throw Error(ErrorKind::kInput, fmt::format("{}: this samples file is missing", (folder_ / name).string()),
+              "a comparison needs it; lm-evaluation-harness writes it with --log_samples");
+}
+
+void ResultSet::ForEachSample(const std::string& task,
+                              const std::function<bool(size_t, Json&&)>& visit) const {
+  CheckSamples(task);
+  const std::string name = SamplesName(task);
+  const std::string file = (folder_ / name).string();
+  const UniqueFd fd = folder_.OpenFile(name);
+  LineReader lines(fd, file, false, {kLineBytesMax, 0}, nullptr);
+  std::string_view line;
+  while (lines.NextLine(&line)) {
+    if (Trim(line).empty()) continue;
+    if (!visit(lines.line(), ParseJson(line, fmt::format("{}:{}", file, lines.line())))) return;
   }
-  return file;
 }
 
 const TaskSamples& ResultSet::Samples(const std::string& task) {
   std::shared_ptr<TaskSamples>& samples = samples_[task];
   if (samples) return *samples;
-  const fs::path file = SamplesFile(task);
+  const std::string file = (folder_ / SamplesName(task)).string();
   auto read = std::make_shared<TaskSamples>();
-  ForEachJsonLine(file, [&](size_t line, Json&& value) {
-    const std::string where = fmt::format("{}:{}", file.string(), line);
+  ForEachSample(task, [&](size_t line, Json&& value) {
+    const std::string where = fmt::format("{}:{}", file, line);
     const int64_t doc_id = Field<int64_t>(value, "doc_id", where);
     const std::string filter = FieldOr<std::string>(value, "filter", "none", where);
     if (!(*read)[filter].emplace(doc_id, ReadScore(value, where)).second) {
       throw Error(ErrorKind::kInput, fmt::format("{}: document {} is there twice for filter '{}'",
                                                  where, doc_id, filter));
     }
+    return true;
   });
   samples = std::move(read);
   return *samples;

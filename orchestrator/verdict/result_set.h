@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "evald/json.h"
 
 namespace evald {
@@ -26,9 +28,9 @@ using TaskSamples = std::map<std::string, std::map<int64_t, SampleScore>>;
 /// when a task is first asked for. One thread at a time.
 class ResultSet {
  public:
-  /// `path` is a run's folder, a folder with one results file, or a results file. Throws
+  /// `path` is a run's folder, a folder with one results file, or a results file, below `roots`. Throws
   /// Error(kInput) for what cannot be read, Error(kInfrastructure) for a run that is not complete.
-  static ResultSet Open(const std::filesystem::path& path);
+  static ResultSet Open(const std::filesystem::path& path, const ReadRoots& roots = {});
 
   /// The results of a run, complete or not, whose samples lie in `folder`.
   ResultSet(Json results, std::filesystem::path folder);
@@ -45,14 +47,19 @@ class ResultSet {
   /// (metric, filter) pairs of an entry, in its order.
   std::vector<std::pair<std::string, std::string>> Metrics(const std::string& task) const;
 
-  /// Where the samples of a task lie; Error(kInput) when they do not.
-  std::filesystem::path SamplesFile(const std::string& task) const;
+  /// Throws Error(kInput) when the samples of a task are not there.
+  void CheckSamples(const std::string& task) const;
+  /// Calls `visit(line_number, value)` for each line of a task's samples until it gives false. Throws
+  /// Error(kInput) when they are not there or not JSON.
+  void ForEachSample(const std::string& task, const std::function<bool(size_t line, Json&& value)>& visit) const;
   const TaskSamples& Samples(const std::string& task);
 
  private:
+  std::string SamplesName(const std::string& task) const;
+
   Json results_;
   std::filesystem::path path_;
-  std::filesystem::path folder_;
+  ReadFolder folder_;
   std::string suffix_;  ///< of the samples' names: "" or "_<date>"
   std::map<std::string, std::shared_ptr<TaskSamples>> samples_;
 };

@@ -43,14 +43,14 @@ bool InGithubActions() {
   return value != nullptr && std::string_view(value) == "true";
 }
 
-RunVerdict::RunVerdict(const VerdictOptions& options, const GatePolicy& policy)
+RunVerdict::RunVerdict(const VerdictOptions& options, const GatePolicy& policy, const ReadRoots& roots)
     : options_(options), policy_(policy) {
   if (!options.gates.empty()) policy_ = ReadGatesFile(options.gates);
   const fs::path baseline =
       options.baseline.empty() ? policy_.baseline : fs::path(options.baseline);
   if (baseline.empty()) return;
   try {
-    baseline_ = ResultSet::Open(baseline);
+    baseline_ = ResultSet::Open(baseline, roots);
   } catch (Error& e) {
     throw Error(ErrorKind::kInput, "baseline: " + e.message(), e.remedy());
   }

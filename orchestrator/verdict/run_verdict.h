@@ -20,9 +20,9 @@ struct VerdictOptions {
 /// A policy with its baseline opened, and where its reports go.
 class RunVerdict {
  public:
-  /// `policy` is eval.yaml's. Reads the policy file and opens the baseline if there is one. Throws
-  /// Error; nothing is written.
-  RunVerdict(const VerdictOptions& options, const GatePolicy& policy);
+  /// `policy` is eval.yaml's. Reads the policy file and opens the baseline, below `roots`, if there is one.
+  /// Throws Error; nothing is written.
+  RunVerdict(const VerdictOptions& options, const GatePolicy& policy, const ReadRoots& roots = {});
 
   const GatePolicy& policy() const { return policy_; }
   ResultSet* baseline() { return baseline_ ? &*baseline_ : nullptr; }

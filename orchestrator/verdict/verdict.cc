@@ -240,7 +240,7 @@ void CheckPolicy(const GatePolicy& policy, const std::vector<std::string>& tasks
                   "name one with --baseline or gates.baseline");
     }
     ResolveMetric(gate, *baseline);
-    for (const std::string& leaf : baseline->Leaves(gate.task)) baseline->SamplesFile(leaf);
+    for (const std::string& leaf : baseline->Leaves(gate.task)) baseline->CheckSamples(leaf);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <tuple>
 
 #include "base/hash.h"
@@ -16,12 +17,14 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr size_t kEntriesMax = 1'000'000;
+
 // Sizes and times of what would be staged; "" when something cannot be looked at just now.
 std::string IdentityOf(const CheckpointLayout& layout) {
   std::string text;
   for (const CheckpointFile& file : layout.files) {
     struct stat about {};
-    if (::stat((layout.root / file.name).c_str(), &about) != 0) return "";
+    if (!layout.folder.Stat(file.name, &about)) return "";
     text += fmt::format("{} {} {}.{}\n", file.name, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
   }
   return HashHex(text);
@@ -39,25 +42,27 @@ int64_t StepOf(const std::string& name) {
   return parsed.ec == std::errc() ? step : INT64_MAX;
 }
 
-CheckpointScan::CheckpointScan(fs::path folder, std::string marker, double settle_s)
-    : folder_(std::move(folder)), marker_(std::move(marker)), settle_s_(settle_s) {}
+CheckpointScan::CheckpointScan(fs::path folder, std::string marker, double settle_s, ReadRoots roots)
+    : folder_(std::move(folder)), marker_(std::move(marker)), settle_s_(settle_s), roots_(std::move(roots)) {}
 
 std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s) {
-  std::error_code error;
-  fs::directory_iterator entries(folder_, error);
-  if (error) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: cannot be read: {}", folder_.string(), error.message()),
+  const ReadFolder folder(folder_, roots_);
+  if (!folder.exists()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: cannot be read: {}", folder_.string(),
+                            roots_.anywhere() ? std::strerror(folder.failure()) : ReadRoots::kNotThere),
                 "--checkpoints names the folder that a training run writes its checkpoints into");
   }
   unsettled_ = false;
   std::vector<FoundCheckpoint> found;
-  for (; entries != fs::directory_iterator(); entries.increment(error)) {
-    const fs::path path = entries->path();
-    const std::string name = path.filename().string();
-    if (name[0] == '.' || !fs::is_directory(path, error)) continue;
-    if (!marker_.empty() && !fs::exists(path / marker_, error)) continue;
+  for (const std::string& name : folder.Names(".", kEntriesMax)) {
+    if (name[0] == '.' || !folder.HasFolder(name)) continue;
+    const fs::path path = folder / name;
+    const ReadFolder checkpoint = folder.Folder(name);
+    struct stat about {};
+    if (!marker_.empty() && !checkpoint.Stat(marker_, &about)) continue;
     try {
-      const CheckpointLayout layout = ReadCheckpointLayout(path);
+      const CheckpointLayout layout = ReadCheckpointLayout(checkpoint);
       const std::string identity = IdentityOf(layout);
       Seen& seen = seen_[name];
       if (seen.identity != identity) seen = {identity, now_s, false};

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/read_roots.h"
+
 namespace evald {
 
 /// A checkpoint under a watched folder that is whole and has come to rest.
@@ -21,7 +23,8 @@ struct FoundCheckpoint {
 /// one, then, is never found, only later. One thread at a time.
 class CheckpointScan {
  public:
-  CheckpointScan(std::filesystem::path folder, std::string marker, double settle_s);
+  /// The folder and its checkpoints lie below `roots`.
+  CheckpointScan(std::filesystem::path folder, std::string marker, double settle_s, ReadRoots roots = {});
 
   /// What is there now, by training step (the last number in the name), then by name. `now_s` is any
   /// clock that only goes forward. Throws Error(kInput) when the folder cannot be read.
@@ -38,6 +41,7 @@ class CheckpointScan {
   std::filesystem::path folder_;
   std::string marker_;
   double settle_s_;
+  ReadRoots roots_;
   std::map<std::string, Seen> seen_;
   bool unsettled_ = false;
 };

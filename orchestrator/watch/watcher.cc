@@ -25,8 +25,8 @@ double Now() { return static_cast<double>(MonotonicMicros()) / 1e6; }
 Watcher::Watcher(WatchOptions options, Actions actions)
     : options_(std::move(options)),
       actions_(std::move(actions)),
-      scan_(options_.checkpoints, options_.marker, options_.settle_s) {
-  if (!options_.may_be_missing && !fs::is_directory(options_.checkpoints)) {
+      scan_(options_.checkpoints, options_.marker, options_.settle_s, options_.roots) {
+  if (!options_.may_be_missing && !options_.roots.HasFolder(options_.checkpoints)) {
     throw Error(ErrorKind::kUsage, fmt::format("{}: is not a folder", options_.checkpoints.string()),
                 "name the folder that a training run writes its checkpoints into");
   }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/read_roots.h"
 #include "orchestrator/watch/watch_policy.h"
 
 namespace evald {
@@ -25,6 +26,7 @@ struct WatchOptions {
   /// not take each other's runs for their own.
   std::string scope;
   bool may_be_missing = false;  ///< the folder may appear later
+  ReadRoots roots;              ///< below which the folder and its checkpoints lie
 };
 
 /// What a watch did about a checkpoint.

@@ -37,7 +37,10 @@ bool Refused(const HttpReply& reply) {
 class OpenaiEngine : public Engine {
  public:
   explicit OpenaiEngine(const EngineOptions& options)
-      : options_(ReadOptions(options.settings)), server_(options_), http_(server_.http_options()) {
+      : options_(ReadOptions(options.settings)),
+        roots_(options.roots),
+        server_(options_, options.roots),
+        http_(server_.http_options()) {
     style_.tokens = options_.tokens;
     style_.stops_max = static_cast<size_t>(options_.stops_max);
     style_.send_seed = options_.send_seed;
@@ -78,6 +81,7 @@ class OpenaiEngine : public Engine {
   bool Take(HttpReply&& reply, std::vector<Finished>* finished);
 
   Options options_;
+  ReadRoots roots_;
   Server server_;
   HttpClient http_;
   CompletionsStyle style_;
@@ -110,7 +114,7 @@ void OpenaiEngine::Load(const std::filesystem::path& directory) {
   style_.max_length = server_.max_length();
   style_.generation = GenerationConfig::Read(directory, options_.generation_config);
   try {
-    tokenizer_ = Tokenizer::Load(directory);
+    tokenizer_ = Tokenizer::Load(ReadFolder(directory, roots_));
   } catch (const Error& e) {
     tokenizer_.reset();
     log::Warn("the checkpoint's tokenizer is not used: {}", e.what());

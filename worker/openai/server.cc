@@ -18,10 +18,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kProbeTimeout{5000};
 constexpr std::chrono::milliseconds kProbePause{200};
 constexpr size_t kTailShown = 1500;
+constexpr uint64_t kConfigBytesMax = 16 << 20;
 
 }  // namespace
 
-Server::Server(const Options& options) : options_(options), http_(http_options()) {}
+Server::Server(const Options& options, ReadRoots roots)
+    : options_(options), roots_(std::move(roots)), http_(http_options()) {}
 
 HttpOptions Server::http_options() const {
   HttpOptions http;
@@ -132,7 +134,7 @@ void Server::AskForModel() {
 
 void Server::ReadConfig() {
   try {
-    const Json config = ParseJson(ReadFile(checkpoint_ / "config.json"), "config.json");
+    const Json config = ParseJson(ReadFolder(checkpoint_, roots_).Read("config.json", kConfigBytesMax), "config.json");
     max_length_ = FieldOr(config, "max_position_embeddings", 0, "config.json");
   } catch (const Error& e) {
     log::Warn("the context length is not known: {}", e.what());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/read_roots.h"
 #include "worker/openai/http_client.h"
 #include "worker/openai/options.h"
 #include "worker/openai/server_process.h"
@@ -15,7 +16,8 @@ namespace evald::openai {
 /// here blocks; the engine's thread is its only caller.
 class Server {
  public:
-  explicit Server(const Options& options);
+  /// Reads the checkpoint's config.json below `roots`.
+  Server(const Options& options, ReadRoots roots);
 
   /// Starts (or finds) the server for the checkpoint and waits until it says that it is healthy.
   /// Throws Error(kInfrastructure) with the end of the server's log when it dies or when
@@ -47,6 +49,7 @@ class Server {
   void ReadConfig();
 
   Options options_;
+  ReadRoots roots_;
   HttpClient http_;
   std::unique_ptr<ServerProcess> process_;
   std::filesystem::path checkpoint_;

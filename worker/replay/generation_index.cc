@@ -12,23 +12,20 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-std::vector<fs::path> Sorted(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  for (const auto& entry : fs::directory_iterator(folder)) entries.push_back(entry.path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
+constexpr size_t kEntriesMax = 1'000'000;
 
 }  // namespace
 
-GenerationIndex::GenerationIndex(const fs::path& path) : path_(path) {
-  std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) {
-    AddFile(path, "");
-  } else if (fs::is_directory(path, ignored)) {
-    AddFolder(fs::is_directory(path / "generations", ignored) ? path / "generations" : path);
+GenerationIndex::GenerationIndex(const fs::path& path, const ReadRoots& roots) : path_(path) {
+  const ReadFolder folder(path, roots);
+  if (roots.HasFile(path)) {
+    AddFile(roots.OpenFile(path), path, "");
+  } else if (folder.exists()) {
+    AddFolder(folder.HasFolder("generations") ? folder.Folder("generations") : folder);
   } else {
-    throw Error(ErrorKind::kInput, fmt::format("{}: no such file or folder", path.string()),
+    throw Error(ErrorKind::kInput,
+                roots.anywhere() ? path.string() + ": no such file or folder"
+                                 : fmt::format("{}: {}", path.string(), ReadRoots::kNotThere),
                 "name a generations file, or a run's folder");
   }
   if (lines_ == 0) {
@@ -37,14 +34,17 @@ GenerationIndex::GenerationIndex(const fs::path& path) : path_(path) {
   }
 }
 
-void GenerationIndex::AddFolder(const fs::path& folder) {
-  for (const fs::path& entry : Sorted(folder)) {
-    if (fs::is_directory(entry)) {
-      for (const fs::path& file : Sorted(entry)) {
-        if (file.extension() == ".jsonl") AddFile(file, entry.filename().string());
-      }
-    } else if (entry.extension() == ".jsonl") {
-      AddFile(entry, entry.stem().string());
+void GenerationIndex::AddFolder(const ReadFolder& folder) {
+  for (const std::string& name : folder.Names(".", kEntriesMax)) {
+    const ReadFolder inner = folder.Folder(name);
+    if (!inner.exists()) {
+      const fs::path path = folder / name;
+      if (path.extension() == ".jsonl") AddFile(folder.OpenFile(name), path, path.stem().string());
+      continue;
+    }
+    for (const std::string& file : inner.Names(".", kEntriesMax)) {
+      const fs::path path = inner / file;
+      if (path.extension() == ".jsonl") AddFile(inner.OpenFile(file), path, name);
     }
   }
 }
@@ -62,9 +62,9 @@ void GenerationIndex::CheckEqual(const std::string& task, const Generation& gene
               "keep the one that counts, or name a single file");
 }
 
-void GenerationIndex::AddFile(const fs::path& path, const std::string& task) {
+void GenerationIndex::AddFile(const UniqueFd& fd, const fs::path& path, const std::string& task) {
   Places& places = tasks_[task];
-  files_.emplace_back(path.string(), MappedFile(path));
+  files_.emplace_back(path.string(), MappedFile(fd, path));
   const std::string_view all = files_.back().second.view();
   const std::string name = task.empty() ? path.filename().string() : task;
   bytes_ += all.size();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/read_roots.h"
 #include "evald/generation.h"
 #include "worker/generations_file.h"
 
@@ -20,7 +21,8 @@ class GenerationIndex {
   /// line that is not a generation, for two lines of one key that differ (which of them counted
   /// cannot be told), and for a path that is not there or holds no generations. Half-written files
   /// (*.part) and those that did not count (*.superseded) are passed over.
-  explicit GenerationIndex(const std::filesystem::path& path);
+  /// All files are read below `roots`.
+  explicit GenerationIndex(const std::filesystem::path& path, const ReadRoots& roots = {});
 
   /// Throws Error(kInput) when there is none, or when it is of another kind.
   Generation Find(const std::string& task, const RequestKey& key, RequestKind kind);
@@ -39,8 +41,8 @@ class GenerationIndex {
 
   void CheckEqual(const std::string& task, const Generation& generation, const Place& first,
                   const std::string& where) const;
-  void AddFile(const std::filesystem::path& path, const std::string& task);
-  void AddFolder(const std::filesystem::path& folder);
+  void AddFile(const UniqueFd& fd, const std::filesystem::path& path, const std::string& task);
+  void AddFolder(const ReadFolder& folder);
   const Places& PlacesOf(const std::string& task);
 
   std::filesystem::path path_;

@@ -20,7 +20,8 @@ class ReplayEngine : public Engine {
   explicit ReplayEngine(const EngineOptions& options) {
     const Settings settings("replay", options.settings);
     path_ = settings.Require<std::string>("generations");
-    if (!std::filesystem::exists(path_))
+    roots_ = options.roots;
+    if (!roots_.HasFile(path_) && !roots_.HasFolder(path_))
       settings.Refuse("generations", "a file or folder that is there");
   }
 
@@ -39,7 +40,7 @@ class ReplayEngine : public Engine {
   void Load(const std::filesystem::path&) override {
     if (index_) return;  // the generations do not depend on the checkpoint
     const int64_t begin = MonotonicMicros();
-    index_.emplace(path_);
+    index_.emplace(path_, roots_);
     seconds_ = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   }
 
@@ -65,6 +66,7 @@ class ReplayEngine : public Engine {
 
  private:
   std::filesystem::path path_;
+  ReadRoots roots_;
   std::optional<GenerationIndex> index_;
   std::vector<Finished> ready_;
   double seconds_ = 0;

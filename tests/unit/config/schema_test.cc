@@ -56,7 +56,7 @@ TEST(Schema, TheTopIsTheParsers) {
 
 TEST(Schema, EverySectionIsTheParsers) {
   const Json schema = Schema();
-  for (const char* section : {"workers", "metrics", "staging", "output"}) {
+  for (const char* section : {"workers", "metrics", "staging", "limits", "output"}) {
     EXPECT_EQ(KeysOf(schema["properties"][section]["properties"]),
               Taken(std::string(kTop) + section + ": {QQQQQQQQ: 1}\n"))
         << section;

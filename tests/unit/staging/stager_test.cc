@@ -54,6 +54,55 @@ TEST_F(StagerTest, StagesAnOrdinaryFolderAndDropsItWithTheLastLease) {
   EXPECT_THAT(InRoot(), IsEmpty());
 }
 
+TEST_F(StagerTest, NothingOutsideOfTheRootsIsStaged) {
+  const fs::path outside = temp_.path() / "outside";
+  Put(outside / "secret.json", "secret");
+  fs::create_symlink(outside / "secret.json", source_ / "linked.json");
+  fs::create_directory_symlink(outside, source_ / "additional_chat_templates");
+  StagerOptions options = Options();
+  options.roots = ReadRoots({source_});
+  const StagedCheckpoint staged = Stager(options).Stage(source_);
+  EXPECT_FALSE(fs::exists(staged.directory() / "linked.json"));
+  EXPECT_FALSE(fs::exists(staged.directory() / "additional_chat_templates"));
+  EXPECT_TRUE(fs::exists(staged.directory() / "config.json"));
+  options.roots = ReadRoots({outside});
+  EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_); }), HasSubstr(ReadRoots::kNotThere));
+  EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_ / "absent"); }), HasSubstr(ReadRoots::kNotThere));
+}
+
+TEST_F(StagerTest, WhatIsStagedIsWhatWasOpened) {
+  const fs::path other = temp_.path() / "other", moved = temp_.path() / "moved";
+  PutWhole(other, Bytes(5'000'000, 2));
+  const std::string meant = Stager(Options()).Stage(source_).fingerprint();
+  StagerOptions options = Options();
+  options.state.clear();
+  CopyHooks hooks;
+  bool exchanged = false;
+  hooks.followable = [&](const fs::path&) {  // before anything is read
+    fs::rename(source_, moved);
+    fs::create_directory_symlink(other, source_);
+    exchanged = true;
+  };
+  EXPECT_EQ(Stager(options).Stage(source_, hooks).fingerprint(), meant);
+  EXPECT_TRUE(exchanged);
+}
+
+// The cache of the Hugging Face hub.
+TEST_F(StagerTest, LinksInsideOfTheRootsAreStaged) {
+  const fs::path snapshot = temp_.path() / "hub/snapshots/main", blobs = temp_.path() / "hub/blobs";
+  fs::create_directories(snapshot);
+  fs::create_directories(blobs);
+  for (const CheckpointFile& file : ReadCheckpointLayout(source_).files) {
+    fs::rename(source_ / file.name, blobs / file.name);
+    fs::create_symlink(fs::path("../../blobs") / file.name, snapshot / file.name);
+  }
+  StagerOptions options = Options();
+  options.roots = ReadRoots({temp_.path() / "hub"});
+  const StagedCheckpoint staged = Stager(options).Stage(snapshot);
+  EXPECT_EQ(ReadFile(staged.directory() / "config.json"), ReadFile(blobs / "config.json"));
+  EXPECT_EQ(ReadFile(staged.directory() / "model.safetensors"), ReadFile(blobs / "model.safetensors"));
+}
+
 TEST_F(StagerTest, KeptOnesAreFoundWithoutReading) {
   std::string fingerprint;
   {

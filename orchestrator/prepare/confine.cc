@@ -1,0 +1,70 @@
+#include "orchestrator/prepare/confine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "orchestrator/prepare/landlock.h"
+
+namespace evald {
+namespace {
+
+constexpr rlim_t kOpenFilesMax = 8192;
+constexpr double kMoreCpuSeconds = 10;  // whoever waits for this process stops it first
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+void Limit(int resource, const char* what, rlim_t value) {
+  rlimit limit{};
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ThrowErrno("process", what, errno);
+  limit.rlim_cur = limit.rlim_max = std::min(limit.rlim_max, value);
+  if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ThrowErrno("process", what, errno);
+}
+
+// Nothing depends on this one: a host may forbid it.
+void BeFirstToGo() {
+  const UniqueFd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  if (score && ::write(score.get(), "1000", 4) < 0) return;
+}
+
+bool IsTested() { return std::getenv("LD_PRELOAD") != nullptr || std::getenv("EVALD_FAIL_POINT") != nullptr ||
+                         std::getenv("EVALD_FAIL_POINT_LOG") != nullptr; }
+
+}  // namespace
+
+bool LimitsMemory() { return !kSanitized; }
+
+void Confine(const Confinement& confinement) {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ThrowErrno("process", "prctl(PR_SET_NO_NEW_PRIVS)", errno);
+  BeFirstToGo();
+  const LimitsConfig& limits = confinement.limits;
+  Limit(RLIMIT_CORE, "setrlimit(RLIMIT_CORE)", 0);
+  Limit(RLIMIT_NOFILE, "setrlimit(RLIMIT_NOFILE)", kOpenFilesMax);
+  Limit(RLIMIT_FSIZE, "setrlimit(RLIMIT_FSIZE)", limits.disk_bytes);
+  ::signal(SIGXFSZ, SIG_IGN);  // writing fails instead, and says where
+  const double cpu = std::ceil(limits.seconds * confinement.threads + kMoreCpuSeconds);
+  Limit(RLIMIT_CPU, "setrlimit(RLIMIT_CPU)", static_cast<rlim_t>(cpu));
+  if (LimitsMemory()) Limit(RLIMIT_DATA, "setrlimit(RLIMIT_DATA)", limits.memory_bytes);
+  if (!IsTested()) RestrictByLandlock(confinement.read, confinement.write);
+}
+
+}  // namespace evald

@@ -1,0 +1,144 @@
+#include "orchestrator/prepare/input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/jsonl.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "what is to be prepared";
+constexpr const char* kWorks[] = {"check", "describe", "prepare"};
+
+std::vector<std::string> Texts(const std::vector<fs::path>& paths) { return {paths.begin(), paths.end()}; }
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+template <typename T>
+std::optional<T> Optional(const Json& json, const std::string& key) {
+  return json.at(key).is_null() ? std::nullopt : std::optional<T>(Field<T>(json, key, kWhere));
+}
+
+Json ToJson(const TaskRequest& task) {
+  return {{"name", task.name},
+          {"where", task.where},
+          {"limit", OrNull(task.limit)},
+          {"limit_total", OrNull(task.limit_total)},
+          {"num_fewshot", OrNull(task.num_fewshot)},
+          {"repeats", OrNull(task.repeats)},
+          {"generation_kwargs", task.generation_kwargs}};
+}
+
+TaskRequest TaskRequestFromJson(const Json& json) {
+  return {Field<std::string>(json, "name", kWhere), Field<std::string>(json, "where", kWhere),
+          Optional<int64_t>(json, "limit"),         Optional<int64_t>(json, "limit_total"),
+          Optional<int>(json, "num_fewshot"),       Optional<int>(json, "repeats"),
+          json.at("generation_kwargs")};
+}
+
+Json PromptsToJson(const PromptsConfig& prompts) {
+  return {{"chat_template", prompts.chat_template},
+          {"template_name", prompts.template_name},
+          {"chat_date", OrNull(prompts.chat_date)},
+          {"system_instruction", prompts.system_instruction},
+          {"fewshot_as_multiturn", OrNull(prompts.fewshot_as_multiturn)}};
+}
+
+PromptsConfig PromptsFromJson(const Json& json) {
+  return {Field<bool>(json, "chat_template", kWhere), Field<std::string>(json, "template_name", kWhere),
+          Optional<int64_t>(json, "chat_date"), Field<std::string>(json, "system_instruction", kWhere),
+          Optional<bool>(json, "fewshot_as_multiturn")};
+}
+
+}  // namespace
+
+bool NeedsStaging(const EvalConfig& config) {
+  if (config.checkpoint.empty() || config.engine.name == "replay") return false;
+  return !(config.engine.name == "openai" && config.engine.settings.contains("base_url"));
+}
+
+bool WantsTokens(const EvalConfig& config) {
+  if (config.checkpoint.empty()) return false;
+  return config.engine.name == "native" ||
+         (config.engine.name == "openai" && config.engine.settings.value("prompt", "") == "tokens");
+}
+
+PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) {
+  PreparationInput input;
+  input.work = work;
+  input.checkpoint = config.checkpoint;
+  input.weights = NeedsStaging(config);
+  input.tokens = WantsTokens(config);
+  input.tasks = config.tasks;
+  input.data_dir = config.data_dir;
+  input.task_dirs = config.task_dirs;
+  input.cache_dir = config.cache_dir;
+  input.prompts = config.prompts;
+  input.fewshot_seed = config.fewshot_seed;
+  input.roots = config.roots;
+  input.limits = config.limits;
+  input.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return input;
+}
+
+Json ToJson(const PreparationInput& input) {
+  Json tasks = Json::array();
+  for (const TaskRequest& task : input.tasks) tasks.push_back(ToJson(task));
+  return {{"work", kWorks[static_cast<int>(input.work)]},
+          {"checkpoint", input.checkpoint.string()},
+          {"weights", input.weights},
+          {"tokens", input.tokens},
+          {"tasks", std::move(tasks)},
+          {"data_dir", input.data_dir.string()},
+          {"task_dirs", Texts(input.task_dirs)},
+          {"cache_dir", input.cache_dir.string()},
+          {"prompts", PromptsToJson(input.prompts)},
+          {"fewshot_seed", input.fewshot_seed},
+          {"roots", Texts(input.roots.folders())},
+          {"limits",
+           {{"line", input.limits.line_bytes},
+            {"file", input.limits.file_bytes},
+            {"memory", input.limits.memory_bytes},
+            {"disk", input.limits.disk_bytes},
+            {"seconds", input.limits.seconds}}},
+          {"threads", input.threads}};
+}
+
+PreparationInput PreparationInputFromJson(const Json& json) {
+  PreparationInput input;
+  const auto text = [&](const char* key) { return Field<std::string>(json, key, kWhere); };
+  const auto paths = [&](const char* key) {
+    const auto texts = Field<std::vector<std::string>>(json, key, kWhere);
+    return std::vector<fs::path>(texts.begin(), texts.end());
+  };
+  const auto work = std::find(std::begin(kWorks), std::end(kWorks), text("work"));
+  if (work == std::end(kWorks)) throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is no work", kWhere, text("work")));
+  input.work = static_cast<PreparationInput::Work>(work - std::begin(kWorks));
+  input.checkpoint = text("checkpoint");
+  input.weights = Field<bool>(json, "weights", kWhere);
+  input.tokens = Field<bool>(json, "tokens", kWhere);
+  for (const Json& task : json.at("tasks")) input.tasks.push_back(TaskRequestFromJson(task));
+  input.data_dir = text("data_dir");
+  input.task_dirs = paths("task_dirs");
+  input.cache_dir = text("cache_dir");
+  input.prompts = PromptsFromJson(json.at("prompts"));
+  input.fewshot_seed = Field<uint64_t>(json, "fewshot_seed", kWhere);
+  input.roots = ReadRoots(paths("roots"));
+  const Json& limits = json.at("limits");
+  input.limits = {Field<uint64_t>(limits, "line", kWhere), Field<uint64_t>(limits, "file", kWhere),
+                  Field<uint64_t>(limits, "memory", kWhere), Field<uint64_t>(limits, "disk", kWhere),
+                  Field<double>(limits, "seconds", kWhere)};
+  input.threads = Field<int>(json, "threads", kWhere);
+  return input;
+}
+
+}  // namespace evald

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/read_roots.h"
+#include "datasets/documents.h"
+#include "datasets/task_set.h"
+#include "evald/json.h"
+#include "orchestrator/config/eval_config.h"
+
+namespace evald {
+
+/// What a process is asked that reads and prepares other people's files: the part of an EvalConfig that it needs.
+struct PreparationInput {
+  enum class Work {
+    kCheck,     ///< only finds the tasks, and looks whether the checkpoint is whole
+    kDescribe,  ///< reads the data too, and says what it comes to
+    kPrepare,   ///< prepares all in the cache
+  };
+  Work work = Work::kPrepare;
+  std::filesystem::path checkpoint;
+  bool weights = false;  ///< the checkpoint has to have whole weights
+  bool tokens = false;   ///< tokens are made too
+  std::vector<TaskRequest> tasks;
+  std::filesystem::path data_dir;
+  std::vector<std::filesystem::path> task_dirs;
+  std::filesystem::path cache_dir;
+  PromptsConfig prompts;
+  uint64_t fewshot_seed = 1234;
+  ReadRoots roots;
+  LimitsConfig limits;
+  int threads = 1;  ///< that make tokens
+};
+
+/// Whether a configuration's engine is given weights of ours.
+bool NeedsStaging(const EvalConfig& config);
+
+/// Whether its engine takes token ids instead of text.
+bool WantsTokens(const EvalConfig& config);
+
+/// All that a run needs prepared, with one thread for each processor.
+PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work);
+
+Json ToJson(const PreparationInput& input);
+/// Throws Error(kInput).
+PreparationInput PreparationInputFromJson(const Json& json);
+
+}  // namespace evald

@@ -1,0 +1,127 @@
+#include "orchestrator/prepare/preparer.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "base/jsonl.h"
+#include "base/log.h"
+#include "evald/error.h"
+#include "orchestrator/prepare/child.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "evald-prepare";
+constexpr size_t kKeyBytes = 32;
+// Nobody who submits waits longer for an answer.
+constexpr double kCheckSecondsMax = 60;
+
+// What the process said of its own end.
+Error ErrorFrom(const Json& message) {
+  const int kind = FieldOr<int>(message, "kind", static_cast<int>(ErrorKind::kInternal), kWhere);
+  const bool known = kind >= 0 && kind <= static_cast<int>(ErrorKind::kInternal);
+  return {known ? static_cast<ErrorKind>(kind) : ErrorKind::kInternal, Field<std::string>(message, "message", kWhere),
+          FieldOr<std::string>(message, "remedy", "", kWhere)};
+}
+
+// The task's folder is made of a key here: what the process says is no path.
+SuiteTask TaskFrom(const Json& message, const fs::path& cache_dir) {
+  SuiteTask task = SuiteTaskFromJson(Field<Json>(message, "task", kWhere));
+  const std::string key = task.prepared.string();
+  if (key.size() != kKeyBytes || key.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw Error(ErrorKind::kInternal, fmt::format("{}: found '{}', expected the key of a prepared task", kWhere, key));
+  }
+  task.prepared = cache_dir / "prepared" / key;
+  return task;
+}
+
+[[noreturn]] void ThrowEnd(const ChildEnd& end, const std::string& doing, double seconds) {
+  switch (end.why) {
+    case ChildEnd::Why::kCancelled:
+      throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
+    case ChildEnd::Why::kTimeout:
+      throw Error(ErrorKind::kInput, fmt::format("{}: takes longer than preparing may ({:g} s)", doing, seconds),
+                  "'limits.seconds' sets that");
+    case ChildEnd::Why::kTooMuchSaid:
+      throw Error(ErrorKind::kInput, fmt::format("{}: what came of it is too long to be taken", doing),
+                  "make its task files smaller");
+    case ChildEnd::Why::kEnded:
+      break;
+  }
+  if (end.signal == SIGKILL) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: the process that prepares was killed, twice", doing),
+                "see whether the host has memory left; 'limits.memory' bounds what preparing takes");
+  }
+  throw Error(ErrorKind::kInput,
+              end.signal != 0 ? fmt::format("{}: the process that prepares broke down (signal {})", doing, end.signal)
+                              : fmt::format("{}: the process that prepares ended without an answer (status {})", doing, end.status),
+              "the file may be broken, or made to do harm");
+}
+
+}  // namespace
+
+Preparer::Preparer(fs::path binaries) : program_(std::move(binaries) / "evald-prepare") {}
+
+void Preparer::Run(const PreparationInput& input, const std::atomic<bool>* cancel, const OnMessage& on_message) const {
+  const bool check = input.work == PreparationInput::Work::kCheck;
+  const double seconds = check ? std::min(kCheckSecondsMax, input.limits.seconds) : input.limits.seconds;
+  for (int life = 1;; ++life) {
+    std::string doing = "preparing";
+    bool answered = false;
+    std::optional<Error> error;
+    const ChildEnd end = RunChild({program_, ToLine(ToJson(input)) + "\n", seconds, cancel}, [&](std::string_view line) {
+      const Json message = ParseJson(line, kWhere);
+      const auto type = Field<std::string>(message, "type", kWhere);
+      if (type == "doing") {
+        doing = Field<std::string>(message, "what", kWhere);
+      } else if (type == "error") {
+        error = ErrorFrom(message);
+      } else {
+        answered = answered || type == "found" || type == "suite";
+        on_message(message);
+      }
+    });
+    const bool cancelled = end.why == ChildEnd::Why::kCancelled;
+    if (error && !cancelled && end.why != ChildEnd::Why::kTimeout) throw *error;
+    if (answered && end.why == ChildEnd::Why::kEnded && end.signal == 0 && end.status == 0) return;
+    const bool killed = end.why == ChildEnd::Why::kEnded && end.signal == SIGKILL;
+    if (!killed || life > 1) ThrowEnd(end, doing, seconds);
+    log::Warn("{}: the process that prepares was killed; it is started once more", doing);
+  }
+}
+
+Suite Preparer::Prepare(const PreparationInput& input, const std::function<void(size_t, size_t)>& progress,
+                        const std::atomic<bool>* cancel) const {
+  Suite suite;
+  Run(input, cancel, [&](const Json& message) {
+    const auto type = Field<std::string>(message, "type", kWhere);
+    if (type == "progress") {
+      if (message.at("done") == 0) suite = {};
+      progress(Field<uint64_t>(message, "done", kWhere), Field<uint64_t>(message, "total", kWhere));
+    } else if (type == "task") {
+      suite.tasks.push_back(TaskFrom(message, input.cache_dir));
+    } else if (type == "suite") {
+      for (const Json& group : Field<std::vector<Json>>(message, "groups", kWhere)) {
+        suite.groups.push_back(GroupFromJson(group, kWhere));
+      }
+      const auto chat = FieldOr<std::string>(message, "chat_template", "", kWhere);
+      if (!message.at("chat_template").is_null()) suite.chat_template = chat;
+      suite.tokenizer_hash = Field<std::string>(message, "tokenizer_hash", kWhere);
+    }
+  });
+  return suite;
+}
+
+Json Preparer::Ask(const PreparationInput& input) const {
+  Json found;
+  Run(input, nullptr, [&](const Json& message) {
+    if (Field<std::string>(message, "type", kWhere) == "found") found = Field<Json>(message, "found", kWhere);
+  });
+  return found;
+}
+
+}  // namespace evald

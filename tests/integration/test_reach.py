@@ -1,0 +1,179 @@
+"""What a submission may read: nothing outside the service's roots, by whatever name, and no word of what lies there."""
+import json
+import shutil
+import time
+import unittest
+
+from evald_case import QUICKSTART
+from service_case import Service
+
+SECRET = "TOP-SECRET-LINE"
+NOT_THERE = "is not there, or lies outside the folders that this service reads"
+
+
+class Reach(Service):
+    def setUp(self):
+        super().setUp()
+        self.make_suite(4, 4)
+        self.outside = self.folder / "outside"
+        self.outside.mkdir()
+        (self.outside / "secret.jsonl").write_text(json.dumps({"question": SECRET, "answer": SECRET}) + "\n")
+        (self.outside / "secret.txt").write_text(f"{SECRET}: [not, YAML: {SECRET}\n")
+
+    def post(self, **changes):
+        config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated", "concurrency": 4}, **changes}
+        status, _, body = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+        return status, json.loads(body)
+
+    def ended(self, run, seconds=60):
+        def over():
+            found = json.loads(self.ask("GET", f"/v1/runs/{run}")[2])
+            return found if found["state"] in ("done", "failed", "incomplete", "cancelled") else None
+        return self.wait_for(f"run {run} to end", over, seconds)
+
+    def words(self, answer):
+        """What is said of a refusal, or of a run that failed, without numbers and names that differ."""
+        status, body = answer
+        text = json.dumps(body) if status != 201 else json.dumps(self.ended(body["id"])["problems"])
+        self.assertNotIn(SECRET, text)
+        return text
+
+    def same(self, first, second, *names):
+        """Both attempts were refused in the same words, but for the names that they asked for."""
+        texts = [self.words(first), self.words(second)]
+        for name in names:
+            texts = [text.replace(str(name), "NAME") for text in texts]
+        self.assertEqual(texts[0], texts[1])
+        self.assertIn("not there", texts[0])
+        self.assert_nothing_leaked()
+
+    def assert_nothing_leaked(self):
+        for folder in ("runs", "cache", "staging", "state"):
+            for file in (self.folder / folder).rglob("*"):
+                if file.is_file():
+                    self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
+
+    def with_data(self, name):
+        text = (self.tasks / "sums.yaml").read_text().replace("task: sums", "task: reads")
+        (self.tasks / "reads.yaml").write_text(text.replace("sums.jsonl", json.dumps(str(name))))
+        answer = self.post(tasks=["reads"])
+        self.words(answer)
+        return answer
+
+    def test_data_files(self):
+        self.serve(roots=[str(self.tasks)])
+        secret, absent = self.outside / "secret.jsonl", self.outside / "absent.jsonl"
+        self.same(self.with_data(secret), self.with_data(absent), secret, absent)
+        self.same(self.with_data("../outside/secret.jsonl"), self.with_data("../outside/absent.jsonl"), secret, absent)
+        (self.tasks / "link.jsonl").symlink_to(secret)
+        (self.tasks / "dead.jsonl").symlink_to(absent)
+        self.same(self.with_data("link.jsonl"), self.with_data("dead.jsonl"), "link.jsonl", "dead.jsonl")
+        (self.tasks / "folder").symlink_to(self.outside)
+        self.same(self.with_data("folder/secret.jsonl"), self.with_data("folder/absent.jsonl"), "secret.jsonl", "absent.jsonl")
+        # A link that stays inside is followed, as data folders have them.
+        (self.tasks / "inside.jsonl").symlink_to(self.tasks / "sums.jsonl")
+        status, body = self.with_data("inside.jsonl")
+        self.assertEqual((status, self.ended(body["id"])["state"]), (201, "done"))
+
+    def test_includes(self):
+        self.serve(roots=[str(self.tasks)])
+        def includes(name):
+            (self.tasks / "reads.yaml").write_text(f"include: {json.dumps(str(name))}\ntask: reads\n")
+            answer = self.post(tasks=["reads"])
+            self.assertEqual(answer[0], 422, answer)
+            return answer
+        secret, absent = self.outside / "secret.txt", self.outside / "absent.txt"
+        self.same(includes(secret), includes(absent), secret, absent, "secret.txt", "absent.txt")
+        self.same(includes("../outside/secret.txt"), includes("../outside/absent.txt"), "secret.txt", "absent.txt")
+        (self.tasks / "link").symlink_to(secret)
+        (self.tasks / "dead").symlink_to(absent)
+        self.same(includes("link"), includes("dead"), "link", "dead")
+        (self.tasks / "reads.yaml").unlink()
+        (self.tasks / "linked.yaml").symlink_to(secret)  # a task file is not one either
+        self.assertEqual(self.post()[0], 201)
+
+    def test_task_files_and_checkpoints_and_watches(self):
+        self.serve(roots=[str(self.tasks)])
+        for key in ("checkpoint", "data_dir"):
+            with self.subTest(key):
+                self.same(self.post(**{key: str(self.outside)}), self.post(**{key: str(self.folder / "absent")}),
+                          self.outside, self.folder / "absent")
+        self.same(self.post(task_dirs=[str(self.outside)]), self.post(task_dirs=[str(self.folder / "absent")]),
+                  self.outside, self.folder / "absent")
+        def watch(folder):
+            config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}}
+            status, _, body = self.ask("POST", "/v1/watches", json.dumps({"checkpoints": str(folder), "config": config}),
+                                       Content_Type="application/json")
+            return status, json.loads(body)
+        self.same(watch(self.outside), watch(self.folder / "absent"), self.outside, self.folder / "absent")
+
+    def test_a_chat_template(self):
+        checkpoint = self.tasks / "checkpoint"
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", checkpoint)
+        self.serve(roots=[str(self.tasks)])
+        template = checkpoint / "chat_template.jinja"
+        answers = []
+        for target in (self.outside / "secret.txt", self.outside / "absent"):
+            template.unlink(missing_ok=True)
+            template.symlink_to(target)
+            answers.append(self.post(checkpoint=str(checkpoint), engine={"name": "native"}, chat_template=True))
+            self.words(answers[-1])
+        texts = [self.words(answer) for answer in answers]
+        self.assertEqual(texts[0], texts[1])
+        self.assertIn("no chat template", texts[0])
+        self.assert_nothing_leaked()
+
+    def test_a_tokenizer(self):
+        checkpoint = self.tasks / "checkpoint"
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", checkpoint)
+        self.serve(roots=[str(self.tasks)])
+        config = checkpoint / "tokenizer_config.json"
+        config.unlink(missing_ok=True)
+        config.symlink_to(self.outside / "secret.txt")
+        status, body = self.post(checkpoint=str(checkpoint), engine={"name": "native"})
+        self.assertEqual(status, 201, body)
+        self.ended(body["id"])
+        (checkpoint / "config.json").unlink()
+        (checkpoint / "config.json").symlink_to(self.outside / "secret.txt")
+        self.assertIn("has no config.json", self.words(self.post(checkpoint=str(checkpoint), engine={"name": "native"})))
+        self.assert_nothing_leaked()
+
+    def test_a_checkpoint_that_is_exchanged_while_it_waits(self):
+        for name, folder in (("inside", self.tasks), ("outside", self.outside)):
+            shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", folder / "checkpoint")
+        (self.outside / "checkpoint" / "config.json").write_text(json.dumps({"secret": SECRET}))
+        self.serve(roots=[str(self.tasks)], active_runs=1)
+        self.make_suite(2000, 4)
+        status, first = self.post(engine={"name": "emulated", "concurrency": 1, "delay_ms": 50})
+        self.assertEqual(status, 201, first)
+        status, second = self.post(checkpoint=str(self.tasks / "checkpoint"), tasks=["choice"], engine={"name": "native"})
+        self.assertEqual((status, second["state"]), (201, "queued"), second)
+        (self.tasks / "checkpoint").rename(self.tasks / "moved")
+        (self.tasks / "checkpoint").symlink_to(self.outside / "checkpoint")
+        self.assertEqual(self.ask("POST", f"/v1/runs/{first['id']}/cancel")[0], 200)
+        run = self.ended(second["id"])
+        self.assertEqual(run["state"], "failed", run)
+        self.assertIn(NOT_THERE, json.dumps(run["problems"]))
+        self.assert_nothing_leaked()
+
+    def test_a_baseline_and_replayed_answers(self):
+        (self.outside / "results.json").write_text(json.dumps({"results": {"sums": {"exact_match,none": 1}}, "secret": SECRET}))
+        self.serve(roots=[str(self.tasks)])
+        rules = [{"task": "sums", "metric": "exact_match", "max_drop": 0.1}]
+        (self.tasks / "baseline").symlink_to(self.outside)
+        self.same(self.post(gates={"baseline": str(self.tasks / "baseline"), "rules": rules}),
+                  self.post(gates={"baseline": str(self.tasks / "nothing"), "rules": rules}),
+                  self.tasks / "baseline", self.tasks / "nothing")
+        answers = self.tasks / "answers"
+        answers.mkdir()
+        (answers / "sums.jsonl").symlink_to(self.outside / "secret.txt")
+        status, body = self.post(engine={"name": "replay", "generations": str(answers)})
+        self.assertEqual(status, 201, body)
+        run = self.ended(body["id"], 120)
+        self.assertNotEqual(run["state"], "done")
+        self.assertNotIn(SECRET, json.dumps(run))
+        self.assert_nothing_leaked()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,176 @@
+#include "base/read_roots.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ReadRootsTest : public ::testing::Test {
+ protected:
+  ReadRootsTest() {
+    std::string name = (fs::temp_directory_path() / "evald-roots-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    root_ = folder_ / "root";
+    fs::create_directories(root_ / "sub");
+    fs::create_directories(folder_ / "outside");
+    Put(root_ / "file", "inside");
+    Put(root_ / "sub" / "deep", "deep");
+    Put(folder_ / "outside" / "secret", "secret");
+  }
+  ~ReadRootsTest() override { fs::remove_all(folder_); }
+
+  static void Put(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
+  ReadRoots Roots() const { return ReadRoots({root_}); }
+  // What is read; "" for a refusal.
+  static std::string Read(const ReadRoots& roots, const fs::path& path) {
+    try {
+      return roots.Read(path);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInput);
+      return "";
+    }
+  }
+  // The error, with the path that was asked for taken out.
+  static std::string Refusal(const ReadRoots& roots, const fs::path& path) {
+    try {
+      roots.OpenFile(path);
+    } catch (const Error& e) {
+      std::string text = e.what();
+      const size_t at = text.find(path.string());
+      return at == std::string::npos ? text : text.erase(at, path.string().size());
+    }
+    return "nothing was refused";
+  }
+
+  fs::path folder_, root_;
+};
+
+TEST_F(ReadRootsTest, ReadsWhatLiesInside) {
+  EXPECT_EQ(Read(Roots(), root_ / "file"), "inside");
+  EXPECT_EQ(Read(Roots(), root_ / "sub" / ".." / "." / "file"), "inside");
+  EXPECT_EQ(Read(ReadRoots({"/"}), folder_ / "outside" / "secret"), "secret");
+}
+
+TEST_F(ReadRootsTest, FollowsLinksThatStayInside) {
+  fs::create_symlink("sub/deep", root_ / "relative");
+  fs::create_symlink(root_ / "sub" / "deep", root_ / "absolute");
+  fs::create_symlink("../file", root_ / "sub" / "up");
+  fs::create_directory_symlink(root_ / "sub", root_ / "folder");
+  EXPECT_EQ(Read(Roots(), root_ / "relative"), "deep");
+  EXPECT_EQ(Read(Roots(), root_ / "absolute"), "deep");
+  EXPECT_EQ(Read(Roots(), root_ / "sub" / "up"), "inside");
+  EXPECT_EQ(Read(Roots(), root_ / "folder" / "deep"), "deep");
+}
+
+TEST_F(ReadRootsTest, GoesFromOneRootToAnother) {
+  fs::create_symlink("../outside/secret", root_ / "relative");
+  fs::create_symlink(folder_ / "outside" / "secret", root_ / "absolute");
+  const ReadRoots both({root_, folder_ / "outside"});
+  EXPECT_EQ(Read(both, root_ / "relative"), "secret");
+  EXPECT_EQ(Read(both, root_ / "absolute"), "secret");
+  EXPECT_EQ(Read(both, root_ / ".." / "outside" / "secret"), "secret");
+}
+
+TEST_F(ReadRootsTest, KnowsARootThatIsALinkByBothOfItsNames) {
+  fs::create_directory_symlink(root_, folder_ / "alias");
+  fs::create_symlink(root_ / "sub" / "deep", root_ / "real");
+  fs::create_symlink(folder_ / "alias" / "sub" / "deep", root_ / "written");
+  const ReadRoots roots({folder_ / "alias"});
+  for (const char* name : {"real", "written"}) {
+    EXPECT_EQ(Read(roots, folder_ / "alias" / name), "deep");
+    EXPECT_EQ(Read(roots, root_ / name), "deep");
+  }
+}
+
+TEST_F(ReadRootsTest, SaysTheSameOfWhatIsOutsideAndOfWhatIsNotThere) {
+  const std::string absent = Refusal(Roots(), root_ / "absent");
+  EXPECT_NE(absent.find("is not there, or lies outside the folders"), std::string::npos);
+  fs::create_symlink(folder_ / "outside" / "secret", root_ / "absolute");
+  fs::create_symlink("../outside/secret", root_ / "relative");
+  fs::create_directory_symlink(folder_ / "outside", root_ / "folder");
+  fs::create_symlink("loop", root_ / "loop");
+  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);
+  for (const fs::path& path :
+       {root_ / "absolute", root_ / "relative", root_ / "folder" / "secret", root_ / "loop",
+        root_ / "pipe", root_ / "sub", root_ / "file" / "part", root_ / ".." / "outside" / "secret",
+        folder_ / "outside" / "secret", folder_ / "outside" / "absent", folder_ / "rooted" / "x", fs::path("/dev/zero"),
+        fs::path("/proc/self/environ"), fs::path("file"), fs::path()}) {
+    EXPECT_EQ(Refusal(Roots(), path), absent) << path;
+    EXPECT_FALSE(Roots().HasFile(path)) << path;
+  }
+  EXPECT_FALSE(Roots().HasFolder(folder_ / "outside"));
+  EXPECT_FALSE(Roots().HasFolder(root_ / "folder"));
+  EXPECT_TRUE(Roots().HasFolder(root_ / "sub"));
+}
+
+// By way of a folder outside, and back: whether that folder is there makes no difference.
+TEST_F(ReadRootsTest, LooksAtNothingOutsideOnItsWay) {
+  fs::create_symlink("../outside/../root/file", root_ / "there");
+  fs::create_symlink("../absent/../root/file", root_ / "not_there");
+  EXPECT_EQ(Read(Roots(), root_ / "there"), Read(Roots(), root_ / "not_there"));
+  EXPECT_EQ(Read(Roots(), folder_ / "outside" / ".." / "root" / "file"), Read(Roots(), folder_ / "absent" / ".." / "root" / "file"));
+}
+
+TEST_F(ReadRootsTest, OpensNoPipesAndDevicesAnywhere) {
+  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);  // opened to be read, it would wait for a writer
+  for (const fs::path& path : {root_ / "pipe", fs::path("/dev/zero"), root_ / "sub", root_ / "absent"}) {
+    EXPECT_THROW(ReadRoots().OpenFile(path), Error) << path;
+    EXPECT_FALSE(ReadRoots().HasFile(path));
+  }
+  EXPECT_EQ(Read(ReadRoots(), folder_ / "outside" / "secret"), "secret");
+}
+
+TEST_F(ReadRootsTest, ReadsNoMoreThanIsAllowed) {
+  EXPECT_EQ(Roots().Read(root_ / "file", 6), "inside");
+  EXPECT_THROW(Roots().Read(root_ / "file", 5), Error);
+}
+
+TEST_F(ReadRootsTest, AFolderStaysTheOneThatWasOpened) {
+  const ReadFolder folder(root_ / "sub", Roots());
+  ASSERT_TRUE(folder.exists());
+  fs::rename(root_ / "sub", root_ / "moved");
+  fs::create_directory_symlink(folder_ / "outside", root_ / "sub");
+  EXPECT_EQ(folder.Read("deep"), "deep");
+  EXPECT_FALSE(folder.HasFile("secret"));
+  EXPECT_FALSE(ReadFolder(root_ / "sub", Roots()).exists());
+  EXPECT_EQ(folder.Names(".", 10), std::vector<std::string>{"deep"});
+}
+
+// As the cache of the Hugging Face hub has it: files are links from snapshots/<revision> to blobs.
+TEST_F(ReadRootsTest, LinksOfAFolderAreFollowedUpToItsRoot) {
+  fs::create_directories(root_ / "models" / "snapshots" / "main");
+  fs::create_directories(root_ / "models" / "blobs");
+  Put(root_ / "models" / "blobs" / "0abc", "weights");
+  const fs::path snapshot = root_ / "models" / "snapshots" / "main";
+  fs::create_symlink("../../blobs/0abc", snapshot / "inside");
+  fs::create_symlink("../../../../outside/secret", snapshot / "outside");
+  fs::create_symlink(folder_ / "outside", snapshot / "folder");
+  const ReadFolder folder(snapshot, Roots());
+  EXPECT_EQ(folder.Read("inside"), "weights");
+  EXPECT_TRUE(folder.HasFile("inside"));
+  for (const char* name : {"outside", "folder/secret", "../../../../outside/secret", "/etc/passwd"}) {
+    EXPECT_FALSE(folder.HasFile(name)) << name;
+    EXPECT_THROW(folder.OpenFile(name), Error) << name;
+  }
+  EXPECT_THROW(folder.Names("folder", 10), Error);
+  EXPECT_FALSE(folder.Folder("folder").exists());
+  EXPECT_TRUE(folder.IsLink("inside"));
+}
+
+TEST_F(ReadRootsTest, ListsNoMoreThanIsAllowed) {
+  for (int i = 0; i < 5; ++i) Put(root_ / "sub" / std::to_string(i), "");
+  EXPECT_THROW(ReadFolder(root_ / "sub", Roots()).Names(".", 5), Error);
+  EXPECT_EQ(ReadFolder(root_ / "sub", Roots()).Names(".", 6).size(), 6u);
+}
+
+}  // namespace
+}  // namespace evald

@@ -1,0 +1,157 @@
+// Whatever the process says or does that reads other people's files, whoever waits for it gets an answer or one Error.
+#include "orchestrator/prepare/preparer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/clock.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class PreparerTest : public ::testing::Test {
+ protected:
+  PreparerTest() {
+    std::string name = (fs::temp_directory_path() / "evald-preparer-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    input_.cache_dir = folder_ / "cache";
+    input_.limits.seconds = 60;
+  }
+  ~PreparerTest() override { fs::remove_all(folder_); }
+
+  // A program that says and does this.
+  Preparer Program(const std::string& script) {
+    const fs::path file = folder_ / "evald-prepare";
+    std::ofstream(file) << "#!/bin/bash\n" << script << "\n";
+    fs::permissions(file, fs::perms::owner_all);
+    return Preparer(folder_);
+  }
+  Suite Prepare(const std::string& script) { return Program(script).Prepare(input_, [](size_t, size_t) {}, &cancel_); }
+  Error ErrorOf(const std::string& script) {
+    try {
+      Prepare(script);
+    } catch (const Error& e) {
+      return e;
+    }
+    return {ErrorKind::kInternal, "nothing was thrown"};
+  }
+  void ExpectError(const std::string& script, ErrorKind kind, const std::string& words) {
+    const Error error = ErrorOf(script);
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(words));
+  }
+
+  static constexpr const char* kSuite =
+      R"(echo '{"type":"suite","groups":[],"chat_template":"<t>","tokenizer_hash":"abc"}')";
+
+  fs::path folder_;
+  PreparationInput input_;
+  std::atomic<bool> cancel_{false};
+};
+
+TEST_F(PreparerTest, TakesAnAnswer) {
+  const Suite suite = Prepare(kSuite);
+  EXPECT_EQ(suite.chat_template, "<t>");
+  EXPECT_EQ(suite.tokenizer_hash, "abc");
+}
+
+TEST_F(PreparerTest, GivesTheInputAndNoSecrets) {
+  ::setenv("EVALD_TEST_TOKEN", "secret", 1);
+  input_.data_dir = "/some/data";
+  Prepare("cat > " + (folder_ / "input").string() + "; env > " + (folder_ / "env").string() + "; ls /proc/$$/fd > " +
+          (folder_ / "fds").string() + "\n" + kSuite);
+  const std::string input = ReadFile(folder_ / "input");
+  EXPECT_EQ(PreparationInputFromJson(Json::parse(input)).data_dir, "/some/data");
+  EXPECT_EQ(ReadFile(folder_ / "env").find("secret"), std::string::npos);
+}
+
+TEST_F(PreparerTest, RepeatsWhatItSaysOfAFailure) {
+  ExpectError(R"(echo '{"type":"error","kind":1,"message":"data.jsonl:7: broken","remedy":"mend it"}'; exit 1)",
+              ErrorKind::kInput, "data.jsonl:7: broken; mend it");
+}
+
+TEST_F(PreparerTest, NamesWhatWasDoneWhereItBreaksDown) {
+  const std::string doing = R"(echo '{"type":"doing","what":"reading x.jsonl"}';)";
+  ExpectError(doing + "kill -SEGV $$", ErrorKind::kInput, "reading x.jsonl: the process that prepares broke down (signal 11)");
+  ExpectError(doing + "exit 7", ErrorKind::kInput, "ended without an answer (status 7)");
+  ExpectError(doing + "kill -KILL $$", ErrorKind::kInfrastructure, "was killed, twice");
+  ExpectError(kSuite + std::string("; exit 1"), ErrorKind::kInput, "ended without an answer (status 1)");
+}
+
+TEST_F(PreparerTest, StartsOneThatOthersKillOnceMore) {
+  const std::string token = (folder_ / "token").string();
+  std::ofstream(folder_ / "token") << "";
+  EXPECT_EQ(Prepare("if rm " + token + " 2>/dev/null; then kill -KILL $$; fi\n" + kSuite).tokenizer_hash, "abc");
+}
+
+TEST_F(PreparerTest, EndsOneThatTakesTooLong) {
+  input_.limits.seconds = 0.3;
+  const int64_t begin = MonotonicMicros();
+  ExpectError(R"(echo '{"type":"doing","what":"reading x.jsonl"}'; exec sleep 1000)", ErrorKind::kInput,
+              "reading x.jsonl: takes longer than preparing may (0.3 s); 'limits.seconds' sets that");
+  ExpectError("trap '' TERM; while true; do sleep 0.1; done", ErrorKind::kInput, "limits.seconds");
+  EXPECT_LT(MonotonicMicros() - begin, 60'000'000);
+}
+
+TEST_F(PreparerTest, EndsOneThatIsCancelled) {
+  cancel_ = true;
+  ExpectError("exec sleep 1000", ErrorKind::kInfrastructure, "cancelled");
+}
+
+TEST_F(PreparerTest, TakesNoMoreThanItsBounds) {
+  ExpectError("exec head -c 100000000 /dev/zero", ErrorKind::kInput, "too long to be taken");
+  ExpectError("exec yes '{\"type\":\"doing\",\"what\":\"this and that, and this again, and that, and all of it again\"}'",
+              ErrorKind::kInput, "too long to be taken");
+}
+
+TEST_F(PreparerTest, TakesNoNonsense) {
+  EXPECT_THAT(ErrorOf("echo nonsense").what(), HasSubstr("evald-prepare: not JSON"));
+  EXPECT_THAT(ErrorOf("echo '[]'").what(), HasSubstr("evald-prepare"));
+  EXPECT_THAT(ErrorOf(R"(echo '{"type":"task","task":{}}')").what(), HasSubstr("definition"));
+  EXPECT_EQ(ErrorOf(R"(echo '{"type":"error","kind":99,"message":"x"}')").kind(), ErrorKind::kInternal);
+}
+
+TEST_F(PreparerTest, SaysWhereTheProgramIsMissing) {
+  try {
+    Preparer(folder_ / "nowhere").Ask(input_);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(e.what(), HasSubstr("nowhere/evald-prepare"));
+  }
+}
+
+TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
+  PreparationInput input;
+  input.work = PreparationInput::Work::kDescribe;
+  input.checkpoint = "/c";
+  input.weights = input.tokens = true;
+  TaskRequest task;
+  task.name = "t";
+  task.where = "eval.yaml:1";
+  task.limit = 3;
+  task.repeats = 2;
+  task.generation_kwargs = {{"until", {"x"}}};
+  input.tasks = {task, TaskRequest{"u"}};
+  input.task_dirs = {"/a", "/b"};
+  input.prompts = {true, "named", 86400, "Be brief.", false};
+  input.roots = ReadRoots({"/r", "/s"});
+  input.limits = {1, 2, 3, 4, 5.5};
+  input.threads = 7;
+  const PreparationInput back = PreparationInputFromJson(Json::parse(ToJson(input).dump()));
+  EXPECT_EQ(ToJson(back), ToJson(input));
+  EXPECT_EQ(back.roots.folders(), input.roots.folders());
+  EXPECT_EQ(back.tasks[0].limit, 3);
+  EXPECT_FALSE(back.tasks[1].limit.has_value());
+  EXPECT_EQ(back.limits.seconds, 5.5);
+}
+
+}  // namespace
+}  // namespace evald
