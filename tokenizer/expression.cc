@@ -2,10 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <string_view>
 
 #include "base/regex.h"
+#include "evald/error.h"
 #include "tokenizer/properties.h"
+#include "tokenizer/unicode.h"
 
 namespace evald::tok {
 namespace {
@@ -28,44 +34,253 @@ std::string Widened(const std::string& plain, bool negated, const Widening& wide
   return fmt::format("[{}{}]", negated ? "^" : "", rest);
 }
 
-// At the backslash of \p{...}, \P{...}, \d, \D, \w or \W: adds it widened and gives where it ends;
-// else adds the escaped character as it is.
-size_t AddEscape(std::string_view expression, size_t at, std::string* out) {
-  const char kind = at + 1 < expression.size() ? expression[at + 1] : '\0';
-  if (kind == 'd' || kind == 'D' || kind == 'w' || kind == 'W') {
-    const bool negated = kind == 'D' || kind == 'W';
-    const bool digit = kind == 'd' || kind == 'D';
-    *out += Widened(digit ? "\\d" : "\\w", negated, WideningOf(digit ? "d" : "w"));
-    return at + 2;
+// A letter and its other case, both since Unicode 15 or 16 (or one of the two): Oniguruma 6.9.8 does
+// not know them as such. Source: CaseFolding.txt of Unicode 16.
+struct CasePair {
+  char32_t upper;
+  char32_t lower;
+  char32_t count;  // of pairs, one behind the other
+};
+constexpr CasePair kLaterPairs[] = {{0x1C89, 0x1C8A, 1}, {0xA7CB, 0x264, 1},
+                                    {0xA7CC, 0xA7CD, 1}, {0xA7DA, 0xA7DB, 1},
+                                    {0xA7DC, 0x19B, 1},  {0x10D50, 0x10D70, 22}};
+
+// The other case of such a letter; 0 for any other character.
+char32_t OtherCase(char32_t code) {
+  for (const CasePair& pair : kLaterPairs) {
+    if (code >= pair.upper && code < pair.upper + pair.count) return code - pair.upper + pair.lower;
+    if (code >= pair.lower && code < pair.lower + pair.count) return code - pair.lower + pair.upper;
   }
-  const size_t open = at + 2;
-  const size_t close = expression.find('}', open);
-  const bool property = (kind == 'p' || kind == 'P') && open < expression.size() &&
-                        expression[open] == '{' && close != std::string_view::npos;
-  if (!property) {
-    *out += expression.substr(at, 2);
-    return at + 2;
-  }
-  std::string_view name = expression.substr(open + 1, close - open - 1);
-  const bool inner = name.starts_with('^');
-  if (inner) name.remove_prefix(1);
-  *out += Widened(fmt::format("\\p{{{}}}", name), (kind == 'P') != inner, WideningOf(name));
-  return close + 1;
+  return 0;
 }
+
+// The other cases of the letters that the class takes and whose other case it does not take.
+std::vector<CodeRange> MissingCases(const std::string& one_class) {
+  const Regex regex(one_class, RegexDialect::kOniguruma);
+  const auto takes = [&](char32_t code) {
+    std::string text;
+    AppendUtf8(&text, code);
+    Regex::Match match;
+    return regex.Search(text, 0, &match);
+  };
+  std::vector<CodeRange> missing;
+  for (const CasePair& pair : kLaterPairs) {
+    for (char32_t i = 0; i < pair.count; ++i) {
+      const bool upper = takes(pair.upper + i);
+      const bool lower = takes(pair.lower + i);
+      if (upper == lower) continue;
+      const char32_t other = upper ? pair.lower + i : pair.upper + i;
+      missing.push_back({other, other});
+    }
+  }
+  return missing;
+}
+
+// Writes an expression anew, from left to right.
+class Rewriter {
+ public:
+  explicit Rewriter(std::string_view expression) : text_(expression) {}
+
+  std::string Run() {
+    while (at_ < text_.size()) Step();
+    return std::move(out_);
+  }
+
+ private:
+  struct Flags {
+    bool any_case = false;  // (?i)
+    bool extended = false;  // (?x): white space and comments are left out
+  };
+
+  char At(size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
+  // Where the next `mark` ends.
+  size_t Behind(char mark) const { return std::min(text_.find(mark, at_), text_.size() - 1) + 1; }
+  void Copy(size_t end) {
+    out_ += text_.substr(at_, end - at_);
+    at_ = std::min(end, text_.size());
+  }
+
+  void Step() {
+    switch (At(at_)) {
+      case '\\':
+        return BareEscape();
+      case '[':
+        return Class();
+      case '(':
+        return Group();
+      case ')':
+        if (!outer_.empty()) {
+          flags_ = outer_.back();
+          outer_.pop_back();
+        }
+        return Copy(at_ + 1);
+      case '#':
+        return Copy(flags_.extended ? Behind('\n') : at_ + 1);
+      default:
+        return Character();
+    }
+  }
+
+  // A character that stands for itself, with its other case.
+  void Character() {
+    size_t end = at_;
+    const char32_t other = OtherCase(NextCodePoint(text_, &end));
+    if (!flags_.any_case || other == 0) return Copy(end);
+    const std::string_view character = text_.substr(at_, end - at_);
+    out_ += fmt::format("[{}{}]", character, Spelled({{other, other}}));
+    at_ = end;
+  }
+
+  // "(", and what follows it up to the first part of the group. (?i) holds to the group's end.
+  void Group() {
+    if (At(at_ + 1) == '?' && At(at_ + 2) == '#') return Copy(Behind(')'));  // a comment
+    size_t end = at_ + 1;
+    Flags flags = flags_;
+    bool is_flags = At(end) == '?';
+    if (is_flags) {
+      bool value = true;
+      for (++end; is_flags && At(end) != ')' && At(end) != ':'; ++end) {
+        const char flag = At(end);
+        if (flag == '-') value = false;
+        if (flag == 'i') flags.any_case = value;
+        if (flag == 'x') flags.extended = value;
+        is_flags = flag == '-' || std::isalpha(static_cast<unsigned char>(flag)) != 0;
+      }
+    }
+    if (is_flags && At(end) == ')') {  // (?i): no group of its own
+      flags_ = flags;
+      return Copy(end + 1);
+    }
+    outer_.push_back(flags_);
+    if (is_flags) flags_ = flags;
+    Copy(is_flags ? end + 1 : at_ + 1);
+  }
+
+  // A class with everything in it. Under (?i) Oniguruma adds other cases to the outermost class.
+  void Class() {
+    const std::string before = std::move(out_);
+    out_.clear();
+    ++at_;
+    const bool negated = At(at_) == '^';
+    if (negated) ++at_;
+    if (At(at_) == ']') Copy(at_ + 1);  // stands for itself
+    while (at_ < text_.size() && At(at_) != ']') ClassItem();
+    const std::string members = std::move(out_);
+    out_ = before;
+    const bool closed = at_ < text_.size();
+    const bool outermost = depth_ == 0;
+    if (closed) ++at_;
+    const std::string plain = fmt::format("[{}]", members);
+    std::vector<CodeRange> missing;
+    if (closed && outermost && flags_.any_case && !members.empty()) missing = MissingCases(plain);
+    out_ += negated ? "[^" : "[";
+    out_ += missing.empty() ? members : plain + Spelled(missing);
+    if (closed) out_ += ']';
+  }
+
+  void ClassItem() {
+    if (At(at_) == '\\') return Escape();
+    if (At(at_) != '[') return Copy(at_ + 1);
+    if (At(at_ + 1) == ':') RefusePosixBracket();
+    constexpr int kDepthMax = 100;
+    if (++depth_ > kDepthMax) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("classes are nested deeper than {} levels", kDepthMax));
+    }
+    Class();
+    --depth_;
+  }
+
+  // [:alpha:] and the like, of which Oniguruma's versions have different ideas.
+  void RefusePosixBracket() const {
+    const size_t end = text_.find(":]", at_ + 2);
+    if (end == std::string_view::npos) return;
+    std::string_view name = text_.substr(at_ + 2, end - at_ - 2);
+    if (name.starts_with('^')) name.remove_prefix(1);
+    for (const char* same : {"space", "blank", "cntrl", "xdigit", "ascii"}) {
+      if (name == same) return;
+    }
+    for (const char* known : {"alnum", "alpha", "digit", "graph", "lower", "print", "punct",
+                              "upper", "word"}) {
+      if (name != known) continue;
+      throw Error(ErrorKind::kInput,
+                  fmt::format("the class [:{}:] is not understood, expected a property such as "
+                              "\\p{{L}}",
+                              name));
+    }
+  }
+
+  // At a backslash outside of a class: a property takes no other cases there under (?i).
+  void BareEscape() {
+    const char kind = At(at_ + 1);
+    if (kind == 'X' || kind == 'y' || kind == 'Y') {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("\\{} is not understood: it depends on the version of Unicode", kind));
+    }
+    if (kind == 'w' || kind == 'W') return BareWord(kind == 'W');
+    if (!flags_.any_case) return Escape();
+    if (kind == 'x' && At(at_ + 2) == '{') {
+      const size_t close = std::min(text_.find('}', at_), text_.size());
+      uint32_t code = 0;
+      std::from_chars(text_.data() + at_ + 3, text_.data() + close, code, 16);
+      const char32_t other = OtherCase(code);
+      if (other == 0) return Copy(close + 1);
+      out_ += fmt::format("[{}]", Spelled({{code, code}, {other, other}}));
+      at_ = std::min(close + 1, text_.size());
+      return;
+    }
+    constexpr std::string_view kProperties = "pPdD";
+    const bool property = kProperties.find(kind) != std::string_view::npos;
+    if (property) out_ += "(?-i:";
+    Escape();
+    if (property) out_ += ')';
+  }
+
+  // Outside of a class \w also takes the superscripts and fractions of Latin-1: Oniguruma looks them
+  // up in a table of its own there.
+  void BareWord(bool negated) {
+    const std::string word = "\\w\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
+    out_ += fmt::format("(?-i:{})", Widened(word, negated, WideningOf("w")));
+    at_ += 2;
+  }
+
+  // At a backslash: adds \p{...}, \P{...}, \d, \D, \w or \W widened, else the escaped character.
+  void Escape() {
+    const char kind = At(at_ + 1);
+    if (kind == 'd' || kind == 'D' || kind == 'w' || kind == 'W') {
+      const bool negated = kind == 'D' || kind == 'W';
+      const bool digit = kind == 'd' || kind == 'D';
+      out_ += Widened(digit ? "\\d" : "\\w", negated, WideningOf(digit ? "d" : "w"));
+      at_ += 2;
+      return;
+    }
+    const size_t open = at_ + 2;
+    const size_t close = text_.find('}', std::min(open, text_.size()));
+    const bool property =
+        (kind == 'p' || kind == 'P') && At(open) == '{' && close != std::string_view::npos;
+    if (!property) {
+      size_t end = at_ + 1;
+      if (end < text_.size()) NextCodePoint(text_, &end);
+      return Copy(end);
+    }
+    std::string_view name = text_.substr(open + 1, close - open - 1);
+    const bool inner = name.starts_with('^');
+    if (inner) name.remove_prefix(1);
+    out_ += Widened(fmt::format("\\p{{{}}}", name), (kind == 'P') != inner, WideningOf(name));
+    at_ = close + 1;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  std::string out_;
+  Flags flags_;
+  std::vector<Flags> outer_;  // of the groups around this place
+  int depth_ = 0;             // of the class that is being written
+};
 
 }  // namespace
 
-std::string WidenProperties(const std::string& expression) {
-  std::string out;
-  for (size_t at = 0; at < expression.size();) {
-    if (expression[at] == '\\') {
-      at = AddEscape(expression, at, &out);
-    } else {
-      out += expression[at++];
-    }
-  }
-  return out;
-}
+std::string WidenProperties(const std::string& expression) { return Rewriter(expression).Run(); }
 
 std::vector<CodeRange> PropertyRanges(const std::string& name) {
   std::vector<CodeRange> ranges;

@@ -11,20 +11,19 @@
 
 namespace evald {
 
-/// A tokenizer read from a checkpoint's `tokenizer.json` (and `tokenizer_config.json` for which
-/// tokens are special). Gives what Hugging Face tokenizers gives, or refuses the file with the name
-/// of the component that is not understood. Immutable; any thread may call it.
+/// A tokenizer read from a checkpoint's `tokenizer.json` and the files beside it. Gives what
+/// AutoTokenizer of transformers 5.23 gives for the folder (with tokenizers 0.23), or refuses it
+/// with the name of what is not understood. Immutable; any thread may call it.
 ///
-/// The files beside it act as they do in transformers 5: the special tokens that they name become
-/// added tokens, while add_bos_token and add_eos_token are not looked at, since the post-processor
-/// of tokenizer.json decides. Two things differ on purpose: `truncation` and `padding` are left
-/// aside (transformers switches them off for a plain call), and tokenizer.json decides even where a
-/// tokenizer class of transformers would build its normalizer and pre-tokenizer anew.
+/// The class that transformers picks decides which parts of tokenizer.json count
+/// (tokenizer/tokenizer_class.h). `truncation` and `padding` are left aside, as transformers
+/// switches both off for a plain call.
 class Tokenizer {
  public:
   /// `directory` is a checkpoint's folder. Throws Error(kInput).
   static std::unique_ptr<Tokenizer> Load(const ReadFolder& directory);
-  /// From the text of a tokenizer.json; `name` is used in errors.
+  /// From the text of a tokenizer.json alone, which is then used as it is, without a class; `name`
+  /// is used in errors.
   static std::unique_ptr<Tokenizer> Parse(std::string_view json, const std::string& name);
 
   virtual ~Tokenizer() = default;
@@ -32,7 +31,8 @@ class Tokenizer {
   /// Tokens of valid UTF-8 text. `add_special_tokens` runs the post-processor (BOS and the like).
   virtual std::vector<int32_t> Encode(std::string_view text, bool add_special_tokens) const = 0;
 
-  /// Text of tokens. Invalid UTF-8 becomes U+FFFD. `skip_special_tokens` leaves special ones out.
+  /// Text of tokens. Invalid UTF-8 becomes U+FFFD. `skip_special_tokens` leaves special ones out,
+  /// but those whose spelling the normalizer changes, as the tokenizers library does.
   virtual std::string Decode(const std::vector<int32_t>& tokens,
                              bool skip_special_tokens) const = 0;
 
@@ -42,7 +42,7 @@ class Tokenizer {
   /// The exact spelling of a token (for byte-level ones in their alphabet), or "" for no token.
   virtual std::string Spelling(int32_t id) const = 0;
 
-  /// Ids from tokenizer_config.json (or special_tokens_map.json); -1 when there is none.
+  /// Ids of the tokens that the files or the class name; -1 when there is none.
   virtual int32_t bos_id() const = 0;
   virtual int32_t eos_id() const = 0;
   /// Content hash of everything that decides an encoding. Names tokens files.

@@ -121,6 +121,23 @@ TEST(ChatTemplate, FilesThatHaveNoneOrBrokenOnesAreRefused) {
               HasSubstr("tokenizer_config.json: found array, expected an object"));
 }
 
+// As apply_chat_template of transformers passes special_tokens_map: with what the class names where
+// the files do not, and tokens of names of their own.
+TEST(ChatTemplate, KnowsTheNamedTokensOfTheTokenizersClass) {
+  const Folder folder;
+  folder.Write("chat_template.jinja", "{{ bos_token }}|{{ eos_token }}|{{ image_token }}");
+  const auto rendered = [&](const std::string& config) {
+    folder.Write("tokenizer_config.json", config);
+    return ChatTemplate::Load(folder.path, "", std::nullopt).Render(kHello, true);
+  };
+  EXPECT_EQ(rendered(R"({"eos_token": "</end>"})"), "|</end>|");
+  EXPECT_EQ(rendered(R"({"tokenizer_class": "LlamaTokenizer", "image_token": "<image>"})"),
+            "<s>|</s>|<image>");
+  EXPECT_EQ(rendered(R"({"tokenizer_class": "LlamaTokenizer", "bos_token": null})"), "|</s>|");
+  EXPECT_EQ(rendered(R"({"tokenizer_class": "GPT2TokenizerFast", "eos_token": "<e>"})"),
+            "<|endoftext|>|<e>|");
+}
+
 TEST(ChatTemplate, TheDateIsTheOneThatWasGiven) {
   const std::string text = R"({{ strftime_now("%d %b %Y") }}{{ messages[0].content }})";
   constexpr int64_t kDay = 1769817600;  // 2026-01-31

@@ -59,6 +59,26 @@ TEST(Components, Decoders) {
   });
 }
 
+// Expressions under (?i), against the library (tests/oracle/tokenizer_patterns.py).
+TEST(Components, PatternsWithoutRegardToCase) {
+  size_t seen = 0;
+  ForEachJsonLine(GoldenFolder() / "patterns.jsonl", [&](size_t number, const Json& line) {
+    SCOPED_TRACE(number);
+    SCOPED_TRACE(ToLine(line));
+    const Pattern pattern = Pattern::FromJson({{"Regex", line["pattern"]}}, "pattern");
+    const std::string text = line["in"];
+    std::vector<std::string> pieces;
+    for (const Stretch& stretch : pattern.Find(text)) {
+      if (stretch.begin < stretch.end) {
+        pieces.push_back(text.substr(stretch.begin, stretch.end - stretch.begin));
+      }
+    }
+    EXPECT_EQ(pieces, line["out"].get<std::vector<std::string>>());
+    ++seen;
+  });
+  EXPECT_GE(seen, 200u);
+}
+
 // The library's normal forms are those of Unicode 9: what came later stays as it is.
 TEST(Components, NormalFormsAreOfUnicode9) {
   EXPECT_EQ(Normalize("e\u07FD\u0301", NormalForm::kNfc), "e\u07FD\u0301");

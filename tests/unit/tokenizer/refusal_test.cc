@@ -93,6 +93,41 @@ TEST(Refusal, BadExpressionsAreQuoted) {
               HasSubstr("(a"));
 }
 
+TEST(Refusal, ExpressionsThatDependOnTheVersionOfUnicode) {
+  const auto refused = [](const std::string& expression) {
+    return WithPart("normalizer",
+                    {{"type", "Replace"}, {"pattern", {{"Regex", expression}}}, {"content", ""}});
+  };
+  EXPECT_THAT(refused("x[[:punct:]]+"), HasSubstr("the class [:punct:] is not understood"));
+  EXPECT_THAT(refused("[a[:^alpha:]]"), HasSubstr("the class [:alpha:] is not understood"));
+  EXPECT_THAT(refused(R"(\X)"), HasSubstr(R"(\X is not understood)"));
+  EXPECT_THAT(refused(R"((?i)[\p{Greek}\p{Lydian}])"), HasSubstr("\\p{Lydian}"));
+  EXPECT_THAT(refused(std::string(100'000, '[')), HasSubstr("nested deeper than 100 levels"));
+  EXPECT_EQ(refused("[[:space:]]|[.,:]"), "");
+  for (const char* open : {"(?i", "(?i)[", "(?i)[^", "(", "(?", "(?#", "(?x)#", "(?i)\\", "[]"}) {
+    refused(open);  // whatever it says, nothing is read behind its end
+  }
+}
+
+TEST(Refusal, TemplatesThatLeaveMoreThanTwoParts) {
+  const auto special = [](const char* id) { return Json({{"SpecialToken", {{"id", id}, {"type_id", 0}}}}); };
+  const auto text = [](const char* id) { return Json({{"Sequence", {{"id", id}, {"type_id", 0}}}}); };
+  const Json tokens = {{"a", {{"id", "a"}, {"ids", {0}}, {"tokens", {"a"}}}}};
+  const auto made = [&](Json single, Json pair) {
+    return Json({{"type", "TemplateProcessing"},
+                 {"single", std::move(single)},
+                 {"pair", std::move(pair)},
+                 {"special_tokens", tokens}});
+  };
+  const Json pair = Json::array({text("A"), text("B")});
+  const Json around = made(Json::array({special("a"), text("A"), special("a")}), pair);
+  EXPECT_THAT(WithPart("post_processor",
+                       {{"type", "Sequence"}, {"processors", Json::array({around, around})}}),
+              HasSubstr("the templates before it leave 3 parts, expected one or two"));
+  EXPECT_THAT(WithPart("post_processor", made(Json::array({text("B")}), pair)),
+              HasSubstr("names the sequence 'B', expected one of A"));
+}
+
 TEST(Refusal, BrokenJson) {
   const std::string whole = SmallTokenizer().dump();
   for (size_t size = 0; size < whole.size(); ++size) {

@@ -1,0 +1,102 @@
+// Added tokens and post-processors; every expectation is what tokenizers 0.23.3 gives.
+#include "fixture.h"
+
+namespace evald {
+namespace {
+
+using testing::HasSubstr;
+
+Json Added(int id, const char* content, bool normalized, bool special) {
+  return {{"id", id},        {"content", content}, {"single_word", false},     {"lstrip", false},
+          {"rstrip", false}, {"special", special}, {"normalized", normalized}};
+}
+
+// The small tokenizer (ids 0 to 5) with these added tokens.
+std::unique_ptr<Tokenizer> With(const std::vector<Json>& added, const char* normalizer = nullptr) {
+  Json json = SmallTokenizer();
+  json["added_tokens"] = added;
+  if (normalizer != nullptr) json["normalizer"] = {{"type", normalizer}};
+  return Small(json);
+}
+
+// The library spells such a token as the normalizer does and then looks that up among the special
+// ones, so that it is not left out.
+TEST(AddedTokens, ANormalizedTokenIsDecodedAsTheNormalizerSpellsIt) {
+  const auto tokenizer = With({Added(6, "<TOOL>", true, true), Added(7, "<t>", true, true)},
+                              "Lowercase");
+  EXPECT_EQ(tokenizer->Encode("a<tool>B", false), (Ids{0, 6, 1}));
+  EXPECT_EQ(tokenizer->Decode({6, 0, 7}, false), "<tool>a<t>");
+  EXPECT_EQ(tokenizer->Decode({6, 0, 7}, true), "<tool>a");
+  EXPECT_EQ(tokenizer->Spelling(6), "<TOOL>");
+  EXPECT_EQ(tokenizer->TokenId("<TOOL>"), 6);
+}
+
+TEST(AddedTokens, WithoutANormalizerTheContentIsDecoded) {
+  const auto tokenizer = With({Added(6, "<TOOL>", true, true)});
+  EXPECT_EQ(tokenizer->Decode({6, 0}, false), "<TOOL>a");
+  EXPECT_EQ(tokenizer->Decode({6, 0}, true), "a");
+}
+
+TEST(AddedTokens, TwoThatAreTheSameTextOnceNormalizedAreRefused) {
+  Json json = SmallTokenizer();
+  json["added_tokens"] = {Added(6, "XY", true, false), Added(7, "xy", true, false)};
+  json["normalizer"] = {{"type", "Lowercase"}};
+  EXPECT_THAT(Refusal(json.dump()),
+              HasSubstr("added token 'xy': another added token is the same text once normalized"));
+}
+
+// The next id is that behind the model's tokens, counted and not looked up.
+TEST(AddedTokens, IdsWhereTheVocabularyHasHoles) {
+  Json json = SmallTokenizer();
+  json["model"]["vocab"] = {{"a", 0}, {"b", 1}, {"c", 5}};
+  json["model"]["merges"] = Json::array();
+  json["added_tokens"] = {Added(5, "c", false, false), Added(3, "<x>", false, false)};
+  EXPECT_EQ(Small(json)->TokenId("<x>"), 3);
+}
+
+Json Special(const char* id) { return {{"SpecialToken", {{"id", id}, {"type_id", 0}}}}; }
+Json Text(const char* id) { return {{"Sequence", {{"id", id}, {"type_id", 0}}}}; }
+
+Json Template(Json single, Json pair) {
+  const Json tokens = {{"b", {{"id", "b"}, {"ids", {1}}, {"tokens", {"b"}}}},
+                       {"c", {{"id", "c"}, {"ids", {2}}, {"tokens", {"c"}}}}};
+  return {{"type", "TemplateProcessing"},
+          {"single", std::move(single)},
+          {"pair", std::move(pair)},
+          {"special_tokens", tokens}};
+}
+
+std::unique_ptr<Tokenizer> WithProcessors(const Json& processors) {
+  Json json = SmallTokenizer();
+  json["post_processor"] = {{"type", "Sequence"}, {"processors", processors}};
+  return Small(json);
+}
+
+// What the first template puts together are two texts to the second.
+TEST(PostProcessors, ASecondTemplateSeesAPair) {
+  const Json before = Template(Json::array({Special("b"), Text("A")}),
+                               Json::array({Special("b"), Text("A"), Special("b"), Text("B"),
+                                            Special("c")}));
+  const Json after = Template(Json::array({Text("A"), Special("c")}),
+                              Json::array({Text("B"), Text("A"), Special("c")}));
+  const auto twice = WithProcessors(Json::array({before, before}));
+  EXPECT_EQ(twice->Encode("a", true), (Ids{1, 1, 1, 0, 2}));
+  EXPECT_EQ(twice->Encode("a", false), (Ids{0}));
+  const auto turned = WithProcessors(Json::array({before, after}));
+  EXPECT_EQ(turned->Encode("a", true), (Ids{0, 1, 2}));
+  EXPECT_EQ(turned->Encode("a", false), (Ids{0}));
+}
+
+TEST(PostProcessors, ATextMayStandTwiceOrNotAtAll) {
+  const Json pair = Json::array({Text("A"), Text("B")});
+  const auto twice = WithProcessors(
+      Json::array({Template(Json::array({Text("A"), Special("b"), Text("A")}), pair)}));
+  EXPECT_EQ(twice->Encode("ac", true), (Ids{0, 2, 1, 0, 2}));
+  EXPECT_EQ(twice->Encode("ac", false), (Ids{0, 2, 0, 2}));
+  const auto none = WithProcessors(Json::array({Template(Json::array({Special("b")}), pair)}));
+  EXPECT_EQ(none->Encode("ac", true), (Ids{1}));
+  EXPECT_EQ(none->Encode("ac", false), (Ids{}));
+}
+
+}  // namespace
+}  // namespace evald
