@@ -122,6 +122,14 @@ RequestPlan PlanRolling(const Request& request, const PlanLimits& limits) {
   if (limits.prefix_token < 0) {
     Refuse(request, "the tokenizer has neither a BOS nor an EOS token to begin with");
   }
+  if (limits.prefix_token >= limits.vocab_size) {
+    // A token that the files or the tokenizer's class name is added where the vocabulary lacks it.
+    Refuse(request,
+           fmt::format("the tokenizer's BOS (or EOS) token has the id {}, expected 0 to {} "
+                       "(vocab_size in config.json)",
+                       limits.prefix_token, limits.vocab_size - 1),
+           "name a token of the vocabulary as bos_token in tokenizer_config.json");
+  }
   const auto length = static_cast<size_t>(limits.max_length);
   for (size_t begin = 0; begin < all.size();) {
     const size_t end = std::min(all.size(), begin + length);

@@ -80,6 +80,16 @@ TEST_F(RequestTest, MaxGenToks) {
   EXPECT_EQ(g.truncated, 9);
 }
 
+// A BOS token that the vocabulary lacks is added behind it, where the weights have no row.
+TEST_F(RequestTest, ABeginningOutsideTheVocabulary) {
+  const CheckpointCopy copy("linear");
+  WriteFileAtomic(copy.path() / "tokenizer_config.json", R"({"bos_token": "<new>"})");
+  engine_ = LoadedEngine(copy.path());
+  Request request = Tokens(5, 0, 0);
+  request.kind = RequestKind::kLoglikelihoodRolling;
+  ExpectError(request, {"BOS", "id 320, expected 0 to 319", "bos_token"});
+}
+
 TEST_F(RequestTest, TokensOutsideTheVocabulary) {
   Request request = Tokens(5, 0, 4);
   request.context_tokens[2] = 320;
