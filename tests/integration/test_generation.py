@@ -46,7 +46,7 @@ class Generation(EvaldCase):
         self.task("drawn", {"until": ["\n\n"], "max_gen_toks": 4, "temperature": 0.9})
         self.settings()
         plain = self.run_done(self.config("plain", ["greedy", "drawn"]))
-        self.settings(repetition_penalty=1.8, top_k=3, top_p=0.5)
+        self.settings(repetition_penalty=1.8, no_repeat_ngram_size=1, top_k=3, top_p=0.5)
         served = self.run_done(self.config("served", ["greedy", "drawn"]))
         ignored = self.run_done(self.config("ignored", ["greedy", "drawn"], generation_config="ignore"))
         self.assertNotEqual(self.answers("plain", "greedy"), self.answers("served", "greedy"))
@@ -57,8 +57,8 @@ class Generation(EvaldCase):
         self.assertEqual(plain["configs"]["drawn"]["generation_kwargs"]["top_k"], 50)
         self.assertEqual(served["configs"]["greedy"]["generation_kwargs"]["repetition_penalty"], 1.8)
         self.assertEqual(served["evald"]["generation"]["drawn"],
-                         {"do_sample": True, "eos_token_id": 0, "repetition_penalty": 1.8, "temperature": 0.9, "top_k": 3,
-                          "top_p": 0.5})
+                         {"do_sample": True, "eos_token_id": 0, "no_repeat_ngram_size": 1, "repetition_penalty": 1.8,
+                          "temperature": 0.9, "top_k": 3, "top_p": 0.5})
         self.assertEqual(ignored["evald"]["generation"]["drawn"],
                          {"do_sample": True, "eos_token_id": 0, "temperature": 0.9, "top_k": 0, "top_p": 1.0})
         record = json.loads((self.folder / "runs" / "served" / "run.json").read_text())

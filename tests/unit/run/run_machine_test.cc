@@ -136,7 +136,11 @@ TEST(RunMachine, ATrialCalledDoneTooEarlyFails) {
 
 // Two tasks in one trial: a request of one can never be answered.
 TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
-  RunMachine machine = Planned({{"bad", 5}, {"good", 5}}, 1);
+  RunMachine machine({.attempts_max = 1}, {.attempts_max = 1});
+  machine.SetTasks({{"bad", 5}, {"good", 5}});
+  PlanSetup setup;
+  setup.costs = {0.5, 0.01};  // a trial of at least 50 documents
+  machine.Plan(setup);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   ASSERT_EQ(lease.slices.size(), 2u);
   EXPECT_FALSE(machine.RequestRefused(lease.trial, lease.attempt + 1, 0, "of another attempt"));
