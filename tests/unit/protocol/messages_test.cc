@@ -78,7 +78,8 @@ TEST(Messages, ValuesArriveInTheirMembers) {
 
 // What earlier versions do not send.
 const std::set<std::pair<std::string, std::string>> kLaterMembers = {
-    {"hello", "waits"}, {"progress", "pulled"}, {"progress", "to_pull"}, {"trial_failed", "device"}};
+    {"hello", "waits"}, {"progress", "pulled"}, {"progress", "to_pull"}, {"trial_failed", "device"},
+    {"trial_failed", "task"}};
 
 // Every member of every message, taken away and given a wrong type, is named with its message.
 TEST(Messages, AnAbsentOrWrongMemberIsNamed) {
