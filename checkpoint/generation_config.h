@@ -76,7 +76,8 @@ class GenerationConfig {
   /// Nothing but transformers' defaults.
   GenerationConfig() = default;
 
-  /// A `directory` that is not there has no settings. Throws Error(kInput) for a broken file. Its settings are judged
+  /// A `directory` that is not there has no settings. Throws Error(kInput) for a broken file. Its settings are
+  /// judged
   /// by For: what does not generate needs none.
   static GenerationConfig Read(const ReadFolder& directory, Use use);
 
@@ -85,8 +86,8 @@ class GenerationConfig {
   /// evald does not serve.
   GenerationSettings For(const SamplingParams& sampling) const;
 
-  /// The same for people and results, under transformers' names in alphabetical order: `do_sample`, when sampling
-  /// `temperature`, `top_k` and `top_p`, and all others that do something.
+  /// The same for people and results, under transformers' names in alphabetical order: `do_sample`,
+  /// when sampling `temperature`, `top_k` and `top_p`, and all others that do something.
   Json InForce(const SamplingParams& sampling) const;
 
  private:

@@ -396,7 +396,7 @@ bool RunMachine::refused() const {
 std::vector<Missing> RunMachine::missing() const {
   std::vector<Missing> missing;
   for (size_t t = 0; t < specs_.size(); ++t) {
-    if (tasks_[t].refused) missing.push_back({"task " + specs_[t].name, *tasks_[t].refused});
+    if (tasks_[t].refused && !task_finished(t)) missing.push_back({"task " + specs_[t].name, *tasks_[t].refused});
   }
   const auto describe = [&](size_t task, DocumentRange documents, const char* step) {
     return fmt::format("task {}, documents {} to {}: {}", specs_[task].name, documents.first,
