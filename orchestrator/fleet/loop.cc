@@ -117,8 +117,11 @@ LoopTurn::~LoopTurn() {
   if (took_us < kWorthSayingMicros) return;
   const std::string part = loop_->longest_part.empty() ? "" : ", most of it " + loop_->longest_part;
   const double seconds = static_cast<double>(took_us) / 1e6;
-  if (took_us < kLongMicros) return log::Debug("a turn of the loop took {:.3f} s: {} {}{}", seconds, what_, of_, part);
-  log::Warn("the loop did nothing else for {:.1f} s, heartbeats were not seen: {} {}{}", seconds, what_, of_, part);
+  if (took_us < kLongMicros) {
+    log::Debug("a turn of the loop took {:.3f} s: {} {}{}", seconds, what_, of_, part);
+  } else {
+    log::Warn("the loop did nothing else for {:.1f} s, heartbeats were not seen: {} {}{}", seconds, what_, of_, part);
+  }
 }
 
 }  // namespace evald
