@@ -74,6 +74,7 @@ class FleetTest : public testing::Test {
                        {"output", {{"dir", "runs"}, {"name", "run" + std::to_string(number)}}}};
     EvalConfig config = ParseEvalConfig(yaml.dump(), folder_ / "eval.yaml", {});
     RunDirectory directory = RunDirectory::Create(config);
+    database_.Post([id = directory.id(), path = directory.path()](RunStore& store) { store.OpenRun(id, path); });
     auto run = std::make_shared<Evaluation>(
         config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_},
         Evaluation::Hooks{[this] { fleet_.Serve(); }, [] {}, [](const std::string&, const Json&) {}});
