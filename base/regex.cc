@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <oniguruma.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "base/python_pattern.h"
@@ -13,6 +14,10 @@ namespace {
 
 // Oniguruma gives up a search after so many backtracking steps: about a second.
 constexpr unsigned long kRetryLimitPerSearch = 50'000'000;
+// Where the steps of several searches are counted together: the first try of each, and how much more each
+// further try may take. Oniguruma does not say how many steps a search took.
+constexpr unsigned long kFirstTry = 1'000;
+constexpr unsigned long kTryGrowth = 8;
 // Entries of about 40 bytes.
 constexpr unsigned int kStackEntriesMax = 16 * 1024 * 1024;
 
@@ -70,7 +75,7 @@ class Program {
   }
   [[noreturn]] void FailSearch(int code) const {
     if (!IsLimit(code)) Fail(Describe(code, nullptr));
-    throw Error(ErrorKind::kInput,
+    throw RegexGivenUp(ErrorKind::kInput,
                 fmt::format("regular expression '{}': a search was given up after {} steps back (or {} places kept "
                             "to go back to), expected fewer",
                             shown_, kRetryLimitPerSearch, kStackEntriesMax),
@@ -131,13 +136,40 @@ void CopySpans(const OnigRegion& region, Regex::Match* match) {
   }
 }
 
+bool IsStepLimit(int code) {
+  return code == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || code == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
+}
+
+/// Calls `search` with growing limits until one suffices; failed tries are taken from `steps`, so that the
+/// steps in all are bounded by the growth times these, and a thousand for each search.
+template <typename Search>
+int SearchWithin(RegexSteps* steps, Search search) {
+  const std::unique_ptr<OnigMatchParam, void (*)(OnigMatchParam*)> limits(onig_new_match_param(),
+                                                                          &onig_free_match_param);
+  for (unsigned long wanted = kFirstTry;; wanted *= kTryGrowth) {
+    const unsigned long limit = steps->Try(std::min(wanted, kRetryLimitPerSearch));
+    if (limit == 0) return ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;  // which 0 would not be to Oniguruma
+    onig_set_retry_limit_in_match_of_match_param(limits.get(), limit);
+    onig_set_retry_limit_in_search_of_match_param(limits.get(), limit);
+    const int code = search(limits.get());
+    if (!IsStepLimit(code)) return code;
+    steps->Take(limit);
+    if (limit < wanted || limit == kRetryLimitPerSearch) return code;
+  }
+}
+
 bool SearchWith(const Program& program, std::string_view text, size_t start, OnigRegion* region,
-                Regex::Match* match) {
+                Regex::Match* match, RegexSteps* steps) {
   if (start > text.size()) return false;
   const OnigUChar* begin = Bytes(text.data());
   const OnigUChar* end = begin + text.size();
   const int code =
-      onig_search(program.regex(), begin, end, begin + start, end, region, ONIG_OPTION_NONE);
+      steps == nullptr
+          ? onig_search(program.regex(), begin, end, begin + start, end, region, ONIG_OPTION_NONE)
+          : SearchWithin(steps, [&](OnigMatchParam* limits) {
+              return onig_search_with_param(program.regex(), begin, end, begin + start, end, region,
+                                            ONIG_OPTION_NONE, limits);
+            });
   if (code == ONIG_MISMATCH) return false;
   if (code < 0) program.FailSearch(code);
   CopySpans(*region, match);
@@ -156,18 +188,26 @@ Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
-bool Regex::Search(std::string_view text, size_t start, Match* match) const {
+bool Regex::Search(std::string_view text, size_t start, Match* match, RegexSteps* steps) const {
   const Region region = MakeRegion();
-  return SearchWith(*compiled_->program, text, start, region.get(), match);
+  return SearchWith(*compiled_->program, text, start, region.get(), match, steps);
 }
 
-bool Regex::MatchNotEmptyAt(std::string_view text, size_t at, Match* match) const {
+bool Regex::MatchNotEmptyAt(std::string_view text, size_t at, Match* match,
+                            RegexSteps* steps) const {
   std::call_once(compiled_->not_empty_once,
                  [this] { compiled_->not_empty = compiled_->program->NotEmpty(); });
   const Region region = MakeRegion();
   const OnigUChar* begin = Bytes(text.data());
-  const int code = onig_match(compiled_->not_empty->regex(), begin, begin + text.size(), begin + at,
-                              region.get(), ONIG_OPTION_NONE);
+  const OnigRegex regex = compiled_->not_empty->regex();
+  const OnigUChar* end = begin + text.size();
+  const int code =
+      steps == nullptr
+          ? onig_match(regex, begin, end, begin + at, region.get(), ONIG_OPTION_NONE)
+          : SearchWithin(steps, [&](OnigMatchParam* limits) {
+              return onig_match_with_param(regex, begin, end, begin + at, region.get(),
+                                           ONIG_OPTION_NONE, limits);
+            });
   if (code == ONIG_MISMATCH) return false;
   if (code < 0) compiled_->program->FailSearch(code);
   CopySpans(*region, match);
@@ -175,18 +215,19 @@ bool Regex::MatchNotEmptyAt(std::string_view text, size_t at, Match* match) cons
 }
 
 void Regex::ForEachMatch(std::string_view text,
-                         const std::function<bool(const Match&)>& visit) const {
+                         const std::function<bool(const Match&)>& visit,
+                         RegexSteps* steps) const {
   const Region region = MakeRegion();
   Match match;
   size_t start = 0;
-  while (SearchWith(*compiled_->program, text, start, region.get(), &match)) {
+  while (SearchWith(*compiled_->program, text, start, region.get(), &match, steps)) {
     if (!visit(match)) return;
     start = match[0].end;
     if (match[0].begin != match[0].end || start >= text.size()) {
       if (match[0].begin == match[0].end) return;
       continue;
     }
-    if (MatchNotEmptyAt(text, start, &match)) {
+    if (MatchNotEmptyAt(text, start, &match, steps)) {
       if (!visit(match)) return;
       start = match[0].end;
       continue;
@@ -205,7 +246,8 @@ std::vector<Regex::Match> Regex::FindAll(std::string_view text) const {
   return matches;
 }
 
-std::string Regex::ReplaceAll(std::string_view text, std::string_view replacement) const {
+std::string Regex::ReplaceAll(std::string_view text, std::string_view replacement,
+                              RegexSteps* steps) const {
   std::string out;
   size_t copied = 0;
   ForEachMatch(text, [&](const Match& match) {
@@ -213,7 +255,7 @@ std::string Regex::ReplaceAll(std::string_view text, std::string_view replacemen
     out.append(replacement);
     copied = match[0].end;
     return true;
-  });
+  }, steps);
   out.append(text.substr(copied));
   return out;
 }

@@ -8,7 +8,27 @@
 #include <utility>
 #include <vector>
 
+#include "evald/error.h"
+
 namespace evald {
+
+/// A search that was given up: it needed more steps, or more places to go back to, than it may.
+class RegexGivenUp : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The steps that the searches of one text may take together. They are counted, not timed, so that
+/// the machine's load decides nothing.
+class RegexSteps {
+ public:
+  /// The most that the next try of a search may take; 0 when nothing is left.
+  unsigned long Try(unsigned long wanted) const { return wanted < left_ ? wanted : left_; }
+  void Take(unsigned long steps) { left_ -= steps < left_ ? steps : left_; }
+
+ private:
+  unsigned long left_ = 100'000'000;
+};
 
 /// The dialect in which a pattern is written.
 enum class RegexDialect {
@@ -23,8 +43,10 @@ struct RegexFlags {
 };
 
 /// A compiled pattern over UTF-8 (Oniguruma). Matching may be done from several threads at once.
-/// A search gives up with Error(kInput) after a bounded number of steps, so that a pattern that
-/// backtracks without end cannot hang the process, or needs a stack of more than 16 Mi entries.
+/// A search gives up with RegexGivenUp (an Error(kInput)) after 50 million steps, so that a pattern
+/// that backtracks without end cannot hang the process, or where it needs a stack of more than 16 Mi
+/// entries. With `steps`, all searches of the text together are bounded as well: the text is then
+/// somebody else's, who may have made it for the pattern.
 class Regex {
  public:
   /// Throws Error(kInput) that quotes the pattern and says what is wrong with it.
@@ -44,25 +66,27 @@ class Regex {
   using Match = std::vector<Span>;
 
   /// The first match at or after byte `start`; false when there is none.
-  bool Search(std::string_view text, size_t start, Match* match) const;
+  bool Search(std::string_view text, size_t start, Match* match, RegexSteps* steps = nullptr) const;
 
   /// Visits the matches from left to right that do not overlap, as Python's re.finditer gives them
   /// (after an empty match it looks for one that is not empty at the same place), until `visit`
   /// returns false. Needs no memory that grows with the text.
-  void ForEachMatch(std::string_view text, const std::function<bool(const Match&)>& visit) const;
+  void ForEachMatch(std::string_view text, const std::function<bool(const Match&)>& visit,
+                    RegexSteps* steps = nullptr) const;
 
   /// All of them.
   std::vector<Match> FindAll(std::string_view text) const;
 
   /// re.sub with a literal replacement.
-  std::string ReplaceAll(std::string_view text, std::string_view replacement) const;
+  std::string ReplaceAll(std::string_view text, std::string_view replacement,
+                         RegexSteps* steps = nullptr) const;
 
   /// Number of capture groups, not counting group 0.
   int groups() const;
 
  private:
   struct Compiled;
-  bool MatchNotEmptyAt(std::string_view text, size_t at, Match* match) const;
+  bool MatchNotEmptyAt(std::string_view text, size_t at, Match* match, RegexSteps* steps) const;
 
   std::unique_ptr<Compiled> compiled_;
 };

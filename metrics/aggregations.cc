@@ -92,11 +92,12 @@ Labels LabelsOf(const Pairs& pairs) {
   return labels;
 }
 
-void CheckBinary(const Labels& labels) {
-  const bool has_one = std::count(labels.names.begin(), labels.names.end(), 1.0) > 0;
-  if (labels.names.size() > 2 || (labels.names.size() == 2 && !has_one)) {
+// Of the task's labels alone: a model that predicts a third one is wrong, and no error.
+void CheckBinary(const Pairs& pairs) {
+  const std::set<double> names(pairs.first.begin(), pairs.first.end());
+  if (names.size() > 2 || (names.size() == 2 && names.count(1.0) == 0)) {
     throw Error(ErrorKind::kInput, fmt::format("f1 takes two labels of which one is 1, found {}",
-                                               fmt::join(labels.names, ", ")));
+                                               fmt::join(names, ", ")));
   }
 }
 
@@ -205,8 +206,9 @@ Aggregated AggregateMean(const MetricValues& values, int bootstrap_iters) {
 
 Aggregated AggregateLabels(const MetricValues& values, int bootstrap_iters,
                            double (*statistic)(const Labels&, const std::vector<size_t>&)) {
-  const Labels labels = LabelsOf(PairsOf(values));
-  if (statistic == F1) CheckBinary(labels);
+  const Pairs pairs = PairsOf(values);
+  if (statistic == F1) CheckBinary(pairs);
+  const Labels labels = LabelsOf(pairs);
   return Bootstrapped([&](const std::vector<size_t>& items) { return statistic(labels, items); },
                       values.size(), bootstrap_iters);
 }

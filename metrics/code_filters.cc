@@ -21,7 +21,7 @@ const std::string& Prompt(const PreparedDocument& document) {
 // humaneval/utils.build_predictions: the prompt and what the model added.
 class HumanevalPredictions : public Filter {
  public:
-  Json Apply(const Json& responses, const PreparedDocument& document) const override {
+  Json Apply(const Json& responses, const PreparedDocument& document, Fallbacks*) const override {
     Json programs = Json::array();
     for (const Json& response : Iterate(responses)) {
       programs.push_back(Prompt(document) + TextOf(response, "build_predictions"));
@@ -33,7 +33,7 @@ class HumanevalPredictions : public Filter {
 // humaneval/utils.build_predictions_instruct: the same, up to the first code fence.
 class HumanevalInstructPredictions : public Filter {
  public:
-  Json Apply(const Json& responses, const PreparedDocument& document) const override {
+  Json Apply(const Json& responses, const PreparedDocument& document, Fallbacks*) const override {
     Json programs = Json::array();
     for (const Json& response : Iterate(responses)) {
       const std::string& text = TextOf(response, "build_predictions_instruct");
@@ -49,12 +49,15 @@ class MbppPredictions : public Filter {
   MbppPredictions()
       : block_("```(?:\\w+)?\\n?(.*?)\\n?```", RegexDialect::kPython, {.dot_all = true}) {}
 
-  Json Apply(const Json& responses, const PreparedDocument&) const override {
+  Json Apply(const Json& responses, const PreparedDocument&, Fallbacks* fallbacks) const override {
     Json programs = Json::array();
     for (const Json& response : Iterate(responses)) {
       const std::string& text = TextOf(response, "build_predictions");
       std::string code;
-      if (!FirstBlock("```" + text, &code)) FirstBlock(language_.ReplaceAll(text, "```"), &code);
+      TakesAnswer(fallbacks, [&] {
+        RegexSteps steps;
+        if (!FirstBlock("```" + text, &code)) FirstBlock(language_.ReplaceAll(text, "```", &steps), &code);
+      });
       programs.push_back(code);
     }
     return programs;
@@ -63,7 +66,8 @@ class MbppPredictions : public Filter {
  private:
   bool FirstBlock(const std::string& text, std::string* code) const {
     Regex::Match match;
-    if (!block_.Search(text, 0, &match)) return false;
+    RegexSteps steps;
+    if (!block_.Search(text, 0, &match, &steps)) return false;
     *code = text.substr(match[1].begin, match[1].end - match[1].begin);
     return true;
   }

@@ -58,7 +58,8 @@ void ExactMatch::Reduce(std::vector<std::string>* texts) const {
   // The first pattern sees the text as it is; every numpy array after it has lost trailing NULs.
   for (const Regex& regex : ignored_) {
     for (std::string& text : *texts) {
-      text = regex.ReplaceAll(text, "");
+      RegexSteps steps;
+      text = regex.ReplaceAll(text, "", &steps);
       CutNuls(&text);
     }
   }

@@ -20,9 +20,9 @@ std::unique_ptr<Filter> Each(EachFilter::Map map) {
 
 class TakeFirst : public Filter {
  public:
-  Json Apply(const Json& responses, const PreparedDocument&) const override {
+  Json Apply(const Json& responses, const PreparedDocument&, Fallbacks*) const override {
     const std::vector<Json> items = Iterate(responses);
-    if (items.empty()) throw Error(ErrorKind::kInput, "take_first: there is no response");
+    if (items.empty()) throw AnswerError("no text", "take_first: there is no response");
     return items.front();
   }
 };
@@ -30,7 +30,7 @@ class TakeFirst : public Filter {
 class TakeFirstK : public Filter {
  public:
   explicit TakeFirstK(int64_t k) : k_(k) {}
-  Json Apply(const Json& responses, const PreparedDocument&) const override {
+  Json Apply(const Json& responses, const PreparedDocument&, Fallbacks*) const override {
     if (!responses.is_array() || static_cast<int64_t>(responses.size()) < k_) {
       throw Error(ErrorKind::kInput,
                   fmt::format("take_first_k: found {} responses, expected at least {}",
@@ -49,7 +49,7 @@ class TakeFirstK : public Filter {
 // The most frequent response; of several, the one that came first.
 class MajorityVote : public Filter {
  public:
-  Json Apply(const Json& responses, const PreparedDocument&) const override {
+  Json Apply(const Json& responses, const PreparedDocument&, Fallbacks*) const override {
     std::vector<std::pair<Json, int>> counts;
     std::map<std::string, size_t> index;
     for (Json& response : Iterate(responses)) {
@@ -57,7 +57,7 @@ class MajorityVote : public Filter {
       if (is_new) counts.emplace_back(std::move(response), 0);
       ++counts[found->second].second;
     }
-    if (counts.empty()) throw Error(ErrorKind::kInput, "majority_vote: there is no response");
+    if (counts.empty()) throw AnswerError("no text", "majority_vote: there is no response");
     const auto best =
         std::max_element(counts.begin(), counts.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -134,9 +134,13 @@ void CheckArguments(const FilterMaker& maker, const Json& kwargs) {
 
 }  // namespace
 
-Json EachFilter::Apply(const Json& responses, const PreparedDocument&) const {
+Json EachFilter::Apply(const Json& responses, const PreparedDocument&, Fallbacks* fallbacks) const {
   Json mapped = Json::array();
-  for (const Json& response : Iterate(responses)) mapped.push_back(map_(response));
+  for (const Json& response : Iterate(responses)) {
+    Json value = fallback_;
+    TakesAnswer(fallbacks, [&] { value = map_(response); });
+    mapped.push_back(std::move(value));
+  }
   return mapped;
 }
 
@@ -146,6 +150,7 @@ std::vector<Json> Iterate(const Json& value) {
     items.assign(value.begin(), value.end());
     return items;
   }
+  if (value.is_null()) throw AnswerError("no text", "found null, expected a list of responses");
   if (!value.is_string()) {
     throw Error(ErrorKind::kInput,
                 fmt::format("found {}, expected a list of responses", ToLine(value)));
@@ -160,6 +165,7 @@ std::vector<Json> Iterate(const Json& value) {
 
 const std::string& TextOf(const Json& response, const char* filter) {
   if (response.is_string()) return response.get_ref<const std::string&>();
+  if (response.is_null()) throw AnswerError("no text", fmt::format("{}: found null, expected text", filter));
   throw Error(ErrorKind::kInput,
               fmt::format("{}: found {}, expected text", filter, ToLine(response).substr(0, 200)));
 }
@@ -211,10 +217,11 @@ FilterChain::FilterChain(const FilterPipeline& pipeline) : name_(pipeline.name) 
   }
 }
 
-Json FilterChain::Apply(Json responses, const PreparedDocument& document) const {
+Json FilterChain::Apply(Json responses, const PreparedDocument& document,
+                        Fallbacks* fallbacks) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
     try {
-      responses = steps_[i]->Apply(responses, document);
+      responses = steps_[i]->Apply(responses, document, fallbacks);
     } catch (Error& e) {
       e.AddContext(fmt::format("filter pipeline '{}', step {} ({})", name_, i + 1, functions_[i]));
       throw;

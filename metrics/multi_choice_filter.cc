@@ -68,20 +68,28 @@ class MultiChoiceFilter : public Filter {
     }
   }
 
-  Json Apply(const Json& responses, const PreparedDocument& document) const override {
+  Json Apply(const Json& responses, const PreparedDocument& document,
+             Fallbacks* fallbacks) const override {
     const Choices choices = ReadChoices(document.doc);
     Json filtered = Json::array();
     for (const Json& response : Iterate(responses)) {
-      const std::string text = response.is_string() ? response.get<std::string>() : "";
-      std::string match = Find(regex_, text, {});
-      if (match.empty()) match = Find(choices.by_text, Reduced(text), choices.text_to_letter);
-      if (match.empty()) match = Find(choices.by_letter, text, choices.letter_to_letter);
+      std::string match;
+      if (!TakesAnswer(fallbacks, [&] { match = Letter(response, choices); })) match.clear();
       filtered.push_back(match.empty() ? fallback_ : match);
     }
     return filtered;
   }
 
  private:
+  // "" when nothing is found.
+  std::string Letter(const Json& response, const Choices& choices) const {
+    const std::string text = response.is_string() ? response.get<std::string>() : "";
+    std::string match = Find(regex_, text, {});
+    if (match.empty()) match = Find(choices.by_text, Reduced(text), choices.text_to_letter);
+    if (match.empty()) match = Find(choices.by_letter, text, choices.letter_to_letter);
+    return match;
+  }
+
   Choices ReadChoices(const Json& doc) const {
     std::vector<std::string> patterns;
     std::vector<std::string> letters;
@@ -117,7 +125,10 @@ class MultiChoiceFilter : public Filter {
   }
 
   std::string Reduced(std::string text) const {
-    for (const Regex& regex : ignored_) text = regex.ReplaceAll(text, "");
+    for (const Regex& regex : ignored_) {
+      RegexSteps steps;
+      text = regex.ReplaceAll(text, "", &steps);
+    }
     if (ignore_case_) text = jinja::Lower(text);
     if (!ignore_punctuation_) return text;
     std::u32string kept;

@@ -20,8 +20,9 @@ class ProcessResults {
   virtual size_t Requests(const PreparedDocument&) const { return 1; }
 
   /// `filtered` holds one value per request, in order of idx. Returns metric name -> value, in the
-  /// harness's order. Appends to `detail` what a code metric has to tell. Throws Error(kInput)
-  /// where the harness raises.
+  /// harness's order. Appends to `detail` what a code metric has to tell. Throws AnswerError
+  /// (metrics/filters.h) or RegexGivenUp for an answer that cannot be scored, Error(kInput) where the
+  /// harness raises.
   virtual Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
                    Json* detail) const = 0;
 };

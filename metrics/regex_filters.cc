@@ -17,17 +17,17 @@ bool FindNth(const Regex& regex, std::string_view text, PythonIndex index,
   std::deque<Regex::Match> kept;  // the last few, as many as the index may need
   const auto wanted = static_cast<size_t>(index.value >= 0 ? index.value + 1 : -index.value);
   size_t seen = 0;
+  RegexSteps steps;
   regex.ForEachMatch(text, [&](const Regex::Match& match) {
     kept.push_back(match);
     if (kept.size() > wanted) kept.pop_front();
     ++seen;
     return index.value < 0 || seen < wanted;
-  });
+  }, &steps);
   if (seen == 0) return false;
   if (seen < wanted) {
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("group_select is {}, but the pattern matches {} times", index.value, seen));
+    throw AnswerError("too few matches", fmt::format("group_select is {}, but the pattern matches {} times",
+                                                     index.value, seen));
   }
   const Regex::Match& match = index.value >= 0 ? kept.back() : kept.front();
   groups->clear();
@@ -49,9 +49,13 @@ class RegexFilter : public Filter {
         index_{FieldOr<int64_t>(kwargs, "group_select", 0, "regex")},
         fallback_(FieldOr<std::string>(kwargs, "fallback", "[invalid]", "regex")) {}
 
-  Json Apply(const Json& responses, const PreparedDocument&) const override {
+  Json Apply(const Json& responses, const PreparedDocument&, Fallbacks* fallbacks) const override {
     Json filtered = Json::array();
-    for (const Json& response : Iterate(responses)) filtered.push_back(Extract(response));
+    for (const Json& response : Iterate(responses)) {
+      std::string extracted = fallback_;
+      TakesAnswer(fallbacks, [&] { extracted = Extract(response); });
+      filtered.push_back(std::move(extracted));
+    }
     return filtered;
   }
 
@@ -77,15 +81,17 @@ class RegexFilter : public Filter {
 std::unique_ptr<Filter> MakeRegexPos(const Json& kwargs) {
   const auto regex = std::make_shared<const Regex>("\\('([^']*)', '([^']*)'\\)");
   const Json fallback = FieldOr<Json>(kwargs, "fallback", Json::array({"invalid"}), "regex_pos");
-  return std::make_unique<EachFilter>([regex, fallback](const Json& response) {
+  const auto tags_of = [regex, fallback](const Json& response) {
     const std::string& text = TextOf(response, "regex_pos");
     Json tags = Json::array();
+    RegexSteps steps;
     regex->ForEachMatch(text, [&](const Regex::Match& match) {
       tags.push_back(text.substr(match[2].begin, match[2].end - match[2].begin));
       return true;
-    });
+    }, &steps);
     return tags.empty() ? fallback : tags;
-  });
+  };
+  return std::make_unique<EachFilter>(tags_of, fallback);
 }
 
 // Rewrites what a model answered to "find the named entities" into "per: a $ loc: b".
@@ -107,7 +113,10 @@ class FormatSpan {
  private:
   std::string Labelled(const std::string& response) const {
     std::string text = jinja::Lower(jinja::Lower(response));
-    for (const auto& [regex, label] : labels_) text = regex.ReplaceAll(text, label);
+    for (const auto& [regex, label] : labels_) {
+      RegexSteps steps;
+      text = regex.ReplaceAll(text, label, &steps);
+    }
     std::string joined;
     for (size_t i = 0; i < text.size(); ++i) {
       joined += text[i];
@@ -121,6 +130,7 @@ class FormatSpan {
     for (char& c : text) c = c == '\n' ? '$' : c;
     const std::string stripped(PythonStrip(text));
     std::vector<std::string> entities;
+    RegexSteps steps;
     entity_.ForEachMatch(stripped, [&](const Regex::Match& match) {
       const std::string label =
           jinja::Lower(stripped.substr(match[1].begin, match[1].end - match[1].begin));
@@ -132,7 +142,7 @@ class FormatSpan {
           entities.push_back(fmt::format("{}: {}", label, entity));
       }
       return true;
-    });
+    }, &steps);
     return Join(entities, " $ ");
   }
 
@@ -143,7 +153,7 @@ class FormatSpan {
 std::unique_ptr<Filter> MakeFormatSpan(const Json&) {
   const auto format = std::make_shared<const FormatSpan>();
   return std::make_unique<EachFilter>(
-      [format](const Json& response) { return Json((*format)(TextOf(response, "format_span"))); });
+      [format](const Json& response) { return Json((*format)(TextOf(response, "format_span"))); }, "");
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ using Metric = std::function<void(const Answer& answer, Json* metrics, Json* det
 std::vector<std::string> Texts(const Json& value, const char* what) {
   std::vector<std::string> texts;
   for (const Json& item : value.is_array() ? Iterate(value) : std::vector<Json>{value}) {
+    if (item.is_null()) throw AnswerError("no text", fmt::format("{}: found null, expected text", what));
     if (!item.is_string()) {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: found {}, expected text", what, ToLine(item)));
@@ -58,7 +59,7 @@ Metric MakeExactMatch(const TaskDefinition& task, const MetricSpec& spec) {
     }
     const std::vector<std::string> predictions = Texts(answer.result, "exact_match");
     if (predictions.empty())
-      throw Error(ErrorKind::kInput, "exact_match: the filters leave nothing");
+      throw AnswerError("no text", "exact_match: the filters leave nothing");
     const std::vector<std::string> golds(predictions.size(),
                                          Texts(answer.gold, "exact_match, the target")[0]);
     (*metrics)["exact_match"] = match->Score(predictions, golds);
@@ -99,7 +100,7 @@ Metric MakePassAtK(const MetricSpec& spec, CodeRunner* runner) {
 Metric MakePassAt1(CodeRunner* runner) {
   return [runner](const Answer& answer, Json* metrics, Json* detail) {
     const CodeEval eval = RunCandidates(runner, Texts(answer.result, "pass_at_1"), OneTest(answer));
-    if (eval.total < 1) throw Error(ErrorKind::kInput, "pass_at_1: the filters leave no program");
+    if (eval.total < 1) throw AnswerError("no text", "pass_at_1: the filters leave no program");
     (*metrics)["pass_at_1"] = PassAtK(eval.total, eval.passed, 1);
     *detail = eval.detail;
   };
@@ -141,6 +142,7 @@ class Generation : public ProcessResults {
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json* detail) const override {
     if (filtered.empty()) throw Error(ErrorKind::kInput, "the document has no response");
+    if (filtered[0].is_null() && !bypass_) throw AnswerError("no text", "the filters leave null, expected text");
     const Answer answer{Gold(document, filtered[0]), filtered[0]};
     Json metrics = Json::object();
     for (const Metric& metric : metrics_) metric(answer, &metrics, detail);

@@ -94,6 +94,27 @@ struct Scorer::State {
     }
     return requests;
   }
+
+  // An answer that a step or a metric cannot take is scored as kNoAnswer.
+  FilterScore ScoreUnder(const FilterChain& chain, const PreparedDocument& document,
+                         const std::vector<Json>& requests, Json* detail) const {
+    FilterScore score;
+    score.filter = chain.name();
+    std::vector<Json> filtered;
+    const bool taken = TakesAnswer(&score.fallbacks, [&] {
+      for (const Json& responses : requests) {
+        filtered.push_back(chain.Apply(responses, document, &score.fallbacks));
+      }
+      score.metrics = process->Run(document, filtered, detail);
+    });
+    if (!taken) {
+      *detail = nullptr;
+      filtered.assign(requests.size(), kNoAnswer);
+      score.metrics = process->Run(document, filtered, detail);
+    }
+    score.filtered = std::move(filtered);
+    return score;
+  }
 };
 
 Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::make_unique<State>()) {
@@ -129,11 +150,8 @@ ScoredDocument Scorer::Score(const PreparedDocument& document,
     ScoredDocument score;
     score.doc_id = document.doc_id;
     for (const FilterChain& chain : state_->filters) {
-      std::vector<Json> filtered;
-      for (const Json& responses : requests) filtered.push_back(chain.Apply(responses, document));
       Json detail;
-      Json metrics = state_->process->Run(document, filtered, &detail);
-      score.filters.push_back({chain.name(), Json(filtered), std::move(metrics)});
+      score.filters.push_back(state_->ScoreUnder(chain, document, requests, &detail));
       if (detail.is_null()) continue;
       if (score.detail.is_null()) score.detail = Json::object();
       score.detail[chain.name()] = std::move(detail);

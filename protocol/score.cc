@@ -11,6 +11,7 @@ Json ToJson(const ScoredDocument& score) {
   for (const FilterScore& filter : score.filters) {
     filters.push_back(
         {{"filter", filter.filter}, {"filtered", filter.filtered}, {"metrics", filter.metrics}});
+    if (!filter.fallbacks.empty()) filters.back()["fallbacks"] = filter.fallbacks;
   }
   Json json = Json::object();
   json["doc_id"] = score.doc_id;
@@ -29,6 +30,11 @@ ScoredDocument ScoreFromJson(const Json& json, const std::string& where) {
     filter.filtered = Field<Json>(item, "filtered", place);
     filter.metrics = Field<Json>(item, "metrics", place);
     if (!filter.metrics.is_object()) ThrowField(item, "metrics", "an object", place);
+    const Json fallbacks = FieldOr<Json>(item, "fallbacks", Json::object(), place);
+    if (!fallbacks.is_object()) ThrowField(item, "fallbacks", "an object", place);
+    for (const auto& [why, count] : fallbacks.items()) {
+      filter.fallbacks[why] = Field<int64_t>(fallbacks, why.c_str(), place + ".fallbacks");
+    }
     score.filters.push_back(std::move(filter));
   }
   score.detail = FieldOr<Json>(json, "detail", Json(), where);

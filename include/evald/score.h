@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,16 @@
 
 namespace evald {
 
+/// Why answers were scored as a filter's fallback, though the filter did not come to that result:
+/// "step limit", "too few matches", "no text" -> how many. Empty for nearly every document.
+using Fallbacks = std::map<std::string, int64_t>;
+
 /// What one filter pipeline made of one document's generations.
 struct FilterScore {
   std::string filter;  ///< "strict-match", "none"
   Json filtered;       ///< the harness's filtered_resps: one value per request of the document
   Json metrics;        ///< metric name -> a number, or a list where the aggregation takes tuples
+  Fallbacks fallbacks;
 };
 
 /// The scores of one document. One line of a scores file (docs/formats.md).

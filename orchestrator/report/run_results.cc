@@ -29,6 +29,31 @@ Json Truncated(const RunResultsInput& input) {
   return truncated;
 }
 
+// task -> filter -> why -> answers that were scored as the filter's fallback; only where there are any.
+Json FallbacksOf(const RunResultsInput& input) {
+  Json fallbacks = Json::object();
+  for (const auto& [task, result] : input.finished) {
+    if (!result.fallbacks.empty()) fallbacks[input.suite.tasks[task].definition.name] = result.fallbacks;
+  }
+  return fallbacks;
+}
+
+// "gsm8k, filter strict: 3 answers were scored as the filter's fallback (step limit 2, no text 1)"
+void PrintFallbacks(const Json& fallbacks) {
+  for (const auto& [task, filters] : fallbacks.items()) {
+    for (const auto& [filter, counts] : filters.items()) {
+      int64_t sum = 0;
+      std::vector<std::string> reasons;
+      for (const auto& [why, count] : counts.items()) {
+        sum += count.get<int64_t>();
+        reasons.push_back(fmt::format("{} {}", why, count.get<int64_t>()));
+      }
+      fmt::print("{}, filter {}: {} answer{} scored as the filter's fallback ({})\n", Printable(task), Printable(filter),
+                 sum, sum == 1 ? " was" : "s were", Join(reasons, ", "));
+    }
+  }
+}
+
 Json ToJson(const WorkDone& work) {
   return {{"requests", work.requests}, {"tokens_in", work.tokens_in}, {"tokens_out", work.tokens_out}};
 }
@@ -62,6 +87,7 @@ Json Facts(const RunResultsInput& input) {
           {"set_aside", input.directory.record().value("set_aside", Json::object())},
           {"isolation", input.isolation},
           {"truncated", Truncated(input)},
+          {"fallbacks", FallbacksOf(input)},
           {"work", Work(input)},
           {"generation", input.generation},
           {"device_share", share},
@@ -191,6 +217,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     for (const auto& [task, count] : facts["truncated"].items()) {
       if (count.get<int64_t>() > 0) fmt::print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
     }
+    PrintFallbacks(facts.value("fallbacks", Json::object()));
     if (facts["engine"].value("fast", false)) {
       fmt::print("Computed with 'fast': the last bits may depend on how requests were batched.\n");
     }

@@ -99,6 +99,7 @@ Sample Render(const TaskDefinition& task, const PreparedTask& prepared, const Sa
   sample["prompt_hash"] = prompt_hash;
   sample["target_hash"] = target_hash;
   for (const auto& [name, value] : filtered.metrics.items()) sample[name] = value;
+  if (!filtered.fallbacks.empty()) sample["evald_fallbacks"] = filtered.fallbacks;
   return {PythonJson(sample) + "\n", doc_hash + prompt_hash + target_hash};
 }
 

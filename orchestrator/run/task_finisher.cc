@@ -34,8 +34,20 @@ class Readers {
 // What is aggregated of a score: not the texts.
 ScoredDocument Numbers(const ScoredDocument& score) {
   ScoredDocument numbers{score.doc_id, {}, nullptr};
-  for (const FilterScore& filter : score.filters) numbers.filters.push_back({filter.filter, nullptr, filter.metrics});
+  for (const FilterScore& filter : score.filters) {
+    numbers.filters.push_back({filter.filter, nullptr, filter.metrics, filter.fallbacks});
+  }
   return numbers;
+}
+
+Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
+  std::map<std::string, Fallbacks> counts;
+  for (const ScoredDocument& score : scores) {
+    for (const FilterScore& filter : score.filters) {
+      for (const auto& [why, count] : filter.fallbacks) counts[filter.filter][why] += count;
+    }
+  }
+  return counts.empty() ? Json::object() : Json(counts);
 }
 
 }  // namespace
@@ -63,6 +75,7 @@ TaskResult AggregateFinished(const FinishedTask& task) {
   result.hash = WriteSamples(task.samples, task.definition, prepared, source,
                              static_cast<int>(std::thread::hardware_concurrency()));
   result.entry = AggregateTask(task.definition, numbers, task.bootstrap_iters);
+  result.fallbacks = FallbacksOf(numbers);
   return result;
 }
 

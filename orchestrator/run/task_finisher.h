@@ -33,6 +33,8 @@ struct FinishedTask {
 struct TaskResult {
   Json entry;        ///< in `results`
   std::string hash;  ///< the harness's task hash
+  /// filter -> why -> answers that were scored as the filter's fallback; {} for none
+  Json fallbacks = Json::object();
 };
 
 /// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error, for a

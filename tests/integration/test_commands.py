@@ -100,6 +100,26 @@ class Score(Commands):
         self.assertEqual(self.score("quickstart_math", [self.generation(i, "#### 0x") for i in range(len(rows))],
                                     *own)["exact_match,strict-match"], 0.0)
 
+    def test_an_answer_that_no_pattern_can_take_is_counted_and_fails_nothing(self):
+        tasks = self.folder / "tasks"
+        tasks.mkdir()
+        (tasks / "docs.jsonl").write_text('{"q": "a", "a": "aaa"}\n{"q": "b", "a": "b"}\n')
+        (tasks / "letters.yaml").write_text(
+            "task: letters\ndataset_path: json\ndataset_kwargs:\n  data_files:\n    test: docs.jsonl\n"
+            "test_split: test\noutput_type: generate_until\ndoc_to_text: '{{q}}'\ndoc_to_target: '{{a}}'\n"
+            "filter_list:\n  - name: nested\n    filter:\n      - {function: regex, regex_pattern: '^(?:(a+)+)$'}\n"
+            "      - {function: take_first}\nmetric_list:\n  - {metric: exact_match, aggregation: mean, higher_is_better: true}\n")
+        path = self.folder / "answers.jsonl"
+        path.write_text("".join(json.dumps(a) + "\n" for a in (self.generation(0, "aaa"), self.generation(1, "a" * 60 + "!"))))
+        command = ("score", "--task", "letters", "--generations", path, "--task-dir", tasks)
+        document = self.json(*command, "--output", self.folder / "kept")
+        self.assertEqual(document["results"]["letters"]["exact_match,nested"], 0.5)
+        self.assertEqual(document["evald"]["fallbacks"], {"letters": {"nested": {"step limit": 1}}})
+        samples = rows_of(pathlib.Path(document["run_directory"]) / "samples_letters.jsonl")
+        self.assertEqual([s.get("evald_fallbacks") for s in samples], [None, {"step limit": 1}])
+        self.assertIn("letters, filter nested: 1 answer was scored as the filter's fallback (step limit 1)",
+                      self.command(*command).stdout)
+
     def test_names_results_only_where_they_stay(self):
         answers = self.folder / "answers.jsonl"
         rows = rows_of(QUICKSTART / "data" / "math" / "test.jsonl")
