@@ -133,6 +133,7 @@ TEST(Fallback, AThirdLabelIsAWrongAnswerToF1) {
   for (size_t i = 0; i < scores.size(); ++i) scores[i].filters = {{"strict", "", {{"f1", pairs[i]}}, {}}};
   EXPECT_DOUBLE_EQ(AggregateTask(task, scores, 0)["f1,strict"].get<double>(), 2.0 / 3.0);
   scores[1].filters[0].metrics["f1"] = {2, 0};
+  scores[2].filters[0].metrics["f1"] = {0, 0};
   EXPECT_THROW(AggregateTask(task, scores, 0), Error) << "the labels are the task's own";
 }
 
