@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
@@ -32,7 +33,7 @@ void Declare(CLI::App* app, CommandLine* line) {
   app->add_option("--socket", line->worker.socket, "the agent's Unix socket");
   app->add_option("--id", line->worker.id, "what the agent calls this worker");
   app->add_option("--engine", engine.name, "native, openai, replay or emulated");
-  app->add_option("--settings", line->settings, "the engine's settings, as JSON");
+  app->add_option("--settings", line->settings, "the engine's settings, as JSON; - reads them from standard input");
   app->add_option("--device", engine.device, "cpu:0, cuda:<uuid>")->default_val("cpu:0");
   app->add_option("--threads", engine.threads, "CPU threads the engine may use")
       ->check(CLI::PositiveNumber);
@@ -57,6 +58,11 @@ void CheckWhole(const CommandLine& line) {
   if (!line.check_settings && (line.worker.socket.empty() || line.worker.id.empty())) {
     throw CLI::RequiredError("--socket and --id");
   }
+}
+
+// Every user may read a command line, so the agent gives the settings on standard input.
+std::string SettingsText(const std::string& given) {
+  return given == "-" ? evald::ReadFile("/dev/stdin") : given;
 }
 
 // Makes the engine, which loads nothing yet, and says on standard output what it thinks of its
@@ -94,7 +100,7 @@ int main(int argc, char** argv) {
     }
     evald::SetUpLog("evald-worker " + line.worker.id, line.log_level);
     line.worker.engine.roots = evald::ReadRoots(line.read_roots);
-    line.worker.engine.settings = evald::ParseJson(line.settings, "--settings");
+    line.worker.engine.settings = evald::ParseJson(SettingsText(line.settings), "--settings");
     if (line.check_settings) return CheckSettings(line.worker.engine);
     evald::protocol::DieWithParent(SIGKILL, line.parent);
     ::signal(SIGPIPE, SIG_IGN);

@@ -42,9 +42,8 @@ fs::path AnyWorker(const fs::path& binaries) {
 void CheckEngineSettings(const EvalConfig& config, const fs::path& binaries) {
   const fs::path program = AnyWorker(binaries);
   const std::string output =
-      OutputOf(program, {"--check-settings", "--engine", config.engine.name, "--settings",
-                         ToLine(config.engine.settings), "--log-level", "off"},
-               kPatience);
+      OutputOf(program, {"--check-settings", "--engine", config.engine.name, "--settings", "-", "--log-level", "off"},
+               kPatience, ToLine(config.engine.settings));
   const std::string where = program.string() + " --check-settings";
   Json answer;
   try {

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/memory_file.h"
 #include "evald/error.h"
 
 extern char** environ;
@@ -25,7 +26,7 @@ constexpr size_t kOutputBytesMax = 1 << 20;
 constexpr int64_t kDyingMicros = 1'000'000;
 constexpr useconds_t kWaitPollMicros = 2'000;
 
-pid_t Spawn(const fs::path& program, std::vector<std::string> arguments, int output) {
+pid_t Spawn(const fs::path& program, std::vector<std::string> arguments, int input, int output) {
   std::vector<char*> argv;
   arguments.insert(arguments.begin(), program.string());
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -33,6 +34,7 @@ pid_t Spawn(const fs::path& program, std::vector<std::string> arguments, int out
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  if (input >= 0) posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   pid_t pid = -1;
   const int failure = posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -69,12 +71,13 @@ bool WaitUntil(pid_t pid, int64_t until) {
 }  // namespace
 
 std::string OutputOf(const fs::path& program, std::vector<std::string> arguments,
-                     std::chrono::milliseconds timeout) {
+                     std::chrono::milliseconds timeout, const std::optional<std::string>& input) {
+  const UniqueFd given = input ? MemoryFile(*input) : UniqueFd();
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) ThrowErrno("pipe", "opening", errno);
   const UniqueFd from(ends[0]);
   UniqueFd to(ends[1]);
-  const pid_t pid = Spawn(program, std::move(arguments), to.get());
+  const pid_t pid = Spawn(program, std::move(arguments), given.get(), to.get());
   to.reset();
   const int64_t until = MonotonicMicros() + timeout.count() * 1000;
   std::string output;

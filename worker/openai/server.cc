@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "base/jsonl.h"
@@ -16,11 +17,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kProbeTimeout{5000};
-constexpr std::chrono::milliseconds kProbePause{200};
+constexpr double kOwnPauseMs = 200, kFirstPauseMs = 500, kLongestPauseMs = 5000, kGrowth = 1.5, kJitter = 0.25;
 constexpr size_t kTailShown = 1500;
 constexpr uint64_t kConfigBytesMax = 16 << 20;
 
 }  // namespace
+
+std::chrono::milliseconds ProbePause(bool own, int asked, double draw) {
+  const double grown = kFirstPauseMs * std::pow(kGrowth, std::min(asked, 10));
+  const double pause = own ? kOwnPauseMs : std::min(grown, kLongestPauseMs) * (1 - kJitter + 2 * kJitter * draw);
+  return std::chrono::milliseconds(static_cast<int64_t>(pause));
+}
 
 Server::Server(const Options& options, ReadRoots roots)
     : options_(options), roots_(std::move(roots)), http_(http_options()) {}
@@ -82,7 +89,8 @@ void Server::Launch() {
 void Server::WaitUntilHealthy() {
   const Clock::time_point deadline = Clock::now() + options_.ready_timeout;
   std::string why_not;
-  while (!Healthy(&why_not)) {
+  std::uniform_real_distribution<double> uniform(0, 1);
+  for (int asked = 0; !Healthy(&why_not); ++asked) {
     if (!alive()) {
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("the server '{}' ended before it was ready ({}){}",
@@ -96,7 +104,7 @@ void Server::WaitUntilHealthy() {
                               why_not, LogTail()),
                   "check that it runs there, or raise ready_seconds");
     }
-    std::this_thread::sleep_for(kProbePause);
+    std::this_thread::sleep_for(ProbePause(process_ != nullptr, asked, uniform(random_)));
   }
 }
 
