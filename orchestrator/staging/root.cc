@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kRecordFile = ".evald-staged.json";
+constexpr const char* kOwnPrefix = ".evald-";  // of what is no part of the checkpoint
 constexpr const char* kStagingPrefix = ".staging-";
 constexpr const char* kDroppedPrefix = ".dropped-";
 constexpr const char* kKeptPrefix = ".kept-";
@@ -79,6 +80,22 @@ int LeasesOn(const struct stat& info) {
   } catch (const Error&) {
   }
   return count;
+}
+
+// What is wrong with a staged folder as far as lengths tell: "" for nothing. Files may have been cut short or removed
+// since, by hand or by a disk that lost power.
+std::string DamageOf(const fs::path& folder, const std::optional<StagedRecord>& record) {
+  if (!record) return "its record is gone";
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    struct stat info {};
+    if (::lstat(it->path().c_str(), &info) != 0) return it->path().string() + ": " + std::strerror(errno);
+    const bool own = it.depth() == 0 && it->path().filename().string().starts_with(kOwnPrefix);
+    if (S_ISREG(info.st_mode) && !own) bytes += static_cast<uint64_t>(info.st_size);
+  }
+  if (error) return error.message();
+  return bytes == record->bytes ? "" : fmt::format("its files have {} bytes, expected {}", bytes, record->bytes);
 }
 
 bool TryLockExclusive(int fd) {
@@ -163,12 +180,21 @@ StagedLease StagingRoot::Publish(const fs::path& staging, const StagedRecord& re
 std::optional<StagedLease> StagingRoot::Lease(const std::string& fingerprint) const {
   const fs::path folder = FolderOf(fingerprint);
   if (!fs::is_directory(folder)) return std::nullopt;
+  StagedLease lease;
   try {
-    StagedLease lease(folder);
-    if (lease.held()) return lease;
+    lease = StagedLease(folder);
   } catch (const Error& error) {
     log::Debug("not leased: {}", error.what());
   }
+  if (!lease.held()) return std::nullopt;
+  const std::string damage = DamageOf(folder, RecordOf(fingerprint));
+  if (damage.empty()) return lease;
+  lease = StagedLease();
+  if (!Drop(fingerprint)) {
+    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: the staged copy is damaged ({}), and in use", folder.string(), damage),
+                "end the runs that use it, then stage the checkpoint again");
+  }
+  log::Warn("{}: the staged copy is damaged ({}); it is dropped, and staged again", folder.string(), damage);
   return std::nullopt;
 }
 

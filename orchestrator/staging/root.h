@@ -51,7 +51,8 @@ class StagingRoot {
   /// is staged already (from another source), that one is leased and the folder removed.
   StagedLease Publish(const std::filesystem::path& staging, const StagedRecord& record) const;
 
-  /// A lease on what is staged under `fingerprint`; nothing when it is not, or is being dropped.
+  /// A lease on what is staged under `fingerprint`; nothing when it is not, or is being dropped. A copy whose files
+  /// are not as long as they were is dropped, too. Throws Error(kInfrastructure) when such a copy is in use.
   std::optional<StagedLease> Lease(const std::string& fingerprint) const;
   /// The record in a staged folder; nothing when it is gone or unreadable.
   std::optional<StagedRecord> RecordOf(const std::string& fingerprint) const;

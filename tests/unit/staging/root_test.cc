@@ -61,6 +61,25 @@ TEST_F(RootTest, RefusesAFolderThatIsNotSafe) {
   }
 }
 
+// Somebody cut a kept copy short: it is not the checkpoint any more.
+TEST_F(RootTest, ACopyThatIsShorterThanItWasIsDroppedRatherThanLeased) {
+  const auto cut = [&](char digit) {
+    const fs::path file = root().FolderOf(Fp(digit)) / "sub" / "file";
+    fs::permissions(file, fs::perms::owner_all);
+    fs::resize_file(file, 40);
+  };
+  Publish('a');
+  root().Keep(Fp('a'));
+  EXPECT_TRUE(root().Lease(Fp('a')));
+  cut('a');
+  EXPECT_FALSE(root().Lease(Fp('a')));
+  EXPECT_THAT(Listed(), IsEmpty());
+  // Not while others read it: they are said to be in the way.
+  const StagedLease other = Publish('b');
+  cut('b');
+  EXPECT_THAT(ErrorOf([&] { root().Lease(Fp('b')); }), HasSubstr("is damaged (its files have 40 bytes, expected 100), and in use"));
+}
+
 TEST_F(RootTest, PublishesReadOnlyAndLeased) {
   StagedLease lease = Publish('a');
   const fs::path folder = root().FolderOf(Fp('a'));

@@ -117,6 +117,20 @@ TEST_F(StagerTest, KeptOnesAreFoundWithoutReading) {
   fs::permissions(source_ / "model.safetensors", fs::perms::owner_all);
 }
 
+// It was leased again, and the worker blamed the checkpoint.
+TEST_F(StagerTest, AKeptCopyThatWasCutShortIsStagedAgain) {
+  fs::path weights;
+  {
+    const StagedCheckpoint staged = Stager(Keeping()).Stage(source_);
+    weights = staged.directory() / "model.safetensors";
+  }
+  fs::permissions(weights, fs::perms::owner_all);
+  fs::resize_file(weights, 1000);
+  const StagedCheckpoint again = Stager(Keeping()).Stage(source_);
+  EXPECT_FALSE(again.report().reused);
+  ExpectSameContent(again.directory());
+}
+
 TEST_F(StagerTest, KeptOnesAreFoundWithoutAMemoToo) {
   StagerOptions options = Keeping();
   options.state.clear();
