@@ -42,6 +42,13 @@ void RequireOwner(const http::Request& request, const std::string& what, const s
   throw http::ProblemError({403, "owner", fmt::format("the {} belongs to another user than '{}'", what, who.name)});
 }
 
+void RequirePriority(const Context& context, const http::Request& request, int64_t priority) {
+  const int most = context.options->submit_priority_max;
+  if (request.principal.role != http::Role::kSubmit || priority <= most) return;
+  throw http::ProblemError({403, "priority", fmt::format("priority {}: the role submit may ask for at most {}", priority, most),
+                            "ask for less, or have an admin raise it"});
+}
+
 http::Response JsonAnswer(int status, const Json& value) { return http::JsonResponse(status, ToLine(value) + "\n"); }
 
 http::Response AnswerFor(const std::exception& error) {

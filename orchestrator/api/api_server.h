@@ -30,6 +30,7 @@ struct ApiOptions {
   std::vector<WebhookTarget> webhooks;
   WatchRegistry* watches = nullptr;  ///< outlives the server; nullptr: there are none to ask for
   std::filesystem::path log_dir;  ///< of the worker and metric processes; "" serves no logs
+  int submit_priority_max = 50;  ///< the highest priority that the role submit may ask for
   std::string version = "0.1.0";
   /// A connection of an agent; nothing: this service takes none. Called on the HTTP server's thread.
   std::function<std::shared_ptr<http::Tunnel>()> connect_agent;

@@ -91,6 +91,7 @@ void HttpPart(const http::Statistics& http, MetricsText* text) {
       {"evald_http_connections", "gauge", "Connections open now.", http.connections},
       {"evald_http_event_streams", "gauge", "Event streams open now.", http.event_streams},
       {"evald_http_connections_total", "counter", "Connections taken or refused.", http.connections_total},
+      {"evald_http_connections_evicted_total", "counter", "Connections closed to make room for others.", http.connections_evicted_total},
       {"evald_http_connections_refused_total", "counter", "Connections refused over the limit.", http.connections_refused_total},
       {"evald_http_timeouts_total", "counter", "Connections closed for being slow or silent.", http.timeouts_total}};
   for (const auto& [name, type, help, value] : plain) {

@@ -53,6 +53,9 @@ void SetUser(const http::Request& request, std::string* user);
 /// Throws ProblemError(403) unless the request may change `what` ("run", "watch") of `user`.
 void RequireOwner(const http::Request& request, const std::string& what, const std::string& user);
 
+/// Throws ProblemError(403) when the request asks for a higher priority than its role may.
+void RequirePriority(const Context& context, const http::Request& request, int64_t priority);
+
 /// `value` as a response.
 http::Response JsonAnswer(int status, const Json& value);
 

@@ -91,6 +91,7 @@ RunService::Done<Json> AnswerWithRun(const Responder& answer) {
 void Submit(const Context& context, const RequestPtr& request, const Responder& answer) {
   Submission submission = ReadSubmission(*request);
   SetUser(*request, &submission.user);
+  RequirePriority(context, *request, submission.priority);
   RunService* service = context.service;
   const auto done = [answer](std::variant<Submitted, Error> result) {
     if (const Error* error = std::get_if<Error>(&result)) {
@@ -99,6 +100,10 @@ void Submit(const Context& context, const RequestPtr& request, const Responder& 
       return answer(http::ProblemResponse(problem));
     }
     const Submitted& submitted = std::get<Submitted>(result);
+    if (!submitted.refused.empty()) {
+      return answer(http::ProblemResponse({429, "runs", submitted.refused, "submit again when some are over, or cancel some", "",
+                                           {{"Retry-After", "60"}}}));
+    }
     http::Response response = JsonAnswer(submitted.created ? 201 : 200, submitted.run);
     response.headers.Add("Location", "/v1/runs/" + http::PercentEncode(submitted.run.value("id", "")));
     answer(std::move(response));
@@ -143,6 +148,7 @@ void SetPriority(const Context& context, const RequestPtr& request, const Respon
   if (!priority) BodyReader::Refuse("/priority", "priority: is absent, expected an integer from -100 to 100");
   const Json run = FindRun(context, *request);
   RequireOwner(*request, "run", run.value("user", ""));
+  RequirePriority(context, *request, *priority);
   context.service->SetPriority(run.at("id").get<std::string>(), static_cast<int>(*priority), AnswerWithRun(answer));
 }
 

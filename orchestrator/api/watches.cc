@@ -89,6 +89,8 @@ http::Response Refusal(const Error& error) {
 
 void Add(const Context& context, const RequestPtr& request, const Responder& answer) {
   WatchRegistry* registry = Registry(context);
+  const WatchDefinition watch = ReadWatch(*request);
+  RequirePriority(context, *request, watch.priority);
   const auto done = [answer,
                      service = context.service](std::variant<RegisteredWatch, Error> result) {
     if (const Error* error = std::get_if<Error>(&result)) return answer(Refusal(*error));
@@ -100,7 +102,7 @@ void Add(const Context& context, const RequestPtr& request, const Responder& ans
     answer(std::move(response));
   };
   const bool taken =
-      context.background->Run([registry, watch = ReadWatch(*request), done, answer]() mutable {
+      context.background->Run([registry, watch, done, answer]() mutable {
         try {
           registry->Add(std::move(watch), done);
         } catch (const Error& error) {

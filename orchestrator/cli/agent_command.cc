@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/open_files.h"
 #include "base/text.h"
 #include "orchestrator/agent/agent.h"
 #include "orchestrator/cli/cli.h"
@@ -77,6 +78,7 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
 
 ExitStatus Work(const Common& common, const Flags& flags) {
   AgentOptions options = OptionsOf(common, flags);
+  RaiseOpenFiles(OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));
   const std::string name = options.name;
   const size_t devices = options.devices.size();
   Agent agent(std::move(options));

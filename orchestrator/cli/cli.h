@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -11,6 +12,10 @@
 #include "orchestrator/config/eval_config.h"
 
 namespace evald::cli {
+
+/// How many files a process may have to hold open that has so many child processes: for each its connection, its end
+/// and its log.
+constexpr uint64_t OpenFilesFor(uint64_t children) { return 128 + 4 * children; }
 
 /// Flags that every command takes.
 struct Common {

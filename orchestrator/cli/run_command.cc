@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
+#include "base/open_files.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/follow.h"
@@ -64,6 +66,8 @@ ExitStatus Run(const Common& common, Flags flags) {
   if (!flags.client.server.empty()) return RunThere(common, flags);
   RunOptions options;
   options.config = ReadEvalConfig(flags.file, flags.overrides);
+  RaiseOpenFiles(OpenFilesFor(static_cast<uint64_t>(std::max(1, options.config.workers.count)) +
+                              static_cast<uint64_t>(options.config.metrics.processes)));
   CheckEngineSettings(options.config, common.binaries);
   options.binaries = common.binaries;
   options.resume = flags.resume_option->count() > 0;

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/open_files.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "orchestrator/api/api_server.h"
@@ -16,6 +18,8 @@
 
 namespace evald::cli {
 namespace {
+
+constexpr uint64_t kFilesNeeded = 256;  // half of them for what is no connection
 
 struct Flags {
   std::string file;
@@ -40,6 +44,7 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
   options.roots = ReadRoots(config.roots);
   options.limits = config.limits;
   options.engines = {config.engine_urls, config.engine_keys, config.allow_commands};
+  options.runs_per_user_max = config.runs_per_user_max;
   return options;
 }
 
@@ -59,6 +64,7 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   options.http.key = config.key;
   options.http.hosts = config.hosts;
   options.log_dir = config.state_dir / "logs";
+  options.submit_priority_max = config.submit_priority_max;
   if (!config.tokens.empty()) options.http.tokens = http::TokenAuth::FromFile(config.tokens);
   for (const ServeWebhook& hook : config.webhooks) {
     const char* secret = hook.secret_env.empty() ? nullptr : std::getenv(hook.secret_env.c_str());
@@ -73,10 +79,12 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
 ExitStatus Serve(const Common& common, const Flags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
   ChooseWorkers(&config.workers, "native", common.binaries);  // other engines do not care where they are
+  const uint64_t files = RaiseOpenFiles(kFilesNeeded);
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);
   api_options.watches = &watches;
+  api_options.http.connections_max = std::min<size_t>(api_options.http.connections_max, files - kFilesNeeded / 2);
   ApiServer api(&service, std::move(api_options));
   service.on_announce = [&](const std::filesystem::path& checkpoint) { return watches.Announce(checkpoint); };
   if (common.json) {

@@ -46,6 +46,8 @@ struct ServeConfig {
   std::vector<std::string> engine_urls;
   std::map<std::string, std::string> engine_keys;  ///< of these URLs: the variable that holds the server's key
   bool allow_commands = false;
+  int runs_per_user_max = 1000;  ///< that are not over
+  int submit_priority_max = 50;  ///< of the role submit
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;
 };

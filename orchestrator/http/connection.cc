@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -85,6 +86,7 @@ asio::awaitable<void> Connection::Run() {
   while (go_on && !gone_ && !shared_->closing) {
     idle_ = true;
     go_on = co_await ServeOne();
+    since_ = Clock::now();
   }
   Close();
 }
@@ -152,7 +154,8 @@ asio::awaitable<bool> Connection::ServeOne() {
 // The next request, whole, into the parser. False at the connection's end.
 asio::awaitable<bool> Connection::Receive(const Route** route) {
   const TimeLimits& time = shared_->options.time;
-  Deadline(parser_.begun() ? time.header : time.idle);
+  // Who has not shown yet that it may ask has no long time to be silent.
+  Deadline(parser_.begun() || !known_ ? std::min(time.header, time.idle) : time.idle);
   while (!parser_.ReadHead()) {
     const bool begun = parser_.begun();
     const bool more = co_await ReadMore();
@@ -163,6 +166,7 @@ asio::awaitable<bool> Connection::Receive(const Route** route) {
   Request& head = parser_.head();
   head.client = client_;
   *route = &shared_->admission.Admit(&head, MonotonicMicros());
+  known_ = known_ || head.principal.role != Role::kNone;
   parser_.LimitBody((*route)->body_bytes_max);
   Deadline(time.body);
   if (parser_.expects_continue()) {

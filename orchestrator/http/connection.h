@@ -49,6 +49,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void WindDown();
   void Close();
 
+  const std::string& client() const { return client_; }
+  /// Whether a request of it was admitted: with a token, or, where no tokens are in force, at all.
+  bool known() const { return known_; }
+  /// Whether it is between two requests, and no byte of the next has come.
+  bool idle() const { return idle_ && !parser_.begun(); }
+  /// When it connected, or its last request ended.
+  Clock::time_point since() const { return since_; }
+
  private:
   awaitable<bool> ReadMore();
   awaitable<bool> ServeOne();
@@ -75,6 +83,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer signal_;  ///< cancelled to wake whoever waits on it
   Clock::time_point deadline_;
   std::optional<Response> answer_;
+  Clock::time_point since_ = Clock::now();
+  bool known_ = false;
   bool idle_ = true;       ///< between requests
   bool streaming_ = false;
   bool more_ = false;      ///< the event source has something

@@ -31,6 +31,7 @@ constexpr std::chrono::milliseconds kPauseAfterAcceptError{100};
 constexpr int kSendBufferBytes = 128 * 1024;  // what the kernel may hold for one client
 constexpr size_t kStrangersMax = 32;      // refused callers who are told why at one time; more are cut off
 constexpr size_t kStrangersLoggedMax = 100;
+constexpr std::chrono::seconds kRest{1};  // a client that has just been answered may be about to ask again
 
 Problem OtherUser(const Caller& caller) {
   return {403, "other-user",
@@ -106,7 +107,12 @@ struct Server::State {
   asio::awaitable<void> Serve(std::shared_ptr<Connection> connection, std::string client);
   asio::awaitable<void> TurnAway(std::shared_ptr<Connection> connection, Problem problem);
   asio::awaitable<void> Sweep();
+  void Leave(const std::string& client) {
+    if (--per_client[client] == 0) per_client.erase(client);
+  }
   void Take(tcp::socket socket);
+  bool MakePlace(const std::string& client);
+  std::shared_ptr<Connection> Expendable(const std::string& only_of, bool known) const;
   void TakeStranger(tcp::socket socket, const Caller& caller);
   void WindDown(std::chrono::milliseconds grace);
 
@@ -116,6 +122,7 @@ struct Server::State {
   std::set<std::shared_ptr<Connection>> connections;
   std::map<std::string, size_t> per_client;
   std::optional<PeerOwner> peer_owner;  // where no tokens are in force
+  std::set<std::shared_ptr<Connection>> evicted;  // of `connections`: closed, and about to go
   size_t strangers = 0;                 // of `connections`: those that are being turned away
   std::set<std::string> strangers_logged;
   std::chrono::steady_clock::time_point close_all_at = std::chrono::steady_clock::time_point::max();
@@ -166,9 +173,7 @@ void Server::State::Take(tcp::socket socket) {
     if (!caller.accepted) return TakeStranger(std::move(socket), caller);
   }
   const std::string client = peer.address().to_string();
-  const auto held = per_client.find(client);
-  if (connections.size() - strangers >= shared->options.connections_max ||
-      (held == per_client.end() ? 0 : held->second) >= shared->options.connections_per_client_max) {
+  if (!MakePlace(client)) {
     ++shared->statistics.connections_refused_total;
     socket.non_blocking(true, error);
     if (!tls) socket.write_some(asio::buffer(FullAnswer()), error);
@@ -184,6 +189,41 @@ void Server::State::Take(tcp::socket socket) {
   auto connection = std::make_shared<Connection>(shared, std::move(socket), client, tls.get());
   connections.insert(connection);
   asio::co_spawn(shared->context, Serve(std::move(connection), client), asio::detached);
+}
+
+// The connection that gives way first, of those with or without an admitted request: of the address that has most of
+// them, the one that has waited longest. Who has had a request admitted gives way only while it is idle.
+std::shared_ptr<Connection> Server::State::Expendable(const std::string& only_of, bool known) const {
+  std::shared_ptr<Connection> best;
+  size_t best_held = 0;
+  const auto rested = Connection::Clock::now() - kRest;
+  for (const auto& connection : connections) {
+    const auto held = per_client.find(connection->client());
+    if (connection->known() != known || evicted.count(connection) > 0 || held == per_client.end()) continue;
+    if (!only_of.empty() && connection->client() != only_of) continue;
+    if (known && (!connection->idle() || connection->since() > rested)) continue;
+    if (best && std::pair(held->second, best->since()) <= std::pair(best_held, connection->since())) continue;
+    best = connection;
+    best_held = held->second;
+  }
+  return best;
+}
+
+// Makes room for one more connection of `client`, at the cost of one that is of less use; false when there is none.
+// So connections that say nothing cannot shut out those that have a token.
+bool Server::State::MakePlace(const std::string& client) {
+  const auto held = per_client.find(client);
+  const bool client_full = held != per_client.end() && held->second >= shared->options.connections_per_client_max;
+  const bool full = connections.size() - strangers - evicted.size() >= shared->options.connections_max;
+  if (!client_full && !full) return true;
+  std::shared_ptr<Connection> expendable = Expendable(client_full ? client : "", false);
+  if (!expendable && !client_full) expendable = Expendable("", true);
+  if (!expendable) return false;
+  ++shared->statistics.connections_evicted_total;
+  evicted.insert(expendable);
+  Leave(expendable->client());
+  expendable->Close();
+  return true;
 }
 
 // Another user's call takes no place of the service's own user: few are answered at one time, and not for long.
@@ -218,7 +258,7 @@ asio::awaitable<void> Server::State::Serve(std::shared_ptr<Connection> connectio
     connection->Close();
   }
   connections.erase(connection);
-  if (--per_client[client] == 0) per_client.erase(client);
+  if (evicted.erase(connection) == 0) Leave(client);
 }
 
 // Closes what is too slow and, when the server ends, what is left; ends itself after that.

@@ -29,6 +29,7 @@ struct Statistics {
   std::map<std::string, Durations> durations;  ///< by route; event streams are left out
   uint64_t connections_total = 0;
   uint64_t connections_refused_total = 0;  ///< over the limit
+  uint64_t connections_evicted_total = 0;  ///< closed to make room for others
   uint64_t timeouts_total = 0;             ///< connections closed for being slow or silent
   uint64_t connections = 0;                ///< open now
   uint64_t event_streams = 0;              ///< open now

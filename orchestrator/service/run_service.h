@@ -30,6 +30,7 @@ struct Submission {
 struct Submitted {
   Json run;              ///< the Run resource
   bool created = true;   ///< false: the idempotency key was known
+  std::string refused;   ///< why it was not taken: its user has too many runs that are not over; "" when it was
 };
 
 /// Something that happened, for followers. `sequence` grows without gaps per service, over restarts

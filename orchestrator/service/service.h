@@ -42,6 +42,7 @@ struct ServiceOptions {
   ReadRoots roots;  ///< below which all that submitted runs name is read
   LimitsConfig limits;  ///< the most that submitted runs may ask for
   EngineAccess engines;  ///< what engines of submitted runs may do
+  int runs_per_user_max = 1000;  ///< runs of one user that are not over; those of user "" are not counted
 };
 
 /// The daemon's heart: takes runs, keeps them in the database, works on them by priority with one
@@ -95,9 +96,13 @@ class Service : public RunService {
   EvalConfig Configure(const Submission& submission) const;
   /// Judges its tasks too, and its checkpoint where `weights` says so.
   EvalConfig ReadSubmission(const Submission& submission, bool weights) const;
+  std::string OverLimit(const std::string& user) const;
   void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
+  void AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const std::string& refused,
+              const Done<Submitted>& done);
   void OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Done<Submitted>& done);
-  void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Done<Submitted>& done);
+  void ForgetFolder(std::shared_ptr<QueuedRun> run, const std::optional<RunRow>& known, const std::string& refused,
+                    const Done<Submitted>& done);
 
   // what people ask of a run (service_act.cc)
   void Cancel(const std::string& run, Done<Json> done);
@@ -157,6 +162,7 @@ class Service : public RunService {
   Loop loop_;
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<DatabaseThread> database_;
+  std::map<std::string, int> registering_;  ///< by user: submissions whose row is being written
   std::unique_ptr<TaskFinisher> finisher_;
   std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
   std::unique_ptr<WorkThread> looks_;  ///< at checkpoints, tasks and shared memory, and gives staged ones back

@@ -56,6 +56,9 @@ void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& ro
     return EndResume(id, Error(ErrorKind::kUsage, fmt::format("run {} is done: there is nothing to resume", id),
                                "submit it again for another run of the same"));
   }
+  if (const std::string refused = OverLimit(row->user); !refused.empty()) {
+    return EndResume(id, Error(ErrorKind::kInfrastructure, refused, "resume it when others are over"));
+  }
   auto config = std::make_shared<EvalConfig>();
   looks_->Post([this, row = *row, config] { *config = Configure(SubmissionOf(row)); },
                [this, row = *row, config](const std::optional<Error>& error) {

@@ -106,36 +106,58 @@ void Service::Submit(Submission submission, Done<Submitted> done) {
   }
 }
 
+// Why no further run of this user is taken now; "" when one is.
+std::string Service::OverLimit(const std::string& user) const {
+  if (user.empty()) return "";
+  const auto own = std::count_if(queue_.runs().begin(), queue_.runs().end(), [&](const auto& entry) { return entry.second.user == user; });
+  const auto registering = registering_.find(user);
+  const auto count = own + (registering == registering_.end() ? 0 : registering->second);
+  if (count < options_.runs_per_user_max) return "";
+  return fmt::format("the user '{}' has {} runs that are not over, and may have {}", user, count, options_.runs_per_user_max);
+}
+
 // The folder first, then the row in the database, then the folder says what was submitted: the answer waits for all.
 void Service::Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done) {
   auto run = std::make_shared<QueuedRun>();
   run->config = std::move(*config);
   run->user = submission.user;
   run->priority = submission.priority;
+  const std::string refused = OverLimit(run->user);  // unless the key is known
+  ++registering_[run->user];
+  auto registered = [this, user = run->user, done = std::move(done)](const std::variant<Submitted, Error>& result) {
+    if (--registering_[user] == 0) registering_.erase(user);
+    done(result);
+  };
   files_->Post(
       [run] {
         run->directory = RunDirectory::Create(run->config);
         FailPoint("service.folder_made");
       },
-      [this, run, submission = std::move(submission), done = std::move(done)](const std::optional<Error>& error) {
+      [this, run, refused, submission = std::move(submission),
+       done = std::move(registered)](const std::optional<Error>& error) {
         if (error) return done(*error);
-        run->id = run->directory->id();
-        run->path = run->directory->path();
-        run->created = run->directory->record().value("created", WallSeconds());
-        auto row = std::make_shared<RunRow>();
-        *row = {0,        run->id,        run->path.string(), run->created, "queued", run->config.name,
-                run->user, run->priority, run->config.checkpoint.string(), ToJson(submission).dump(),
-                submission.idempotency_key, Resource(*run).dump()};
-        auto known = std::make_shared<std::optional<RunRow>>();
-        database_->Post(
-            [row, known](RunStore& store) {
-              *known = service_store::FindByKey(store.database(), row->user, row->idempotency_key);
-              if (!*known) row->number = service_store::AddRun(store.database(), *row);
-            },
-            [this, run, row, known, done] {
-              if (*known) return ForgetFolder(run, **known, done);
-              OnRegistered(run, *row, done);
-            });
+        AddRow(run, submission, refused, done);
+      });
+}
+
+void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const std::string& refused,
+                     const Done<Submitted>& done) {
+  run->id = run->directory->id();
+  run->path = run->directory->path();
+  run->created = run->directory->record().value("created", WallSeconds());
+  auto row = std::make_shared<RunRow>();
+  *row = {0,        run->id,        run->path.string(), run->created, "queued", run->config.name,
+          run->user, run->priority, run->config.checkpoint.string(), ToJson(submission).dump(),
+          submission.idempotency_key, Resource(*run).dump()};
+  auto known = std::make_shared<std::optional<RunRow>>();
+  database_->Post(
+      [row, known, refused](RunStore& store) {
+        *known = service_store::FindByKey(store.database(), row->user, row->idempotency_key);
+        if (!*known && refused.empty()) row->number = service_store::AddRun(store.database(), *row);
+      },
+      [this, run, row, known, refused, done] {
+        if (!*known && refused.empty()) return OnRegistered(run, *row, done);
+        ForgetFolder(run, *known, refused, done);
       });
 }
 
@@ -150,22 +172,24 @@ void Service::OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, co
                  const Json resource = Resource(*queued);
                  StartRuns();
                  Publish();
-                 done(Submitted{resource, true});
+                 done(Submitted{resource, true, ""});
                });
 }
 
 // The key was submitted before: that run answers. It is in the queue by then: its folder was written before this one
-// is removed.
-void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Done<Submitted>& done) {
+// is removed. Or the user has too many runs.
+void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const std::optional<RunRow>& known,
+                           const std::string& refused, const Done<Submitted>& done) {
   files_->Post(
       [run] {
         std::error_code ignored;
         run->directory.reset();
         fs::remove_all(run->path, ignored);
       },
-      [this, known, done](const std::optional<Error>&) {
-        QueuedRun* active = queue_.Find(known.run);
-        done(Submitted{active ? Resource(*active) : Json::parse(known.resource), false});
+      [this, known, refused, done](const std::optional<Error>&) {
+        if (!known) return done(Submitted{Json(), false, refused});
+        QueuedRun* active = queue_.Find(known->run);
+        done(Submitted{active ? Resource(*active) : Json::parse(known->resource), false, ""});
       });
 }
 

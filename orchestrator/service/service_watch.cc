@@ -79,6 +79,8 @@ std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::s
   }
   const std::variant<Submitted, Error> result = future.get();
   if (const auto* error = std::get_if<Error>(&result)) throw *error;
+  const std::string& refused = std::get<Submitted>(result).refused;
+  if (!refused.empty()) throw Error(ErrorKind::kInfrastructure, refused);  // it is submitted when others are over
   return std::get<Submitted>(result).run.at("id").get<std::string>();
 }
 

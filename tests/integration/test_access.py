@@ -2,8 +2,11 @@
 import json
 import os
 import pathlib
+import re
+import resource
 import stat
 import subprocess
+import time
 import unittest
 
 from evald_case import BINARIES, EvaldCase
@@ -66,6 +69,73 @@ class Modes(Service):
         (self.folder / "runs").chmod(0o2775)
         self.serve()
         self.assertEqual(mode(self.folder / "runs"), 0o2775)
+
+    def test_settings_of_an_engine_are_on_no_command_line(self):
+        """Every user of the machine may read command lines, and settings may hold keys."""
+        self.serve()
+        self.submit(sums=400, choice=4, engine={"name": "emulated", "delay_ms": 71, "concurrency": 1})
+        lines = []
+        deadline = time.monotonic() + 60
+        while not lines and time.monotonic() < deadline:
+            time.sleep(0.05)
+            for process in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    line = (process / "cmdline").read_bytes().split(b"\0")
+                    if b"--settings" not in line:
+                        continue
+                    parent = re.search(r"^PPid:\s*(\d+)", (process / "status").read_text(), re.M).group(1)
+                    if str(self.folder).encode() in pathlib.Path("/proc", parent, "cmdline").read_bytes():
+                        lines.append(line)
+                except OSError:
+                    pass
+        self.assertTrue(lines, "no worker was seen")
+        for line in lines:
+            self.assertEqual(line[line.index(b"--settings") + 1], b"-")
+
+
+class OpenFiles(EvaldCase):
+    @staticmethod
+    def limited(soft, hard):
+        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    def test_a_limit_that_is_too_low_is_said_at_once(self):
+        self.make_suite(4, 4)
+        for arguments in (("run", self.write_config(), "--quiet"),
+                          ("serve", "--set", "listen=127.0.0.1:0", "--set", f"state_dir={self.folder / 'state'}")):
+            done = self.evald(*arguments, preexec_fn=self.limited(64, 64), timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, r"the limit of open files is 64, and \d+ are needed")
+
+    def test_a_soft_limit_is_raised(self):
+        self.make_suite(4, 4)
+        self.run_done(self.write_config(), preexec_fn=self.limited(64, 4096))
+
+
+class Quotas(Service):
+    def test_a_user_has_so_many_runs_and_no_more(self):
+        self.serve(limits={"runs_per_user": 2}, active_runs=1)
+        self.make_suite(400, 4)
+        config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated", "delay_ms": 500, "concurrency": 1}}
+
+        def submit(user, **headers):
+            status, fields, body = self.ask("POST", "/v1/runs", json.dumps({"config": config, "user": user}),
+                                            Content_Type="application/json", **headers)
+            return status, fields, json.loads(body)
+        self.assertEqual(submit("ada", Idempotency_Key="first")[0], 201)
+        self.assertEqual(submit("ada")[0], 201)
+        status, fields, problem = submit("ada")
+        self.assertEqual(status, 429, problem)
+        self.assertIn("Retry-After", fields)
+        self.assertIn("'ada' has 2 runs", problem["detail"])
+        self.assertEqual(submit("ada", Idempotency_Key="first")[0], 200, "a repeated submission is the first one")
+        self.assertEqual(submit("bob")[0], 201)
+        self.assertEqual(len(list((self.folder / "runs").iterdir())), 3)
+        runs = json.loads(self.ask("GET", "/v1/runs?user=ada")[2])["runs"]
+        self.ask("POST", f"/v1/runs/{runs[0]['id']}/cancel")
+        deadline = time.monotonic() + 60
+        while self.state(runs[0]["id"]) != "cancelled" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(submit("ada")[0], 201)
 
 
 if __name__ == "__main__":

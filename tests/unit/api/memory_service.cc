@@ -77,6 +77,7 @@ void MemoryService::Submit(Submission submission, Done<Submitted> done) {
   if (submission.yaml.find("refuse") != std::string::npos) {
     return done(Error(ErrorKind::kUsage, "key 'refuse': not understood", "leave it out"));
   }
+  if (!refuse_submissions.empty()) return done(Submitted{Json(), false, refuse_submissions});
   Submitted submitted;
   {
     const std::lock_guard lock(mutex_);
@@ -85,7 +86,7 @@ void MemoryService::Submit(Submission submission, Done<Submitted> done) {
     const auto known = submission.idempotency_key.empty() ? keys_.end() : keys_.find(key);
     if (known != keys_.end()) {
       for (const Json& run : runs_) {
-        if (run.at("id") == known->second) submitted = {run, false};
+        if (run.at("id") == known->second) submitted = {run, false, ""};
       }
     } else {
       submitted.run = MakeRun(submission);

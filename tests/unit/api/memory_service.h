@@ -33,6 +33,7 @@ class MemoryService : public RunService {
   void Finish(const std::string& run, int samples = 10);
   void SetReady(bool ready);
   Submission last_submission() const;
+  std::string refuse_submissions;  ///< why no further run is taken; before the first request
   int asked_events() const { return asked_events_; }
 
  private:

@@ -1,4 +1,6 @@
 // Tokens: whose runs are whose.
+#include <fmt/format.h>
+
 #include "api_case.h"
 
 namespace evald::test {
@@ -28,13 +30,36 @@ TEST_F(OwnershipTest, RunsBelongToTheTokenThatSubmittedThem) {
   EXPECT_EQ(Parse(Post("/v1/runs", R"({"yaml": "a: 1", "user": "bob"})", By("root")))["user"], "bob");
   const std::string run = "/v1/runs/" + Parse(answer)["id"].get<std::string>();
   EXPECT_EQ(Post(run + "/pause", "", By("bob")).status, 403);
-  const auto patch = [&](const std::string& who) {
-    return http::test::Fetch(server_->port(), http::test::Ask("PATCH", run, By(who), R"({"priority": 100})")).status;
+  const auto patch = [&](const std::string& who, int priority) {
+    return http::test::Fetch(server_->port(), http::test::Ask("PATCH", run, By(who), fmt::format(R"({{"priority": {}}})", priority))).status;
   };
-  EXPECT_EQ(patch("bob"), 403);
-  EXPECT_EQ(patch("ada"), 200);
+  EXPECT_EQ(patch("bob", 1), 403);
+  EXPECT_EQ(patch("ada", 50), 200);
+  EXPECT_EQ(patch("ada", 51), 403);
+  EXPECT_EQ(patch("root", 100), 200);
   EXPECT_EQ(Post(run + "/pause", "", By("ada")).status, 200);
   EXPECT_EQ(Post(run + "/cancel", "", By("root")).status, 200);
+}
+
+// The highest priorities are for admins: nobody else goes before everybody.
+TEST_F(OwnershipTest, TheRoleSubmitAsksForNoMoreThanItsPriority) {
+  const Answer refused = Post("/v1/runs", R"({"yaml": "a: 1", "priority": 51})", By("ada"));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(Parse(refused)["type"], "urn:evald:problem:priority");
+  EXPECT_EQ(Post("/v1/runs?priority=100", R"({"yaml": "a: 1"})", By("ada")).status, 403);
+  EXPECT_EQ(Post("/v1/runs", R"({"yaml": "a: 1", "priority": 50})", By("ada")).status, 201);
+  EXPECT_EQ(Post("/v1/runs", R"({"yaml": "a: 1", "priority": 100})", By("root")).status, 201);
+  const std::string watch = R"({"checkpoints": "/train/p", "yaml": "a: 1", "priority": 51})";
+  EXPECT_EQ(Post("/v1/watches", watch, By("ada")).status, 403);
+  EXPECT_EQ(Post("/v1/watches", watch, By("root")).status, 201);
+}
+
+TEST_F(OwnershipTest, ARunThatIsOneTooManyIsRefusedUntilOthersAreOver) {
+  service_.refuse_submissions = "the user 'ada' has 1000 runs";
+  const Answer answer = Post("/v1/runs", R"({"yaml": "a: 1"})", By("ada"));
+  EXPECT_EQ(answer.status, 429);
+  EXPECT_EQ(answer.headers.at("retry-after"), "60");
+  EXPECT_EQ(Parse(answer)["detail"], "the user 'ada' has 1000 runs");
 }
 
 TEST_F(OwnershipTest, SoDoWatches) {

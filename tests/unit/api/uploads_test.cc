@@ -1,5 +1,6 @@
 // Files that agents give: in order, no larger than announced and than their kind may be, whole or not at all.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 

@@ -71,6 +71,8 @@ TEST_F(ServeConfigTest, AloneItListensOnLoopback) {
   EXPECT_EQ(config.port, 0);
   EXPECT_TRUE(config.engine_urls.empty());
   EXPECT_FALSE(config.allow_commands);
+  EXPECT_EQ(config.runs_per_user_max, 1000);
+  EXPECT_EQ(config.submit_priority_max, 50);
 }
 
 TEST_F(ServeConfigTest, MistakesNameLineKeyAndWhatIsExpected) {

@@ -1,6 +1,9 @@
 // Clients that ask for too much, too slowly or too often.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <future>
 #include <thread>
@@ -147,6 +150,63 @@ TEST(Limits, ConnectionsOverTheLimitAreTurnedAway) {
     answer = Fetch(server.port(), Ask("GET", "/"));
   }
   EXPECT_EQ(answer.status, 200);
+}
+
+// A client at another address of this machine's loopback.
+struct From {
+  From(const char* address, uint16_t port) : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in own{}, server{};
+    own.sin_family = server.sin_family = AF_INET;
+    ::inet_pton(AF_INET, address, &own.sin_addr);
+    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server.sin_port = htons(port);
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&own), sizeof own), 0);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&server), sizeof server), 0);
+  }
+  UniqueFd socket;
+};
+
+// 1,030 silent connections from three addresses shut everyone out.
+TEST(Limits, SilentConnectionsGiveWayAndThoseWithATokenStay) {
+  ServerOptions options;
+  options.tokens.Add("reader", Role::kRead, "token-of-the-reader");
+  options.connections_max = 8;
+  options.connections_per_client_max = 5;
+  options.time.header = std::chrono::minutes(10);  // not what ends the connections
+  Server server(options, Routes());
+  const std::string ask = Ask("GET", "/", "Authorization: Bearer token-of-the-reader\r\n");
+  SocketClient reader(server.port());
+  reader.Send(ask);
+  EXPECT_EQ(reader.Receive().status, 200);
+  std::vector<From> silent;
+  for (int i = 0; i < 30; ++i) {
+    for (const char* address : {"127.0.0.2", "127.0.0.3", "127.0.0.4"}) silent.emplace_back(address, server.port());
+  }
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(Fetch(server.port(), ask).status, 200) << i;
+  reader.Send(ask);
+  EXPECT_EQ(reader.Receive().status, 200) << "it was known, and stayed";
+}
+
+// Where all are known, one that is between requests gives way; one that is being answered does not.
+TEST(Limits, AConnectionBetweenRequestsGivesWayInTheEnd) {
+  ServerOptions options;
+  options.connections_max = 2;
+  Server server(options, Routes());
+  SocketClient busy(server.port()), idle(server.port());
+  idle.Send(Ask("GET", "/"));
+  EXPECT_EQ(idle.Receive().status, 200);
+  busy.Send(Ask("GET", "/"));
+  EXPECT_EQ(busy.Receive().status, 200);
+  busy.Send(Ask("GET", "/never"));
+  Answer answer;
+  const auto begun = std::chrono::steady_clock::now();
+  while (answer.status != 200 && std::chrono::steady_clock::now() - begun < kPatience) {
+    answer = Fetch(server.port(), Ask("GET", "/"));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(idle.EndsWithin(kPatience));
+  EXPECT_FALSE(busy.EndsWithin(milliseconds(100)));
 }
 
 TEST(Limits, RequestsOverTheRateAreRefused) {
