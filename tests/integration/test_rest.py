@@ -198,11 +198,12 @@ class Hostile(Service):
     @unittest.skipUnless(os.geteuid() == 0, "only root can call as another user")
     def test_other_users_cannot_reach_a_service_without_tokens(self):
         self.serve()
-        code = ("import http.client, sys; c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=60); "
+        code = ("import encodings.idna, http.client, os, sys; os.setgid(int(sys.argv[3])); os.setuid(int(sys.argv[3])); "
+                "c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=60); "
                 "c.request('GET', sys.argv[2]); r = c.getresponse(); print(r.status, r.read().decode())")
 
         def ask(user, path):
-            return subprocess.run([sys.executable, "-c", code, str(self.port), path], user=user, cwd="/",
+            return subprocess.run([sys.executable, "-c", code, str(self.port), path, str(user)], cwd="/",
                                   capture_output=True, text=True, timeout=60, check=True).stdout
         for path in ("/v1/runs", "/", "/healthz", "/readyz", "/metrics", "/v1/openapi.json"):
             self.assertTrue(ask(0, path).startswith("200 "), path)
