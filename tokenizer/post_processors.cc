@@ -26,6 +26,14 @@ std::vector<int32_t> IdsOf(const Json& special_tokens, const std::string& name,
 // What stands one behind the other: each part is a list of tokens, or the text.
 using Parts = std::vector<std::vector<int32_t>>;
 
+// A template names ids by reference: a short file could ask for any number of them, for every text.
+constexpr size_t kAddedMax = 4096;
+
+void CheckCount(size_t tokens, const std::string& where) {
+  if (tokens <= kAddedMax) return;
+  throw Error(ErrorKind::kInput, fmt::format("{}: adds more than {} tokens to every text", where, kAddedMax));
+}
+
 // The part that the sequence A or B of a template means.
 const std::vector<int32_t>& PartNamed(const Parts& parts, const std::string& name,
                                       const std::string& where) {
@@ -47,15 +55,19 @@ void ApplyTemplate(const Json& json, bool special, const std::string& where, Par
   const Json special_tokens = FieldOr<Json>(json, "special_tokens", Json::object(), where);
   const char* pieces = parts->size() == 1 ? "single" : "pair";
   Parts whole;
+  size_t tokens = 0;
   for (const Json& piece : Field<std::vector<Json>>(json, pieces, where)) {
     if (piece.is_object() && piece.contains("SpecialToken")) {
       const std::string name = Field<std::string>(piece["SpecialToken"], "id", where);
       std::vector<int32_t> ids = IdsOf(special_tokens, name, where);
+      CheckCount(tokens += ids.size(), where);
       if (special) whole.push_back(std::move(ids));
       continue;
     }
     const Json sequence = Field<Json>(piece, "Sequence", where);
-    whole.push_back(PartNamed(*parts, Field<std::string>(sequence, "id", where), where));
+    const std::vector<int32_t>& part = PartNamed(*parts, Field<std::string>(sequence, "id", where), where);
+    CheckCount(tokens += part.size(), where);
+    whole.push_back(part);
   }
   *parts = std::move(whole);
 }

@@ -119,8 +119,8 @@ class Bombs(EvaldCase):
             tokenizer["normalizer"] = {"type": "Prepend", "prepend": "a" * (50 * MIB)}
         if sanitized():
             self.skipTest("a sanitizer's build has no limit of memory")
-        self.blows("limits.memory", checkpoint=self.checkpoint(change), engine={"name": "native"}, tasks=["choice"],
-                   staging={"root": str(self.folder / "staging")})
+        self.blows("making tokens", "limits.memory", checkpoint=self.checkpoint(change), engine={"name": "native"},
+                   tasks=["choice"], staging={"root": str(self.folder / "staging")}, limits={"memory": 768 * MIB})
 
     def test_template_ids(self):
         def change(tokenizer):
@@ -129,7 +129,7 @@ class Bombs(EvaldCase):
                 "type": "TemplateProcessing", "special_tokens": {"<s>": special}, "pair": [],
                 "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}] * 100_000 + [{"Sequence": {"id": "A", "type_id": 0}}]}
             tokenizer["post_processor"]["pair"] = tokenizer["post_processor"]["single"][-1:] + [{"Sequence": {"id": "B", "type_id": 0}}]
-        self.blows(checkpoint=self.checkpoint(change), engine={"name": "native"}, tasks=["choice"],
+        self.blows("adds more than 4096 tokens", checkpoint=self.checkpoint(change), engine={"name": "native"}, tasks=["choice"],
                    staging={"root": str(self.folder / "staging")})
 
     def test_a_prompt_that_multiplies(self):
