@@ -15,7 +15,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uintmax_t kIndexBytesMax = 256 * 1024 * 1024;
+constexpr uint64_t kIndexBytesMax = 64 << 20;  // models of 10^12 parameters have about 10 MB
 constexpr int kDepthMax = 200;
 constexpr const char* kRemedy = "save the checkpoint again, or copy it again from where it came";
 

@@ -21,7 +21,7 @@ struct IndexEntry {
 /// members are passed over. Throws Error(kInput), naming the file, for what is not JSON, has no
 /// weight map or an empty one, maps a tensor twice, or names a file that is not a plain relative
 /// name ending in
-/// ".safetensors". Reads at most 256 MiB.
+/// ".safetensors". Reads at most 64 MiB.
 std::vector<IndexEntry> ReadWeightIndex(const std::filesystem::path& path);
 /// The same of an open file; `path` names it in errors.
 std::vector<IndexEntry> ReadWeightIndex(const UniqueFd& fd, const std::filesystem::path& path);

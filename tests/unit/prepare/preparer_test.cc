@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -107,8 +108,7 @@ TEST_F(PreparerTest, EndsOneThatIsCancelled) {
 
 TEST_F(PreparerTest, TakesNoMoreThanItsBounds) {
   ExpectError("exec head -c 100000000 /dev/zero", ErrorKind::kInput, "too long to be taken");
-  ExpectError("exec yes '{\"type\":\"doing\",\"what\":\"this and that, and this again, and that, and all of it again\"}'",
-              ErrorKind::kInput, "too long to be taken");
+  ExpectError(R"(exec yes "$(printf '{"type":"doing","what":"%100000s"}' x)")", ErrorKind::kInput, "too long to be taken");
 }
 
 TEST_F(PreparerTest, TakesNoNonsense) {
