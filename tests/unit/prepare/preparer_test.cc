@@ -108,7 +108,7 @@ TEST_F(PreparerTest, EndsOneThatIsCancelled) {
 
 TEST_F(PreparerTest, TakesNoMoreThanItsBounds) {
   ExpectError("exec head -c 100000000 /dev/zero", ErrorKind::kInput, "too long to be taken");
-  ExpectError(R"(exec yes "$(printf '{"type":"doing","what":"%100000s"}' x)")", ErrorKind::kInput, "too long to be taken");
+  ExpectError(R"x(exec yes "$(printf '{"type":"doing","what":"%100000s"}' x)")x", ErrorKind::kInput, "too long to be taken");
 }
 
 TEST_F(PreparerTest, TakesNoNonsense) {
