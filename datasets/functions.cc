@@ -4,8 +4,7 @@
 
 #include <map>
 
-#include "base/text.h"
-#include "evald/error.h"
+#include "evald/task.h"
 
 namespace evald {
 namespace {
@@ -78,10 +77,7 @@ Function Find(const std::map<std::string, Function>& known, const std::string& n
   if (found != known.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& item : known) names.push_back(item.first);
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: the function '{}' is not implemented{}", where, name,
-                          Suggestion(name, names)),
-              fmt::format("known for {}: {}", use, names.empty() ? "none" : Join(names, ", ")));
+  RefuseFunction(where + ": ", name, "is not implemented", names, fmt::format("known for {}: ", use));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/names.h"
 #include "base/text.h"
 #include "datasets/leaf_task.h"
 #include "evald/error.h"
@@ -64,13 +65,18 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
                           const std::string& pointer) {
   GroupDefinition group;
   group.name = name;
+  if (const std::string wrong = WrongWithName(name); !wrong.empty()) {
+    Fail(yaml.Where(pointer + "/group"), "the name of a group: " + wrong);
+  }
   const Json alias = value.value("group_alias", Json());
   if (!alias.is_null() && !alias.is_string()) {
     Fail(yaml.Where(pointer + "/group_alias"), "group_alias is not text");
   }
   group.alias = alias.is_string() ? alias.get<std::string>() : name;
   const Json metadata = value.value("metadata", Json());
-  if (metadata.is_object()) group.version = metadata.value("version", Json());
+  if (metadata.is_object() && metadata.contains("version")) {
+    group.version = metadata.at("version").is_null() ? Json("None") : metadata.at("version");
+  }
   Json metrics = value.value("aggregate_metric_list", Json());
   if (metrics.is_object()) metrics = Json::array({metrics});
   for (size_t i = 0; i < metrics.size(); ++i) {
@@ -84,7 +90,12 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
 
 void GroupBuilder::Add(const TaskRequest& request) {
   const std::string where = request.where.empty() ? "" : request.where + ": ";
-  const TaskEntry* entry = index_.Find(request.name);
+  const TaskEntry* entry = nullptr;
+  try {
+    entry = index_.Find(request.name);
+  } catch (Error& e) {
+    throw e.AddContext(fmt::format("{}'{}' cannot be understood", where, request.name));
+  }
   if (entry == nullptr) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}there is no task, group or tag '{}'{}", where, request.name,

@@ -19,7 +19,7 @@ const Json& SourcesTable() {
     if (!FindBuiltinFile("sources.yaml", &text)) {
       throw Error(ErrorKind::kInternal, "datasets/tasks/sources.yaml was not built in");
     }
-    return ParseYaml(std::string(text), "sources.yaml", "").value.at("sources");
+    return ParseYaml(std::string(text), "sources.yaml", std::string(kBuiltinPrefix), ReadRoots()).value.at("sources");
   }();
   return kTable;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/names.h"
 #include "base/text.h"
 #include "datasets/metric_defaults.h"
 #include "evald/error.h"
@@ -99,6 +100,7 @@ class ConfigReader {
     CheckSupported();
     config_.name = top_.Text("task", "");
     if (config_.name.empty()) top_.Fail("task", "the task has no name");
+    if (const std::string wrong = WrongWithName(config_.name); !wrong.empty()) top_.Fail("task", "the name of a task: " + wrong);
     config_.where = top_.Where("task");
     config_.alias = top_.Text("task_alias", config_.name);
     ReadDataset();

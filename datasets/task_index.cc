@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/log.h"
+#include "base/names.h"
+#include "base/text.h"
 #include "datasets/builtin_files.h"
 #include "evald/error.h"
 
@@ -15,6 +18,8 @@ namespace {
 constexpr size_t kFilesMax = 20'000;
 constexpr size_t kEntriesMax = 100'000;  // of one folder
 constexpr int kDepthMax = 50;
+constexpr size_t kReplacedNamed = 3;  // in the log
+constexpr size_t kSoughtBytesMax = 1 << 20;
 
 // Adds the task files of `folder` and of the folders in it; links to folders are not followed.
 void FindYamlFiles(const ReadFolder& folder, int depth, std::vector<std::string>* files) {
@@ -48,13 +53,37 @@ std::vector<std::string> YamlFilesUnder(const fs::path& root, const ReadRoots& r
   return files;
 }
 
+// The name that a file seems to define which cannot be read as YAML, or is wrong in another way: what stands behind
+// "task:" or "group:" at the beginning of a line.
+std::string NameSoughtIn(const std::string& path, const ReadRoots& roots) {
+  try {
+    for (const std::string& line : Split(roots.Read(path, kSoughtBytesMax), '\n')) {
+      for (const std::string_view key : {"task:", "group:"}) {
+        if (!line.starts_with(key)) continue;
+        std::string_view name = Trim(std::string_view(line).substr(key.size()));
+        if (name.size() > 1 && (name.front() == '"' || name.front() == '\'') && name.back() == name.front()) {
+          name = name.substr(1, name.size() - 2);
+        }
+        if (!name.empty()) return std::string(name);
+      }
+    }
+  } catch (const Error&) {  // it cannot be read at all, or is too long
+  }
+  return "";
+}
+
+void CheckName(const std::string& what, const std::string& name, const std::string& where) {
+  const std::string wrong = WrongWithName(name);
+  if (!wrong.empty()) throw Error(ErrorKind::kInput, fmt::format("{}: the name of a {}: {}", where, what, wrong));
+}
+
 std::vector<std::string> TagsOf(const YamlMapping& yaml) {
   const auto found = yaml.value.find("tag");
   if (found == yaml.value.end() || found->is_null()) return {};
   std::vector<std::string> tags;
   for (const Json& tag : found->is_array() ? *found : Json::array({*found})) {
-    if (!tag.is_string())
-      throw Error(ErrorKind::kInput, yaml.Where("/tag") + ": a tag is not text");
+    if (!tag.is_string()) throw Error(ErrorKind::kInput, yaml.Where("/tag") + ": a tag is not text");
+    CheckName("tag", tag.get<std::string>(), yaml.Where("/tag"));
     tags.push_back(tag.get<std::string>());
   }
   return tags;
@@ -74,11 +103,32 @@ TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& ro
     AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), roots, &builtin);
   }
   Merge(std::move(builtin));
-  for (const fs::path& root : task_dirs) {
-    Entries own;
-    for (const std::string& file : YamlFilesUnder(root, roots)) AddFile(file, roots, &own);
-    Merge(std::move(own));
+  for (const fs::path& root : task_dirs) AddFolder(root, roots);
+}
+
+void TaskIndex::AddFolder(const fs::path& root, const ReadRoots& roots) {
+  Entries own;
+  const size_t bad_before = bad_files_.size();
+  const std::vector<std::string> files = YamlFilesUnder(root, roots);
+  for (const std::string& file : files) {
+    try {
+      AddFile(file, roots, &own);
+    } catch (const Error& e) {
+      bad_files_.push_back({file, NameSoughtIn(file, roots), e.message(), e.remedy()});
+    }
   }
+  for (size_t i = bad_before; i < bad_files_.size(); ++i) {
+    const std::string& name = bad_files_[i].name;
+    if (name.empty() || own.count(name) > 0) continue;
+    bad_names_[name] = i;
+    entries_.erase(name);
+  }
+  for (const auto& [name, entry] : own) bad_names_.erase(name);
+  if (const size_t bad = bad_files_.size() - bad_before; bad > 0) {
+    log::Warn("{}: {} of {} task files are passed over ('evald tasks' lists them); the first: {}", root.string(), bad,
+              files.size(), bad_files_[bad_before].problem);
+  }
+  Merge(std::move(own));
 }
 
 void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries* entries) {
@@ -86,7 +136,9 @@ void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries
   entry.path = path;
   entry.yaml = LoadTaskYaml(path, roots);
   const Json& value = entry.yaml.value;
-  if (value.contains("group")) {
+  if (value.contains("class")) {  // a task that is Python code: it is refused when it is asked for
+    if (!value.contains("task")) return;
+  } else if (value.contains("group")) {
     entry.kind = EntryKind::kGroup;
   } else if (!value.contains("task")) {
     return;
@@ -97,6 +149,7 @@ void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries
     throw Error(ErrorKind::kInput, fmt::format("{}: the name of a {} is text", where, key));
   }
   entry.name = value.at(key).get<std::string>();
+  CheckName(key, entry.name, where);
   const std::vector<std::string> tags =
       entry.kind == EntryKind::kTask ? TagsOf(entry.yaml) : std::vector<std::string>();
   const std::string name = entry.name;
@@ -117,17 +170,22 @@ void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries
 }
 
 void TaskIndex::Merge(Entries entries) {
+  size_t replaced = 0;
   for (auto& [name, entry] : entries) {
     const auto existing = entries_.find(name);
-    if (existing != entries_.end()) {
-      log::Warn("'{}' of {} takes the place of the one {}", name, SourceOf(entry),
-                   SourceOf(existing->second));
+    if (existing != entries_.end() && ++replaced <= kReplacedNamed) {
+      log::Warn("'{}' of {} takes the place of the one {}", name, SourceOf(entry), SourceOf(existing->second));
     }
     entries_[name] = std::move(entry);
   }
+  if (replaced > kReplacedNamed) log::Warn("and {} more names take the place of others", replaced - kReplacedNamed);
 }
 
 const TaskEntry* TaskIndex::Find(const std::string& name) const {
+  if (const auto bad = bad_names_.find(name); bad != bad_names_.end()) {
+    const BadTaskFile& file = bad_files_[bad->second];
+    throw Error(ErrorKind::kInput, file.problem, file.remedy);
+  }
   const auto found = entries_.find(name);
   return found == entries_.end() ? nullptr : &found->second;
 }

@@ -21,26 +21,41 @@ struct TaskEntry {
   std::set<std::string> tagged;  ///< kTag: the tasks that carry it
 };
 
+/// A task file that is passed over.
+struct BadTaskFile {
+  std::string path;
+  std::string name;  ///< of the task or group that it seems to define; "" when that cannot be told
+  std::string problem, remedy;
+};
+
 /// All names that task files define (lm_eval/tasks/_index.py, 0.4.13): files that end with .yaml,
 /// in order of their paths; one that names neither a task nor a group is there to be included only.
 /// Later folders win over earlier ones and over the built-in files, with a line in the log.
+///
+/// A file that cannot be read, and one that defines a name of its folder a second time, is passed over: a line in the
+/// log for each folder says so. A name that only such a file defines stands for no other task, such as a built-in one:
+/// whoever asks for it gets the file's error.
 class TaskIndex {
  public:
-  /// Throws Error(kInput) "file:line: ..." for a file that cannot be read, a name defined twice in
-  /// one folder, and a folder that is not there. Folders and files are read below `roots`.
+  /// Throws Error(kInput) for a folder that is not there. Folders and files are read below `roots`.
   explicit TaskIndex(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots = {});
 
+  /// Null for a name that no file defines. Throws Error(kInput) "file:line: ..." for one whose file is passed over.
   const TaskEntry* Find(const std::string& name) const;
   const std::map<std::string, TaskEntry>& entries() const { return entries_; }
   std::vector<std::string> Names() const;
+  const std::vector<BadTaskFile>& bad_files() const { return bad_files_; }
 
  private:
   using Entries = std::map<std::string, TaskEntry>;
 
   static void AddFile(const std::string& path, const ReadRoots& roots, Entries* entries);
+  void AddFolder(const std::filesystem::path& root, const ReadRoots& roots);
   void Merge(Entries entries);
 
   Entries entries_;
+  std::vector<BadTaskFile> bad_files_;
+  std::map<std::string, size_t> bad_names_;  ///< where they stand in bad_files_
 };
 
 /// "built in" or the file of an entry.

@@ -53,12 +53,18 @@ std::vector<TaskListing> TaskRegistry::List() const {
   for (const auto& [name, entry] : state_->index.entries()) {
     std::string source = SourceOf(entry);
     if (entry.kind == EntryKind::kTag && !entry.tagged.empty()) {
-      const TaskEntry* first = state_->index.Find(*entry.tagged.begin());
-      if (first != nullptr) source = SourceOf(*first);
+      const auto first = state_->index.entries().find(*entry.tagged.begin());
+      if (first != state_->index.entries().end()) source = SourceOf(first->second);
     }
     listings.push_back({name, kKinds[static_cast<int>(entry.kind)], source, Summary(entry)});
   }
   return listings;
+}
+
+std::vector<TaskProblem> TaskRegistry::Problems() const {
+  std::vector<TaskProblem> problems;
+  for (const BadTaskFile& file : state_->index.bad_files()) problems.push_back({file.path, file.problem});
+  return problems;
 }
 
 ResolvedTasks TaskRegistry::Resolve(const std::vector<TaskRequest>& requests) const {

@@ -36,6 +36,12 @@ struct TaskListing {
   std::string summary;  ///< output type and few-shot count, or a group's members
 };
 
+/// A task file that is passed over, since it cannot be understood.
+struct TaskProblem {
+  std::string file;
+  std::string problem;  ///< with the file and its line
+};
+
 /// A leaf task with everything resolved, not yet prepared.
 struct LeafTask {
   std::string name;
@@ -73,12 +79,14 @@ struct PrepareOptions {
 class TaskRegistry {
  public:
   /// Reads the task files of `task_dirs`, and what they include, below `roots`; those win over built-in
-  /// ones of the same name. Throws Error(kInput) "file:line: ...".
+  /// ones of the same name. Files that cannot be understood are passed over (see Problems). Throws Error(kInput) for a folder that is not there.
   explicit TaskRegistry(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots = {});
   ~TaskRegistry();
 
   std::vector<TaskListing> List() const;
-  /// Throws Error(kUsage) for a name that is not known, with the nearest.
+  std::vector<TaskProblem> Problems() const;
+  /// Throws Error(kUsage) for a name that is not known, with the nearest, and Error(kInput) "file:line: ..." for one
+  /// whose file cannot be understood.
   ResolvedTasks Resolve(const std::vector<TaskRequest>& requests) const;
 
  private:

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "datasets/builtin_files.h"
+#include "datasets/known_modules.h"
 #include "datasets/quoted_scalar.h"
 #include "evald/error.h"
 
@@ -23,23 +24,6 @@ constexpr size_t kTextBytesMax = 16u << 20;  // of texts and keys, aliases writt
 constexpr size_t kFileBytesMax = 4u << 20;
 constexpr int kDepthMax = 100;
 constexpr size_t kIncludesMax = 50;
-
-// "lm_eval.tasks.gsm8k.utils.f" and "gsm8k/utils.f" name a function whole; "utils.f" is one of the
-// file's own folder.
-std::string FullFunctionName(const std::string& name, const std::string& folder) {
-  const std::string package = "lm_eval.tasks.";
-  if (name.rfind(package, 0) == 0) {
-    std::string rest = name.substr(package.size());
-    const size_t last = rest.rfind('.');
-    const size_t module = last == std::string::npos ? std::string::npos : rest.rfind('.', last - 1);
-    if (module != std::string::npos) {
-      std::replace(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(module), '.', '/');
-      rest[module] = '/';
-      return rest;
-    }
-  }
-  return name.find('/') != std::string::npos || folder.empty() ? name : folder + "/" + name;
-}
 
 // The implicit types of PyYAML (yaml/resolver.py); dates and base 60 are refused.
 bool IsYamlInteger(const std::string& text) {
@@ -86,8 +70,8 @@ std::optional<Json> ParseYamlInteger(std::string text) {
 // Turns a tree of yaml-cpp into JSON.
 class Converter {
  public:
-  Converter(const std::string& text, std::string file, std::string folder, YamlMapping* out)
-      : text_(text), file_(std::move(file)), folder_(std::move(folder)), out_(out) {}
+  Converter(const std::string& text, std::string file, std::string folder, const ReadRoots& roots, YamlMapping* out)
+      : text_(text), file_(std::move(file)), folder_(std::move(folder)), roots_(roots), out_(out) {}
 
   Json Convert(const YAML::Node& node, const std::string& pointer, int depth) {
     if (++nodes_ > kNodesMax) {
@@ -179,15 +163,22 @@ class Converter {
     const std::string& text = quoted ? *quoted : node.Scalar();
     const std::string& tag = node.Tag();
     if (!IsUtf8(text)) Fail(node, "the text is not valid UTF-8");
-    if (tag == "!function") {
-      return std::string(kFunctionTag) + FullFunctionName(std::string(Trim(text)), folder_);
-    }
+    if (tag == "!function") return std::string(kFunctionTag) + Function(node, std::string(Trim(text)));
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
     static const std::set<std::string> kPlainTags = {
         "tag:yaml.org,2002:null", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int",
         "tag:yaml.org,2002:float"};
     if (kPlainTags.count(tag) == 0) CheckTag(node, "", "");
     return Plain(node, text);
+  }
+
+  std::string Function(const YAML::Node& node, const std::string& name) const {
+    try {
+      if (!folder_.starts_with(kBuiltinPrefix)) return FunctionBeside(folder_, name, roots_);
+      return BuiltinFunction(folder_.substr(kBuiltinPrefix.size()), name);
+    } catch (const Error& e) {
+      Fail(node, e.message());
+    }
   }
 
   Json Plain(const YAML::Node& node, const std::string& text) const {
@@ -221,16 +212,16 @@ class Converter {
   const std::string& text_;
   std::string file_;
   std::string folder_;
+  const ReadRoots& roots_;
   YamlMapping* out_;
   size_t nodes_ = 0;
   size_t text_bytes_ = 0;
 };
 
-std::string FolderName(const std::string& path) {
-  return fs::path(path.rfind(kBuiltinPrefix, 0) == 0 ? path.substr(kBuiltinPrefix.size()) : path)
-      .parent_path()
-      .filename()
-      .string();
+// Where the functions of a file are looked for.
+std::string FolderOf(const std::string& path) {
+  if (!path.starts_with(kBuiltinPrefix)) return fs::absolute(path).parent_path().lexically_normal().string();
+  return std::string(kBuiltinPrefix) + fs::path(path.substr(kBuiltinPrefix.size())).parent_path().filename().string();
 }
 
 bool ReadTaskFile(const std::string& path, const ReadRoots& roots, std::string* text) {
@@ -264,7 +255,7 @@ class Loader {
     if (!ReadTaskFile(path, roots_, &text)) {
       throw Error(ErrorKind::kInput, fmt::format("{}: there is no such file", path));
     }
-    return Merge(path, ParseYaml(text, path, FolderName(path)));
+    return Merge(path, ParseYaml(text, path, FolderOf(path), roots_));
   }
 
  private:
@@ -298,7 +289,7 @@ class Loader {
     std::string text;
     for (const std::string& place : places) {
       if (ReadTaskFile(place, roots_, &text))
-        return Merge(place, ParseYaml(text, place, FolderName(place)));
+        return Merge(place, ParseYaml(text, place, FolderOf(place), roots_));
     }
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: the included file '{}' is not there", where, include),
@@ -350,7 +341,8 @@ bool FindBuiltinFile(std::string_view path, std::string_view* text) {
   return false;
 }
 
-YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder) {
+YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder,
+                      const ReadRoots& roots) {
   YamlMapping out;
   try {
     if (!IsUtf8(text) || text.find('\0') != std::string::npos) {
@@ -360,7 +352,7 @@ YamlMapping ParseYaml(const std::string& text, const std::string& file, const st
     if (!root.IsMap()) {
       throw Error(ErrorKind::kInput, file + ":1: a task file is a mapping of keys to values");
     }
-    out.value = Converter(text, file, folder, &out).Convert(root, "", 0);
+    out.value = Converter(text, file, folder, roots, &out).Convert(root, "", 0);
   } catch (const YAML::Exception& e) {
     throw Error(ErrorKind::kInput,
                 e.mark.is_null()

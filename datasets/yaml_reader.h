@@ -11,7 +11,7 @@
 
 namespace evald {
 
-/// What a `!function` value is kept as: "!function <folder>/<module>.<name>".
+/// What a `!function` value is kept as: the tag and the name that datasets/known_modules.h gives it.
 inline constexpr std::string_view kFunctionTag = "!function ";
 
 /// Whether `value` stands for a `!function`; gives its full name without the tag.
@@ -27,12 +27,13 @@ struct YamlMapping {
 };
 
 /// Reads one YAML text as PyYAML's safe loader does (YAML 1.1: yes and on are booleans, 1e5 is
-/// text), with lm-evaluation-harness's tag `!function`. `folder` is the name of the folder the file
-/// lies in. Throws Error(kInput) "file:line: ..." for broken YAML, a value that is not a mapping,
+/// text), with lm-evaluation-harness's tag `!function`. `folder` is the absolute path of the folder
+/// that the file lies in, or "builtin:" and its name below datasets/tasks; functions are looked for there. Throws Error(kInput) "file:line: ..." for broken YAML, a value that is not a mapping,
 /// an unknown tag, a date, and more than 200,000 nodes
 /// or 16 MiB of text once aliases are written out. Of a doubled key the last counts, as in
 /// PyYAML, and the log says so.
-YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder);
+YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder,
+                      const ReadRoots& roots);
 
 /// The name under which a built-in file is opened: "builtin:" + its path under datasets/tasks.
 inline constexpr std::string_view kBuiltinPrefix = "builtin:";

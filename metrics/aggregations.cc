@@ -12,6 +12,7 @@
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "evald/task.h"
 #include "metrics/numpy.h"
 #include "metrics/statistics.h"
 
@@ -277,6 +278,11 @@ void CheckAggregation(const std::string& name) {
       throw Error(ErrorKind::kInput, fmt::format("the aggregation '{}' is not served", name),
                   "served are " + Join(AggregationNames(), ", "));
     }
+  }
+  constexpr std::string_view kTag = "!function ";
+  if (name.starts_with(kTag)) {
+    RefuseFunction("", name.substr(kTag.size()), "is not known as an aggregation", AggregationNames(),
+                   "Python code of tasks is not run; served are ");
   }
   throw Error(ErrorKind::kInput,
               fmt::format("the aggregation '{}' is not known{}", name,

@@ -5,6 +5,7 @@
 #include "base/regex.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "evald/task.h"
 #include "metrics/filter_support.h"
 
 namespace evald {
@@ -99,10 +100,7 @@ std::unique_ptr<Filter> MakeCustom(const Json& kwargs) {
     if (function == known.function) return known.make();
     names.emplace_back(known.function);
   }
-  throw Error(ErrorKind::kInput,
-              fmt::format("the function '{}' is not known as a filter{}", function,
-                          Suggestion(function, names)),
-              "Python code of tasks is not run; served are " + Join(names, ", "));
+  RefuseFunction("", function, "is not known as a filter", names, "Python code of tasks is not run; served are ");
 }
 
 }  // namespace

@@ -14,11 +14,24 @@
 namespace evald {
 namespace {
 
+// Documents that the task has without its limit.
+int64_t AllDocuments(const PreparedTask& task) { return task.task().value("original_documents", task.document_count()); }
+
+bool NamesDocumentBeyond(const Json& line, const PreparedTask& task) {
+  const auto id = line.find("doc_id");
+  return id != line.end() && id->is_number_integer() && *id >= task.document_count() && *id < AllDocuments(task);
+}
+
 class EvaldLines : public ForeignReader {
  public:
+  explicit EvaldLines(const PreparedTask& task) : task_(task) {}
+  bool IsBeyondLimit(const Json& line) const override { return NamesDocumentBeyond(line, task_); }
   std::vector<Generation> Read(const Json& line, const std::string& where) override {
     return {GenerationFromJson(line, where)};
   }
+
+ private:
+  const PreparedTask& task_;
 };
 
 // Samples hold str() of everything: ["-1.5", "False"] for a log-likelihood.
@@ -46,6 +59,7 @@ bool SampleBool(const Json& value, const std::string& where) {
 class SampleLines : public ForeignReader {
  public:
   explicit SampleLines(const PreparedTask& task) : task_(task) {}
+  bool IsBeyondLimit(const Json& line) const override { return NamesDocumentBeyond(line, task_); }
 
   std::vector<Generation> Read(const Json& line, const std::string& where) override {
     const auto doc_id = Field<int64_t>(line, "doc_id", where);
@@ -147,7 +161,8 @@ std::string IdText(const Json& id) { return id.is_string() ? id.get<std::string>
 
 class CompletionLines : public ForeignReader {
  public:
-  explicit CompletionLines(const PreparedTask& task) : task_name_(task.name()) {
+  explicit CompletionLines(const PreparedTask& task)
+      : task_name_(task.name()), limited_(AllDocuments(task) > task.document_count()) {
     for (int64_t doc_id = 0; doc_id < task.document_count(); ++doc_id) {
       const Json doc = task.Document(doc_id).doc;
       const auto id = doc.find("task_id");
@@ -159,6 +174,12 @@ class CompletionLines : public ForeignReader {
       }
       doc_ids_[IdText(*id)] = doc_id;
     }
+  }
+
+  // The ids of documents that are left out are not known: with a limit, any id that is not known may be one's.
+  bool IsBeyondLimit(const Json& line) const override {
+    const auto id = line.find("task_id");
+    return limited_ && id != line.end() && doc_ids_.count(IdText(*id)) == 0;
   }
 
   std::vector<Generation> Read(const Json& line, const std::string& where) override {
@@ -180,6 +201,7 @@ class CompletionLines : public ForeignReader {
 
  private:
   std::string task_name_;
+  bool limited_;
   std::map<std::string, int64_t> doc_ids_;
   std::map<int64_t, int> repeats_;
 };
@@ -206,7 +228,7 @@ GenerationsForm FormOf(const Json& line, const std::string& where) {
 std::unique_ptr<ForeignReader> MakeForeignReader(GenerationsForm form, const PreparedTask& task) {
   switch (form) {
     case GenerationsForm::kEvald:
-      return std::make_unique<EvaldLines>();
+      return std::make_unique<EvaldLines>(task);
     case GenerationsForm::kSamples:
       return std::make_unique<SampleLines>(task);
     case GenerationsForm::kCompletions:

@@ -16,6 +16,8 @@ class ForeignReader {
   /// The generations of one line; none when it repeats an earlier line (another filter's sample).
   virtual std::vector<Generation> Read(const Json& line, const std::string& where) = 0;
   virtual int64_t other_prompts() const { return 0; }
+  /// Whether the line answers a document that a limit has left out of the task.
+  virtual bool IsBeyondLimit(const Json& line) const = 0;
 };
 
 /// The form that a line has. Throws Error(kInput) that shows the keys found and the forms known.

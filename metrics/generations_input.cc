@@ -144,6 +144,10 @@ ImportedGenerations ImportGenerations(const PreparedTask& task, const std::files
                     fmt::format("{}: the form changes from {} to {}", where,
                                 ToString(imported.form), ToString(FormOf(line, where))));
       }
+      if (reader->IsBeyondLimit(line)) {
+        ++imported.beyond_limit;
+        continue;
+      }
       for (const Generation& generation : reader->Read(line, where)) {
         answered.Add(generation, number, where);
         committed.Append(ToLine(ToJson(generation)) + "\n");

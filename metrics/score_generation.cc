@@ -111,10 +111,8 @@ Metric MakeFunction(const MetricSpec& spec, CodeRunner* runner) {
                                                       "mbpp/utils.pass_at_1"};
   if (spec.function == kFunctions[0]) return MakePassAtK(spec, runner);
   if (spec.function == kFunctions[1]) return MakePassAt1(runner);
-  throw Error(ErrorKind::kInput,
-              fmt::format("the function '{}' is not known as a metric{}", spec.function,
-                          Suggestion(spec.function, kFunctions)),
-              "Python code of tasks is not run; served are " + Join(kFunctions, ", "));
+  RefuseFunction("", spec.function, "is not known as a metric", kFunctions,
+                 "Python code of tasks is not run; served are ");
 }
 
 Metric MakeMetric(const TaskDefinition& task, const MetricSpec& spec, CodeRunner* runner) {

@@ -51,10 +51,8 @@ void RefuseMetric(const std::string& metric, const std::string& output_type,
 
 std::unique_ptr<ProcessResults> MakeProcessResults(const TaskDefinition& task, CodeRunner* runner) {
   if (!task.process_results.empty()) {
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("the function '{}' (process_results) is not known", task.process_results),
-        "Python code of tasks is not run");
+    RefuseFunction("", task.process_results, "(process_results) is not known", {},
+                   "Python code of tasks is not run; served are ");
   }
   if (task.output_type == "generate_until") return MakeGenerationResults(task, runner);
   if (task.output_type == "loglikelihood") return MakeLikelihoodResults(task);

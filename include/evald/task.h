@@ -7,10 +7,16 @@
 
 namespace evald {
 
+/// Refuses a `!function` that is not built in: throws Error(kInput) "<where>the function 'f' ... <problem>", naming the
+/// nearest of `served`. Names that begin with "/" are functions of a user's own file (datasets/known_modules.h); the
+/// file is named then, and the remedy says what counts as one of lm_eval's. `served` follows `remedy`.
+[[noreturn]] void RefuseFunction(const std::string& where, const std::string& function, const std::string& problem,
+                                 const std::vector<std::string>& served, const std::string& remedy);
+
 /// One metric of a task, as its YAML file lists it.
 struct MetricSpec {
   std::string metric;       ///< "exact_match", "acc"; the function's last name for a !function
-  std::string function;     ///< "<task folder>/utils.pass_at_k" for a !function, else ""
+  std::string function;     ///< of a !function its name (datasets/known_modules.h), else ""
   std::string aggregation;  ///< "mean", ...
   bool higher_is_better = true;
   Json kwargs = Json::object();  ///< every other key: ignore_case, regexes_to_ignore, k, ...

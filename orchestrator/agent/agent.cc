@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/own_folder.h"
 #include "base/random_id.h"
 #include "base/version.h"
@@ -269,6 +270,9 @@ class Agent::Impl {
   void Start(const ProcessSpec& spec) {
     try {
       if (ending_ || leaving_) throw Error(ErrorKind::kInfrastructure, "its host is leaving");
+      if (!WrongWithName(spec.id).empty()) {
+        throw Error(ErrorKind::kInput, fmt::format("the name of a process: {}", WrongWithName(spec.id)));
+      }
       if (!IsStartable(spec.program)) {
         throw Error(ErrorKind::kInput, fmt::format("'{}' is not a program that an agent starts", spec.program));
       }

@@ -1,6 +1,7 @@
 // What a run leaves in its folder: results, samples, timeline, verdict, report.
 #include <fmt/format.h>
 
+#include "base/names.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/api/run_files.h"
@@ -75,7 +76,7 @@ std::optional<std::string> TaskOf(const Json& run, const std::string& task) {
 }
 
 Response Samples(const Context& context, const Json& run, const std::string& task, const SampleQuery& query) {
-  const RunFile file = OpenRunFile(DirectoryOf(context, run), fmt::format("samples_{}.jsonl", task));
+  const RunFile file = OpenRunFile(DirectoryOf(context, run), fmt::format("samples_{}.jsonl", FolderNameOf(task)));
   if (!file.fd) {
     throw ProblemError({409, "not-yet", fmt::format("the task '{}' has no samples yet; the run is {}", task,
                                                     run.value("state", "unknown"))});

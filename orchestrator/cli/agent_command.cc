@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/open_files.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/agent/agent.h"
 #include "orchestrator/cli/cli.h"
@@ -83,7 +84,7 @@ ExitStatus Work(const Common& common, const Flags& flags) {
   const size_t devices = options.devices.size();
   Agent agent(std::move(options));
   if (flags.socket.empty() && !common.quiet) {
-    fmt::print(stderr, "evald: agent '{}' lends {} device{} to {}\n", name, devices, devices == 1 ? "" : "s", flags.server);
+    Print(stderr, "evald: agent '{}' lends {} device{} to {}\n", name, devices, devices == 1 ? "" : "s", flags.server);
   }
   agent.Run();
   return ExitStatus::kDone;

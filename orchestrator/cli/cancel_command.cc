@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/run_text.h"
@@ -17,7 +18,7 @@ ExitStatus Cancel(const Common& common, const Flags& flags) {
   Json cancelled = Json::array();
   for (const std::string& run : flags.runs) {
     cancelled.push_back(client.Post(RunPath(run) + "/cancel"));
-    if (!common.json) fmt::print("{}  {}\n", run, cancelled.back().at("state").get<std::string>());
+    if (!common.json) Print("{}  {}\n", run, cancelled.back().at("state").get<std::string>());
   }
   if (common.json) PrintJson({{"runs", cancelled}});
   return ExitStatus::kDone;

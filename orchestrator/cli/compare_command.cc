@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/verdict/reports.h"
@@ -43,7 +44,7 @@ void AddVerdictFlags(CLI::App* command, VerdictOptions* options) {
 }
 
 void PrintVerdict(const Verdict& verdict) {
-  fmt::print("{}", VerdictText(verdict));
+  Print("{}", VerdictText(verdict));
   if (InGithubActions()) fmt::print("{}", VerdictAnnotations(verdict));
   std::fflush(stdout);
 }

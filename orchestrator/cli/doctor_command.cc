@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/own_folder.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "metrics/sandbox/sandbox.h"
 #include "orchestrator/cli/cli.h"
@@ -102,7 +103,7 @@ ExitStatus Doctor(const Common& common, const Flags& flags) {
   for (const Check& check : checks) {
     all = all && check.fine;
     list.push_back({{"what", check.what}, {"available", check.fine}, {"detail", check.detail}});
-    if (!common.json) fmt::print("{} {:<{}}  {}\n", check.fine ? "✓" : "✗", check.what, width, check.detail);
+    if (!common.json) Print("{} {:<{}}  {}\n", check.fine ? "✓" : "✗", check.what, width, check.detail);
   }
   if (common.json) PrintJson({{"checks", list}, {"all", all}});
   return all ? ExitStatus::kDone : ExitStatus::kIncomplete;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/print.h"
 #include "base/random_id.h"
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/report/progress.h"
@@ -85,7 +86,7 @@ ExitStatus PrintRun(const Json& run, const Common& common) {
   if (common.json) {
     PrintJson(run);
   } else {
-    for (const std::string& line : RunDetails(run)) fmt::print("{}\n", line);
+    for (const std::string& line : RunDetails(run)) Print("{}\n", line);
   }
   return StatusOfRun(run);
 }

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/state/prior_store.h"
 #include "orchestrator/state/run_store.h"
@@ -16,17 +17,17 @@ struct Flags {
 };
 
 void PrintTable(const std::vector<TaskCost>& costs) {
-  if (costs.empty()) return fmt::print("No run has measured anything yet.\n");
-  fmt::print("{:<28} {:>9} {:>12} {:>9} {:>9} {:>12}  {}\n", "task", "documents", "device ms", "tokens in", "out",
+  if (costs.empty()) return Print("No run has measured anything yet.\n");
+  Print("{:<28} {:>9} {:>12} {:>9} {:>9} {:>12}  {}\n", "task", "documents", "device ms", "tokens in", "out",
              "score ms", "device");
   for (const TaskCost& cost : costs) {
     const auto documents = static_cast<double>(cost.documents);
     const double scored = cost.scored > 0 ? 1e3 * cost.score_s / static_cast<double>(cost.scored) : 0;
-    fmt::print("{:<28} {:>9} {:>12.3f} {:>9.1f} {:>9.1f} {:>12.3f}  {}\n", cost.task, cost.documents,
+    Print("{:<28} {:>9} {:>12.3f} {:>9.1f} {:>9.1f} {:>12.3f}  {}\n", cost.task, cost.documents,
                1e3 * cost.device_s / documents, cost.tokens_in / documents, cost.tokens_out / documents, scored,
                cost.place.device);
   }
-  fmt::print("Per document; each line is a run, the newest first.\n");
+  Print("Per document; each line is a run, the newest first.\n");
 }
 
 ExitStatus Priors(const Common& common, const Flags& flags) {
@@ -37,12 +38,12 @@ ExitStatus Priors(const Common& common, const Flags& flags) {
     database.Transaction([&] {
       for (const TaskCost& cost : costs) prior_store::Add(database, cost);
     });
-    if (!common.json) fmt::print("{} runs of tasks were read from {}\n", costs.size(), flags.import_from);
+    if (!common.json) Print("{} runs of tasks were read from {}\n", costs.size(), flags.import_from);
   }
   const std::vector<TaskCost> all = prior_store::All(database);
   if (!flags.export_to.empty()) {
     WriteFileAtomic(flags.export_to, prior_store::ToJson(all).dump(1) + "\n");
-    if (!common.json) fmt::print("{} runs of tasks were written to {}\n", all.size(), flags.export_to);
+    if (!common.json) Print("{} runs of tasks were written to {}\n", all.size(), flags.export_to);
   }
   if (common.json) {
     PrintJson(prior_store::ToJson(all));

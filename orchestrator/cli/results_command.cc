@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/run_text.h"
@@ -19,7 +20,7 @@ ExitStatus Results(const Common& common, const Flags& flags) {
   if (common.json) {
     PrintJson(results);
   } else {
-    fmt::print("{}", ResultsTable(results));
+    Print("{}", ResultsTable(results));
   }
   return ExitStatus::kDone;
 }

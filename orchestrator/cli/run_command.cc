@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/open_files.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/follow.h"
@@ -49,14 +50,14 @@ ExitStatus RunThere(const Common& common, const Flags& flags) {
   }
   Client client(ReadClientFlags(flags.client));
   const std::string id = SubmitFile(&client, {flags.file, flags.overrides}).at("id").get<std::string>();
-  if (!common.quiet) fmt::print(stderr, "evald: submitted {} to {}\n", id, client.server());
+  if (!common.quiet) Print(stderr, "evald: submitted {} to {}\n", id, client.server());
   const Json run = FollowRun(&client, id, common, false);
   if (run.at("state") != "done") return PrintRun(run, common);
   const Json results = client.Get(RunPath(id) + "/results");
   if (common.json) {
     PrintJson(results);
   } else {
-    fmt::print("{}", ResultsTable(results));
+    Print("{}", ResultsTable(results));
   }
   return StatusOfRun(run);
 }

@@ -45,16 +45,7 @@ std::string Pad(const std::string& text, size_t width) {
 
 }  // namespace
 
-std::string ForTerminal(std::string text, bool lines) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    char& c = text[i];
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    if (control && !(lines && (c == '\n' || c == '\t'))) c = '?';
-    // U+0080 to U+009F in UTF-8
-    if (c == '\xc2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) c = text[i + 1] = '?';
-  }
-  return text;
-}
+std::string ForTerminal(const std::string& text, bool lines) { return lines ? Printable(text) : PrintableLine(text); }
 
 std::string TextOf(const Json& object, const char* name) {
   const auto found = object.find(name);

@@ -10,11 +10,11 @@
 
 namespace evald::cli {
 
-/// A text member of what a service said, fit for a terminal: control characters, which could move a
-/// cursor or colour what follows, become '?'. "" when it is absent or no text.
+/// A text member of what a service said, fit for one line of a terminal (PrintableLine of base/text.h). "" when it is
+/// absent or no text.
 std::string TextOf(const Json& object, const char* name);
 /// The same for any text; with `lines`, line ends and tabs stay.
-std::string ForTerminal(std::string text, bool lines = false);
+std::string ForTerminal(const std::string& text, bool lines = false);
 
 /// Whether a run in this state will not change any more.
 bool IsOver(const std::string& state);

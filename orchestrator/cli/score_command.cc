@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/names.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "metrics/generations_input.h"
 #include "metrics/sandbox_options.h"
@@ -86,7 +88,7 @@ void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config, co
   const Suite suite =
       preparer.Prepare(InputOf(*config, PreparationInput::Work::kPrepare), [](size_t, size_t) {}, nullptr);
   const PreparedTask prepared(suite.tasks.at(0).prepared);
-  const fs::path folder = scratch / "generations" / suite.tasks.at(0).definition.name;
+  const fs::path folder = scratch / "generations" / FolderNameOf(suite.tasks.at(0).definition.name);
   fs::create_directories(folder);
   const ImportedGenerations imported =
       ImportGenerations(prepared, flags.generations, folder / "1.1.jsonl");
@@ -99,10 +101,14 @@ void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config, co
                 fmt::format("{}: {} of {} documents of {} have no generation: {}{}", flags.generations,
                             imported.missing.size(), prepared.document_count(), flags.task, Join(shown, ", "),
                             imported.missing.size() > shown.size() ? ", …" : ""),
-                "add them, or score only the first with --limit");
+                imported.missing[0] > 0 ? fmt::format("add them, or score only the first with --limit {}", imported.missing[0])
+                                        : "add them");
+  }
+  if (imported.beyond_limit > 0) {
+    Print(stderr, "evald: {} answers to documents beyond --limit are passed over\n", imported.beyond_limit);
   }
   if (imported.other_prompts > 0) {
-    fmt::print(stderr, "evald: warning: {} answers were given to other prompts than {}'s\n",
+    Print(stderr, "evald: warning: {} answers were given to other prompts than {}'s\n",
                imported.other_prompts, flags.task);
   }
   config->tasks[0].repeats = imported.repeats;

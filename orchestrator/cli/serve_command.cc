@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/open_files.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "orchestrator/api/api_server.h"
@@ -91,7 +92,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
     PrintJson({{"url", api.url()}, {"port", api.port()}, {"state_dir", config.state_dir.string()}});
   } else if (!common.quiet) {
     const std::vector<std::string>& devices = config.workers.devices;
-    fmt::print(stderr, "evald: serving at {} with {} worker{} ({}); runs go to {}\n", api.url(), devices.size(),
+    Print(stderr, "evald: serving at {} with {} worker{} ({}); runs go to {}\n", api.url(), devices.size(),
                devices.size() == 1 ? "" : "s", Join(devices, ", "), config.output_dir.string());
   }
   service.Run();

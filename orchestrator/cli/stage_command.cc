@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/staging/stager.h"
@@ -32,9 +33,9 @@ ExitStatus List(const Common& common, const Flags& flags) {
     PrintJson(list);
     return ExitStatus::kDone;
   }
-  if (staged.empty()) fmt::print("Nothing is staged in {}.\n", RootOf(flags).string());
+  if (staged.empty()) Print("Nothing is staged in {}.\n", RootOf(flags).string());
   for (const StagedInfo& info : staged) {
-    fmt::print("{}  {:>10}  {:<7} {}  {}\n", info.fingerprint, HumanBytes(info.bytes),
+    Print("{}  {:>10}  {:<7} {}  {}\n", info.fingerprint, HumanBytes(info.bytes),
                info.leases > 0 ? "in use" : "kept", HumanSeconds(WallSeconds() - info.last_used) + " ago",
                info.source);
   }
@@ -46,8 +47,8 @@ ExitStatus Drop(const Common& common, const Flags& flags) {
   if (common.json) {
     PrintJson({{"dropped", result.dropped}, {"in_use", result.leased}});
   } else {
-    for (const std::string& fingerprint : result.dropped) fmt::print("dropped {}\n", fingerprint);
-    for (const std::string& fingerprint : result.leased) fmt::print("in use, left alone: {}\n", fingerprint);
+    for (const std::string& fingerprint : result.dropped) Print("dropped {}\n", fingerprint);
+    for (const std::string& fingerprint : result.leased) Print("in use, left alone: {}\n", fingerprint);
   }
   return result.leased.empty() ? ExitStatus::kDone : ExitStatus::kIncomplete;
 }
@@ -73,7 +74,7 @@ ExitStatus Stage(const Common& common, const Flags& flags) {
     PrintJson({{"fingerprint", staged.fingerprint()}, {"directory", staged.directory().string()},
                {"report", ToJson(report)}});
   } else {
-    fmt::print("{}\n  {}; {} read from storage in {} ({:.2f} GB/s)\n", staged.directory().string(),
+    Print("{}\n  {}; {} read from storage in {} ({:.2f} GB/s)\n", staged.directory().string(),
                HumanBytes(report.bytes), HumanBytes(report.bytes_read), HumanSeconds(report.seconds),
                report.seconds > 0 ? static_cast<double>(report.bytes_read) / report.seconds / 1e9 : 0.0);
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/run_text.h"
@@ -72,7 +73,7 @@ ExitStatus Status(const Common& common, const Flags& flags) {
     PrintJson(found);
   } else {
     constexpr size_t kUnlimited = 10'000;
-    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags, kUnlimited)) fmt::print("{}\n", line);
+    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags, kUnlimited)) Print("{}\n", line);
   }
   return ExitStatus::kDone;
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/follow.h"
@@ -26,13 +27,13 @@ ExitStatus Submit(const Common& common, const Flags& flags) {
                                         : client.Post(RunPath(flags.resume) + "/resume");
   const std::string id = run.at("id").get<std::string>();
   if (flags.wait) {
-    if (!common.quiet) fmt::print(stderr, "evald: {} {}\n", flags.resume.empty() ? "submitted" : "resumed", id);
+    if (!common.quiet) Print(stderr, "evald: {} {}\n", flags.resume.empty() ? "submitted" : "resumed", id);
     return PrintRun(FollowRun(&client, id, common, false), common);
   }
   if (common.json) {
     PrintJson(run);
   } else {
-    fmt::print("{}\n", id);
+    Print("{}\n", id);
   }
   return ExitStatus::kDone;
 }

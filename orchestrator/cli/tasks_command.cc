@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "datasets/task_set.h"
 #include "orchestrator/cli/cli.h"
@@ -22,6 +23,9 @@ ExitStatus Tasks(const Common& common, const Flags& flags) {
     std::vector<std::string> names;
     for (const TaskListing& task : listing) names.push_back(task.name);
     if (std::find(names.begin(), names.end(), flags.name) == names.end()) {
+      TaskRequest request;
+      request.name = flags.name;
+      registry.Resolve({request});  // says what is wrong with its file
       throw Error(ErrorKind::kUsage, fmt::format("no task, group or tag is called '{}'{}", flags.name,
                                                  Suggestion(flags.name, names)));
     }
@@ -30,9 +34,11 @@ ExitStatus Tasks(const Common& common, const Flags& flags) {
   Json list = Json::array();
   for (const TaskListing& task : listing) {
     list.push_back({{"name", task.name}, {"kind", task.kind}, {"source", task.source}, {"summary", task.summary}});
-    if (!common.json) fmt::print("{:<34} {:<6} {}\n", task.name, task.kind, task.summary);
+    if (!common.json) Print("{:<34} {:<6} {}\n", task.name, task.kind, task.summary);
   }
   if (common.json) PrintJson(list);
+  if (!flags.name.empty() || common.quiet) return ExitStatus::kDone;
+  for (const TaskProblem& problem : registry.Problems()) Print(stderr, "evald: passed over: {}\n", PrintableLine(problem.problem));
   return ExitStatus::kDone;
 }
 

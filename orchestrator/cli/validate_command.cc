@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/config/engine_check.h"
@@ -15,35 +16,35 @@ struct Flags {
 };
 
 void Print(const EvalConfig& config, const Json& plan) {
-  fmt::print("{} is valid.\n\n", config.file.string());
+  Print("{} is valid.\n\n", config.file.string());
   if (!plan["checkpoint"].is_null()) {
-    fmt::print("checkpoint  {}  ({} in {} files)\n", config.checkpoint.string(),
+    Print("checkpoint  {}  ({} in {} files)\n", config.checkpoint.string(),
                HumanBytes(plan["checkpoint"]["bytes"].get<uint64_t>()), plan["checkpoint"]["files"].get<int>());
   }
-  fmt::print("engine      {}\nworkers     {} × {} threads, devices: {}\nmetrics     {} processes\nstaging     {}, keeping {}\noutput      {}\n\n",
+  Print("engine      {}\nworkers     {} × {} threads, devices: {}\nmetrics     {} processes\nstaging     {}, keeping {}\noutput      {}\n\n",
              config.engine.name, config.workers.count, config.workers.threads, Join(config.workers.devices, ", "),
              config.metrics.processes,
              config.staging.root.string(), HumanBytes(config.staging.keep_bytes), config.output_dir.string());
   const Json& chat = plan["prompts"]["chat_template"];
   if (!chat.is_null()) {
-    fmt::print("prompts     {} (sha256 {}), examples {}\n\n", chat["from"].get<std::string>(),
+    Print("prompts     {} (sha256 {}), examples {}\n\n", chat["from"].get<std::string>(),
                chat["sha"].get<std::string>().substr(0, 12),
                plan["prompts"]["fewshot_as_multiturn"].get<bool>() ? "as turns" : "in one turn");
   }
-  fmt::print("  {:<34} {:<16} {:>5} {:>7} {:>18}\n", "task", "requests", "shots", "repeats", "documents");
+  Print("  {:<34} {:<16} {:>5} {:>7} {:>18}\n", "task", "requests", "shots", "repeats", "documents");
   int64_t documents = 0;
   for (const Json& task : plan["tasks"]) {
     documents += task["documents"].get<int64_t>();
-    fmt::print("  {:<34} {:<16} {:>5} {:>7} {:>18}{}\n", task["name"].get<std::string>(),
+    Print("  {:<34} {:<16} {:>5} {:>7} {:>18}{}\n", task["name"].get<std::string>(),
                task["output_type"].get<std::string>(), task["num_fewshot"].get<int>(), task["repeats"].get<int>(),
                fmt::format("{} of {}", task["documents"].get<int64_t>(), task["of"].get<int64_t>()),
                task["runs_code"].get<bool>() ? "  runs code" : "");
   }
-  fmt::print("\n{} tasks, {} documents\n", plan["tasks"].size(), documents);
+  Print("\n{} tasks, {} documents\n", plan["tasks"].size(), documents);
   if (config.gates.gates.empty()) return;
-  fmt::print("\n{} gates{}\n", config.gates.gates.size(),
+  Print("\n{} gates{}\n", config.gates.gates.size(),
              config.gates.baseline.empty() ? "" : ", baseline " + config.gates.baseline.string());
-  for (const Gate& gate : config.gates.gates) fmt::print("  {:<11} {}\n", ToString(gate.tier), gate.name);
+  for (const Gate& gate : config.gates.gates) Print("  {:<11} {}\n", ToString(gate.tier), gate.name);
 }
 
 ExitStatus Validate(const Common& common, const Flags& flags) {

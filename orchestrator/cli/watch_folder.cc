@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/print.h"
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/http/target.h"
 
@@ -37,7 +38,7 @@ class Teller {
       if (!common_.json) TellEnd(known->second, data);
       runs_.erase(known);
     } else if (type == "watch.state" && TextOf(data, "state") == "removed") {
-      if (!common_.json) fmt::print("{}  removed\n", id_);
+      if (!common_.json) Print("{}  removed\n", id_);
       return false;
     }
     return true;
@@ -51,7 +52,7 @@ class Teller {
 
   static void TellCheckpoint(const Json& note) {
     const std::string run = TextOf(note, "run"), detail = TextOf(note, "detail");
-    fmt::print("{}  {}{}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
+    Print("{}  {}{}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
                run.empty() ? "" : " as " + run, detail.empty() ? "" : ": " + detail);
     std::fflush(stdout);
   }
@@ -61,7 +62,7 @@ class Teller {
     if (data.contains("scores") && !ScoreText(data).empty()) line += ": " + ScoreText(data);
     for (const Json& problem : data.value("problems", Json::array()))
       line += "\n  " + ForTerminal(problem.get<std::string>());
-    fmt::print("{}\n", line);
+    Print("{}\n", line);
     std::fflush(stdout);
   }
 
@@ -107,11 +108,11 @@ ExitStatus WatchFolder(Client* client, const FolderWatch& watch, bool detach,
   const std::string id = registered.at("id").get<std::string>();
   if (common.json) PrintJson(registered);
   if (detach) {
-    if (!common.json) fmt::print("{}\n", id);
+    if (!common.json) Print("{}\n", id);
     return ExitStatus::kDone;
   }
   if (!common.quiet) {
-    fmt::print(
+    Print(
         stderr,
         "evald: {} evaluates each new checkpoint under {} ({}).\n"
         "evald: Ctrl-C ends this display; the watch goes on until 'evald watch --remove {}'.\n",
@@ -132,15 +133,15 @@ ExitStatus ListWatches(Client* client, const Common& common) {
     return ExitStatus::kDone;
   }
   if (found.at("watches").empty())
-    fmt::print("No watches. 'evald watch --checkpoints DIR eval.yaml' adds one.\n");
+    Print("No watches. 'evald watch --checkpoints DIR eval.yaml' adds one.\n");
   for (const Json& watch : found.at("watches")) {
-    fmt::print("{}  {}  {}{}\n", TextOf(watch, "id"), TextOf(watch, "checkpoints"), Policy(watch),
+    Print("{}  {}  {}{}\n", TextOf(watch, "id"), TextOf(watch, "checkpoints"), Policy(watch),
                watch.at("configured").get<bool>() ? "  (of the service's configuration)" : "");
     for (const Json& note : watch.at("recent")) {
-      fmt::print("  {}  {} {}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
+      Print("  {}  {} {}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
                  TextOf(note, "run"), TextOf(note, "detail"));
     }
-    if (!TextOf(watch, "problem").empty()) fmt::print("  {}\n", TextOf(watch, "problem"));
+    if (!TextOf(watch, "problem").empty()) Print("  {}\n", TextOf(watch, "problem"));
   }
   return ExitStatus::kDone;
 }
@@ -150,7 +151,7 @@ ExitStatus RemoveWatch(Client* client, const std::string& id, const Common& comm
   if (common.json) {
     PrintJson(removed);
   } else {
-    fmt::print("{}  removed; runs that it submitted go on\n", id);
+    Print("{}  removed; runs that it submitted go on\n", id);
   }
   return ExitStatus::kDone;
 }

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory_file.h"
+#include "base/names.h"
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet/peer_user.h"
@@ -105,7 +106,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
   }
 
   void Start(const ProcessSpec& spec) {
-    const fs::path log_path = options_.log_dir / (spec.id + ".log");
+    const fs::path log_path = options_.log_dir / (FolderNameOf(spec.id) + ".log");
     UniqueFd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!log) ThrowErrno(log_path, "open the log", errno);
     const fs::path program = ProgramPath(options_.binaries, spec.program);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/print.h"
 #include "base/text.h"
 
 namespace evald {
@@ -37,8 +38,9 @@ double ShareOf(const PhaseProgress& phase) {
   return phase.total == 0 ? 0 : static_cast<double>(phase.done) / static_cast<double>(phase.total);
 }
 
-// Cuts to `columns` code points.
-std::string Fit(const std::string& line, int columns) {
+// Cuts to `columns` code points, with what a terminal would obey written out.
+std::string Fit(const std::string& text, int columns) {
+  const std::string line = PrintableLine(text);
   if (static_cast<int>(CodePoints(line)) <= columns) return line;
   std::string cut;
   int cells = 0;
@@ -56,7 +58,7 @@ std::string TaskLine(const TaskProgress& task) {
   const double share = task.documents == 0 ? 0
                                            : static_cast<double>(task.generated + task.scored) /
                                                  static_cast<double>(2 * task.documents);
-  return fmt::format("    {:<26} {} {:>6} generated {:>6} scored of {}  {}", task.name.substr(0, 26),
+  return fmt::format("    {:<26} {} {:>6} generated {:>6} scored of {}  {}", Fit(task.name, 26),
                      Bar(share), task.generated, task.scored, task.documents, task.headline);
 }
 
@@ -140,7 +142,7 @@ void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
       continue;
     }
     announced_.push_back(task.name);
-    fmt::print(stderr, "evald: {:>8}  {}: {} documents, {}\n", HumanSeconds(snapshot.elapsed_s),
+    Print(stderr, "evald: {:>8}  {}: {} documents, {}\n", HumanSeconds(snapshot.elapsed_s),
                task.name, task.documents, task.headline);
   }
   if (!last && snapshot.elapsed_s < next_line_at_s_) return;
@@ -150,7 +152,7 @@ void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
   }
   if (parts.empty()) return;  // it has not begun
   next_line_at_s_ = snapshot.elapsed_s + kLineEverySeconds;
-  fmt::print(stderr, "evald: {:>8}  {}\n", HumanSeconds(snapshot.elapsed_s), Join(parts, ", "));
+  Print(stderr, "evald: {:>8}  {}\n", HumanSeconds(snapshot.elapsed_s), Join(parts, ", "));
 }
 
 }  // namespace evald

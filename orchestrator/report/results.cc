@@ -23,6 +23,13 @@ Json Sorted(const ByName& entries) {
   return object;
 }
 
+// ConfigurableTask.VERSION: "Yaml" unless the task's metadata has a version.
+Json TaskVersion(const TaskDefinition& task) {
+  if (!task.version.is_null()) return task.version;
+  const Json metadata = task.config.is_object() ? task.config.value("metadata", Json()) : Json();
+  return metadata.is_object() && metadata.contains("version") ? Json() : Json("Yaml");
+}
+
 Json GroupVersion(const GroupDefinition& group) {
   return group.version.is_null() ? "N/A" : jinja::PythonStr(group.version);
 }
@@ -97,7 +104,7 @@ Json BuildResults(const ResultsInput& input) {
     if (found == input.entries.end()) continue;
     task_entries[task.name] = found->second;
     configs[task.name] = task.config;
-    versions[task.name] = task.version;
+    versions[task.name] = TaskVersion(task);
     shots[task.name] = task.num_fewshot;
     directions[task.name] = Directions(task, found->second);
     samples[task.name] = {{"original", task.original_documents},

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/jsonl.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "metrics/aggregate.h"
 #include "orchestrator/report/results.h"
@@ -211,31 +212,31 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     fmt::print("{}\n", ToLine(document));
   } else if (!outcome.results.is_null() && !outcome.results["results"].empty()) {
     const Json& facts = outcome.results["evald"];
-    fmt::print("{}", ResultsTable(outcome.results));
-    fmt::print("\n{}: {}; the devices computed {:.1f} % of the time\n", config.name,
+    Print("{}", ResultsTable(outcome.results));
+    Print("\n{}: {}; the devices computed {:.1f} % of the time\n", config.name,
                Effort(facts["work"], outcome.seconds), 100 * outcome.device_share);
     for (const auto& [task, count] : facts["truncated"].items()) {
-      if (count.get<int64_t>() > 0) fmt::print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
+      if (count.get<int64_t>() > 0) Print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
     }
     PrintFallbacks(facts.value("fallbacks", Json::object()));
     if (facts["engine"].value("fast", false)) {
-      fmt::print("Computed with 'fast': the last bits may depend on how requests were batched.\n");
+      Print("Computed with 'fast': the last bits may depend on how requests were batched.\n");
     }
-    if (facts["engine"].value("emulated", false)) fmt::print("The answers are emulated: these are not a model's scores.\n");
-    if (config.metrics.sandbox.unsafe) fmt::print("The model's code ran WITHOUT isolation (unsafe).\n");
+    if (facts["engine"].value("emulated", false)) Print("The answers are emulated: these are not a model's scores.\n");
+    if (config.metrics.sandbox.unsafe) Print("The model's code ran WITHOUT isolation (unsafe).\n");
   }
   std::fflush(stdout);
   if (complete) {
-    if (!json && !outcome.directory.empty()) fmt::print("results: {}\n", (outcome.directory / "results.json").string());
+    if (!json && !outcome.directory.empty()) Print("results: {}\n", (outcome.directory / "results.json").string());
     return;
   }
   constexpr size_t kShown = 10;
   for (size_t i = 0; i < std::min(kShown, outcome.problems.size()); ++i) {
-    fmt::print(stderr, "evald: error: {}\n", Printable(outcome.problems[i]));
+    Print(stderr, "evald: error: {}\n", outcome.problems[i]);
   }
-  if (outcome.problems.size() > kShown) fmt::print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
+  if (outcome.problems.size() > kShown) Print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
   if (outcome.status == ExitStatus::kIncomplete && !outcome.directory.empty()) {
-    fmt::print(stderr, "evald: the run is incomplete; what is done is kept in {}\n"
+    Print(stderr, "evald: the run is incomplete; what is done is kept in {}\n"
                        "evald: finish it with the same command and --resume\n", outcome.directory.string());
   }
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace evald {
 namespace {
 
@@ -34,7 +36,10 @@ std::string Line(const TextRow& row, const std::vector<size_t>& widths, const Te
 
 }  // namespace
 
-std::string TextTable(const std::vector<TextRow>& rows, const TextTableStyle& style) {
+std::string TextTable(std::vector<TextRow> rows, const TextTableStyle& style) {
+  for (TextRow& row : rows) {
+    for (std::string& cell : row) cell = PrintableLine(cell);
+  }
   std::vector<size_t> widths(rows.at(0).size(), 0);
   for (const TextRow& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths.at(i) = std::max(widths[i], DisplayWidth(row[i]));

@@ -15,7 +15,8 @@ struct TextTableStyle {
 
 /// Rows of equal length for a terminal, a rule under the first; columns two spaces apart and as wide as a terminal
 /// shows their widest cell. Lines have no spaces at their ends.
-std::string TextTable(const std::vector<TextRow>& rows, const TextTableStyle& style = {});
+/// What a terminal would obey in a cell is written out (PrintableLine).
+std::string TextTable(std::vector<TextRow> rows, const TextTableStyle& style = {});
 
 /// 1,234,567
 std::string GroupedDigits(int64_t value);

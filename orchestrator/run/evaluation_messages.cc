@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/run/wire_id.h"
@@ -181,6 +182,12 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   const auto task = task_index_.find(done.task);
   const int64_t trial = IdOfWireId(done.trial);
   const bool copy = machine_.is_copy(trial);
+  const std::string file =
+      task == task_index_.end() ? "" : machine_.GenerationsFile(task->second, done.first, trial, done.attempt);
+  if (task != task_index_.end() && done.file != Absolute(file)) {  // it would be read, and renamed if it were damaged
+    const std::string why = fmt::format("it wrote {}, but the lease says {}", done.file, Absolute(file));
+    return OnTrialFailed(worker, {done.trial, done.attempt, true, why});
+  }
   if (task == task_index_.end() ||
       !machine_.SliceReported(trial, done.attempt, task->second, {done.first, done.end})) {
     log::Warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
@@ -196,7 +203,6 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
                     done.longest_seconds);
     machine_.Measured(worker, task->second, documents, done.device_seconds, done.longest_seconds);
   }
-  const std::string file = std::filesystem::path(done.file).lexically_relative(path_).string();
   makers_[file] = worker;
   CommitGenerations({done.task, trial, done.attempt, done.first, done.end, file, done.hash, done.bytes, done.requests,
                      done.truncated, done.tokens_in, done.tokens_out});
@@ -336,7 +342,7 @@ void Evaluation::FinishTask(size_t task) {
   FinishedTask finished;
   finished.definition = suite_task.definition;
   finished.prepared = suite_task.prepared;
-  finished.samples = path_ / fmt::format("samples_{}.jsonl", name);
+  finished.samples = path_ / fmt::format("samples_{}.jsonl", FolderNameOf(name));
   finished.bootstrap_iters = config_.bootstrap_iters;
   finished.generation_of = PickFiles(record_.generations, record_.generated[name], suite_task.documents, path_,
                                      &finished.generation_files);

@@ -7,6 +7,7 @@
 #include "base/jsonl.h"
 #include "checkpoint/layout.h"
 #include "evald/error.h"
+#include "metrics/scorer.h"
 #include "orchestrator/run/shared_prefix.h"
 #include "prepared/prepared_task.h"
 #include "tokenizer/tokenizer.h"
@@ -64,6 +65,7 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
   task.prepared = PrepareTask(leaf, options);
   PreparedTask prepared(task.prepared);
   task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
+  const Scorer scorable(task.definition, nullptr);  // a metric that is not served is not found out after hours
   if (tokenizer != nullptr) {
     options.doing(fmt::format("task '{}': making tokens", leaf.name));
     task.tokenizer_key = tokenizer->key();

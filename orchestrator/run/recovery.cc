@@ -11,6 +11,8 @@
 #include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/names.h"
+#include "base/text.h"
 #include "evald/error.h"
 #include "evald/generation.h"
 #include "evald/score.h"
@@ -39,15 +41,23 @@ std::vector<std::pair<FileName, std::string>> FilesIn(const fs::path& run, const
                                                       const std::string& task) {
   std::vector<std::pair<FileName, std::string>> files;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(run / kind / task, error)) {
+  const std::string folder = FolderNameOf(task);
+  for (const auto& entry : fs::directory_iterator(run / kind / folder, error)) {
     FileName name;
     const std::string file = entry.path().filename().string();
-    if (ParseFileName(file, &name)) files.emplace_back(name, kind + "/" + task + "/" + file);
+    if (ParseFileName(file, &name)) files.emplace_back(name, kind + "/" + folder + "/" + file);
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first.trial, a.first.attempt, a.second) < std::tie(b.first.trial, b.first.attempt, b.second);
   });
   return files;
+}
+
+// "generations/<folder>/<file>" or "scores/<folder>/<file>": what is renamed when it is damaged must be the run's own.
+bool LiesInRun(const std::string& path, FileKind kind) {
+  const std::vector<std::string> parts = Split(path, '/');
+  return parts.size() == 3 && parts[0] == (kind == FileKind::kGenerations ? "generations" : "scores") &&
+         std::all_of(parts.begin(), parts.end(), [](const std::string& part) { return !part.empty() && part != "." && part != ".."; });
 }
 
 bool EndsWith(const std::string& text, const std::string& end) {
@@ -134,6 +144,11 @@ class Recoverer {
     const RunRecord record = store_->Load(run_);
     for (const FileKind kind : {FileKind::kGenerations, FileKind::kScores}) {
       for (const CommittedFile& file : kind == FileKind::kGenerations ? record.generations : record.scores) {
+        if (!LiesInRun(file.path, kind)) {
+          log::Warn("{}: a row of the database names the file '{}', which is none of the run's", directory_.string(), file.path);
+          store_->Forget(run_, kind, file.path);
+          continue;
+        }
         const fs::path path = directory_ / file.path;
         const bool whole = fs::is_regular_file(path) && HashHex(ReadFile(path)) == file.hash;
         if (whole) continue;

@@ -4,15 +4,19 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/jsonl.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/random_id.h"
 #include "base/version.h"
 #include "evald/error.h"
@@ -80,6 +84,9 @@ std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
     Json record = ParseJson(ReadFile(file), file.string());
     for (const char* key : {"id", "state"}) Field<std::string>(record, key, file.string());
     Field<double>(record, "created", file.string());
+    if (!WrongWithName(record.at("id").get<std::string>()).empty()) {
+      ThrowField(record, "id", "a run's id", file.string());
+    }
     if (!Field<Json>(record, "deciding", file.string()).is_object()) {
       ThrowField(record, "deciding", "an object", file.string());
     }
@@ -96,7 +103,7 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
   const std::string base = config.run_name.empty()
                                ? fmt::format("{}-{}", Slug(config.name), Timestamp())
                                : config.run_name;
-  std::string name = base;
+  std::string name = FolderNameOf(base);
   for (int suffix = 2;; ++suffix) {
     run.path_ = config.output_dir / name;
     std::error_code error;
@@ -111,7 +118,7 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
       throw Error(ErrorKind::kUsage, fmt::format("{}: this run exists already", run.path_.string()),
                   "choose another output.name, finish it with --resume, or delete it");
     }
-    name = fmt::format("{}-{}", base, suffix);
+    name = FolderNameOf(fmt::format("{}-{}", base, suffix));
   }
   FsyncDirectory(config.output_dir);
   FailPoint("run.folder_made");
@@ -134,7 +141,9 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
   if (name.empty()) {
     run.path_ = FindUnfinished(config.output_dir, deciding);
   } else {
-    run.path_ = fs::is_directory(config.output_dir / name) ? config.output_dir / name : fs::path(name);
+    const fs::path named = config.output_dir / FolderNameOf(name);
+    run.path_ = fs::is_directory(named) ? named : config.output_dir / name;
+    if (!fs::is_directory(run.path_)) run.path_ = name;
   }
   const auto record = ReadRecord(run.path_);
   if (!record) {
@@ -202,15 +211,35 @@ void RunDirectory::Update(const Json& members) {
   WriteFileAtomic(path_ / "run.json", Text());
 }
 
+namespace {
+
+// On a file system that does not tell upper-case letters from lower-case ones, two tasks may come to share a folder,
+// and each would take the other's files for its own.
+void CheckOwn(const fs::path& folder, const std::string& task, std::map<std::pair<dev_t, ino_t>, std::string>* owners) {
+  struct stat about {};
+  if (::stat(folder.c_str(), &about) != 0) ThrowErrno(folder, "stat", errno);
+  const auto [owner, fresh] = owners->emplace(std::pair(about.st_dev, about.st_ino), task);
+  if (fresh) return;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}: the tasks '{}' and '{}' would share this folder, since this file system does not tell "
+                          "upper-case letters from lower-case ones",
+                          folder.string(), owner->second, task),
+              "ask for one of them, or choose an output.dir on another file system");
+}
+
+}  // namespace
+
 // One fsync for all folders beside each other, however many tasks there are.
 void MakeTaskFolders(const fs::path& run, const std::vector<std::string>& tasks) {
   for (const char* kind : {"generations", "scores"}) {
+    std::map<std::pair<dev_t, ino_t>, std::string> owners;
     MakeDirectories(run / kind);
     for (const std::string& task : tasks) {
-      const fs::path folder = run / kind / task;
+      const fs::path folder = run / kind / FolderNameOf(task);
       std::error_code error;
       fs::create_directory(folder, error);
       if (error) MakeDirectories(folder);  // says what is wrong
+      CheckOwn(folder, task, &owners);
     }
     FsyncDirectory(run / kind);
   }

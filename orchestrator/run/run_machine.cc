@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/names.h"
 #include "orchestrator/schedule/slice.h"
 
 namespace evald {
@@ -67,8 +68,12 @@ void RunMachine::Plan(const PlanSetup& setup) {
   }
 }
 
+std::string RunMachine::GenerationsFile(size_t task, int64_t first, int64_t trial, int attempt) const {
+  return fmt::format("generations/{}/{}.{}-{}.jsonl", FolderNameOf(specs_[task].name), trial, attempt, first);
+}
+
 std::string RunMachine::FileOf(const SliceState& slice, int64_t trial, int attempt) const {
-  return fmt::format("generations/{}/{}.{}-{}.jsonl", specs_[slice.task].name, trial, attempt, slice.documents.first);
+  return GenerationsFile(slice.task, slice.documents.first, trial, attempt);
 }
 
 int RunMachine::DeviceOf(const std::string& worker) {
@@ -319,7 +324,7 @@ void RunMachine::AddJob(size_t task, DocumentRange documents, const std::string&
   const int64_t piece = slow ? kSlowJobDocuments : documents.size();
   for (int64_t first = documents.first; first < documents.end; first += piece) {
     MetricJob job{next_job_++, task, {first, std::min(first + piece, documents.end)}, file, "", trial, attempt};
-    job.file = fmt::format("scores/{}/{}.{}-{}.jsonl", specs_[task].name, trial, attempt, first);
+    job.file = fmt::format("scores/{}/{}.{}-{}.jsonl", FolderNameOf(specs_[task].name), trial, attempt, first);
     jobs_table_.Add(job.job, slow ? 0 : 1);
     jobs_.emplace(job.job, std::move(job));
   }

@@ -116,6 +116,8 @@ class RunMachine {
   // ---- trials
   /// What failed goes first; else the policy cuts a trial from what is open.
   std::optional<TrialLease> LeaseTrial(const std::string& worker, int64_t now);
+  /// The file that a slice's generations are written to, by its first document: a path below the run's folder.
+  std::string GenerationsFile(size_t task, int64_t first, int64_t trial, int attempt) const;
   /// A slice's file is complete: true when it counts (the attempt holds the lease, the slice is its).
   bool SliceReported(int64_t trial, int attempt, size_t task, DocumentRange documents);
   /// False when the attempt does not hold the lease. With slices missing it is a failure.

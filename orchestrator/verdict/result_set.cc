@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/jsonl.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "datasets/line_reader.h"
 #include "evald/error.h"
@@ -141,7 +142,11 @@ std::vector<std::pair<std::string, std::string>> ResultSet::Metrics(const std::s
 }
 
 std::string ResultSet::SamplesName(const std::string& task) const {
-  return fmt::format("samples_{}{}.jsonl", task, suffix_);
+  const std::string name = fmt::format("samples_{}{}.jsonl", FolderNameOf(task), suffix_);
+  if (folder_.HasFile(name) || !WrongWithName(task).empty()) return name;
+  // The harness writes a name as it stands, also one with a space, say.
+  const std::string theirs = fmt::format("samples_{}{}.jsonl", task, suffix_);
+  return folder_.HasFile(theirs) ? theirs : name;
 }
 
 void ResultSet::CheckSamples(const std::string& task) const {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "base/print.h"
 #include "orchestrator/verdict/examples.h"
 #include "orchestrator/verdict/reports.h"
 
@@ -33,7 +34,7 @@ void AppendSummary(const std::string& text) {
   if (file == nullptr || file[0] == '\0') return;
   std::ofstream out(file, std::ios::app | std::ios::binary);
   out << text;
-  if (!out.flush()) fmt::print(stderr, "evald: warning: {}: cannot append the summary\n", file);
+  if (!out.flush()) Print(stderr, "evald: warning: {}: cannot append the summary\n", file);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace evald;
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
-    ParseTaskConfig(ParseYaml(text, "fuzz.yaml", "fuzz"), "fuzz/fuzz.yaml");
+    ParseTaskConfig(ParseYaml(text, "fuzz.yaml", "fuzz", ReadRoots()), "fuzz/fuzz.yaml");
   } catch (const Error&) {
   }
   try {

@@ -138,6 +138,31 @@ class Hostile(Service):
         self.assertIn("unknown key", shown["problems"][0])
         self.assertFalse(target.exists())
 
+    def test_a_task_named_as_a_path_touches_nothing(self):
+        self.make_suite(4, 4)
+        self.serve()
+        others = self.folder / "runs" / "others"
+        others.mkdir(parents=True)
+        for number, name in enumerate(("../../x", "../others/generations", "/etc/x", "..", "a\nforged line of a log", "\x1b[2J")):
+            text = (self.tasks / "sums.yaml").read_text().replace("task: sums", "task: " + json.dumps(name))
+            (self.tasks / f"hostile{number}.yaml").write_text(text)
+            config = {"tasks": [name], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}}
+            status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+            self.assertEqual(status, 422, answer)
+            self.assertIn(b"task", answer)
+        # Neither does the name of the run.
+        for name in ("..", "../x", "a/b", ".hidden", "a\nb"):
+            config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}, "output": {"name": name}}
+            status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+            self.assertEqual(status, 422, answer)
+            self.assertIn(b"output.name", answer)
+        self.assertEqual(sorted(path.name for path in (self.folder / "runs").iterdir()), ["others"])
+        self.assertEqual(list(others.iterdir()), [])
+        # The others of the folder are there all the same.
+        config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated"}}
+        status, _, answer = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+        self.assertEqual(status, 201, answer)
+
     def test_a_key_goes_to_its_own_server_alone(self):
         self.make_suite(4, 4)
         listed = ["http://127.0.0.1:9", "http://127.0.0.1:7"]

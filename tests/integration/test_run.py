@@ -2,10 +2,51 @@
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
+import sys
 import unittest
 
 from evald_case import BINARIES, EvaldCase, scores
+
+
+# Stands between evald and a real worker, and changes the file of the first slice that is done.
+LYING_WORKER = """#!{python}
+import json, os, socket, subprocess, sys, tempfile, threading
+
+arguments = sys.argv[1:]
+if "--socket" not in arguments:
+    os.execv("{real}", ["{real}", *arguments])
+at = arguments.index("--socket") + 1
+far = socket.socket(socket.AF_UNIX)
+far.connect(arguments[at])
+arguments[at] = os.path.join(tempfile.mkdtemp(), "s")
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(arguments[at])
+listener.listen()
+worker = subprocess.Popen(["{real}", *arguments])
+near, _ = listener.accept()
+
+
+def orders():
+    while data := far.recv(65536):
+        near.sendall(data)
+    os._exit(0)
+
+
+threading.Thread(target=orders, daemon=True).start()
+for line in near.makefile("rb"):
+    message = json.loads(line)
+    if message["type"] == "slice_done":
+        try:
+            os.close(os.open("{once}", os.O_CREAT | os.O_EXCL))
+            line = json.dumps(dict(message, file="{other}")).encode() + b"\\n"
+        except FileExistsError:
+            pass
+    far.sendall(line)
+sys.exit(worker.wait())
+"""
 
 
 class Run(EvaldCase):
@@ -27,6 +68,54 @@ class Run(EvaldCase):
         names = {event["name"] for event in trace if event["ph"] == "X"}
         self.assertTrue({"prepare", "pull", "generate", "score"} <= names, names)
         self.assertFalse(list(run.rglob("*.part")), "nothing half-written is left")
+
+    def test_a_name_that_is_no_folders_name_stays_a_name_everywhere_else(self):
+        name = "odd name (a), b"
+        self.make_suite(20, 4)
+        text = (self.tasks / "sums.yaml").read_text()
+        alias = json.dumps("seen \x1b[2J\u202e\nas")
+        (self.tasks / "sums.yaml").write_text(text.replace("task: sums", f"task: {name}\ntask_alias: {alias}"))
+        config = self.write_config(tasks=[name], output={"dir": "runs", "name": "first run"})
+        shown = self.evald("run", config)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn(r"seen \x1b[2J\u202e\nas", shown.stdout)
+        for stream in (shown.stdout, shown.stderr):
+            self.assertNotRegex(stream, "[\x1b\u202e]")
+        run = self.folder / "runs" / "first%20run"
+        folder = "odd%20name%20%28a%29%2C%20b"
+        self.assertEqual([path.name for path in run.glob("samples_*")], [f"samples_{folder}.jsonl"])
+        self.assertEqual([path.name for path in (run / "generations").iterdir()], [folder])
+        results = json.loads((run / "results.json").read_text())
+        self.assertEqual(list(results["results"]), [name])
+        again = self.run_done(self.write_config(tasks=[name], engine={"name": "replay", "generations": str(run)},
+                                                output={"dir": "runs", "name": "second"}))
+        self.assertEqual(scores(again), scores(results))
+        pair = self.evald("compare", run, self.folder / "runs" / "second", "--json")
+        self.assertEqual(pair.returncode, 0, pair.stdout + pair.stderr)
+        # The harness writes a name as it stands.
+        (run / f"samples_{folder}.jsonl").rename(run / f"samples_{name}.jsonl")
+        self.assertEqual(self.evald("compare", run, self.folder / "runs" / "second", "--json").returncode, 0)
+
+    def test_a_worker_that_names_another_file_than_its_lease_is_not_believed(self):
+        """Its generations would be read from there, by the metric process and into the results."""
+        self.make_suite(40, 4)
+        expected = scores(self.run_done(self.write_config(tasks=["sums"], output={"dir": "runs", "name": "honest"})))
+        other = self.folder / "other.jsonl"
+        other.write_text('{"doc_id": 0}\n')
+        binaries = self.folder / "bin"
+        binaries.mkdir()
+        shutil.copy2(BINARIES / "evald", binaries)
+        (binaries / "evald-metric").symlink_to(BINARIES / "evald-metric")
+        (binaries / "evald-worker").write_text(LYING_WORKER.format(python=sys.executable, real=BINARIES / "evald-worker",
+                                                                    other=other, once=self.folder / "lied"))
+        (binaries / "evald-worker").chmod(0o755)
+        config = self.write_config(tasks=["sums"], output={"dir": "runs", "name": "lied to"})
+        done = subprocess.run([binaries / "evald", "run", config, "--json"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(scores(json.loads(done.stdout)), expected)
+        self.assertTrue((self.folder / "lied").exists())
+        self.assertRegex(done.stderr, r"it wrote /.*/other\.jsonl, but the lease says /.*/generations/sums/")
+        self.assertEqual(other.read_text(), '{"doc_id": 0}\n')
 
     def test_the_emulated_answers_can_be_right(self):
         self.make_suite()

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/jsonl.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "evald/error.h"
 
@@ -99,8 +100,10 @@ const GenerationIndex::Places& GenerationIndex::PlacesOf(const std::string& task
                             path_.string(), claimed_by_, task),
                 "name a folder with <task>.jsonl for each");
   }
-  const auto found = tasks_.find(task);
-  if (found != tasks_.end()) return found->second;
+  for (const std::string& key : {FolderNameOf(task), task}) {  // made by evald, or by hand
+    const auto found = tasks_.find(key);
+    if (found != tasks_.end()) return found->second;
+  }
   std::vector<std::string> names;
   for (const auto& [name, places] : tasks_) names.push_back(name);
   throw Error(ErrorKind::kInput, fmt::format("{}: holds no generations of the task '{}'{}",

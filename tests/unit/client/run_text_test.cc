@@ -43,8 +43,8 @@ TEST(RunTable, NothingThatAServiceSaysMovesTheCursor) {
   }
   run["problems"] = {"a\x1b]0;b"};
   for (const std::string& line : RunDetails(run)) EXPECT_EQ(line.find('\x1b'), std::string::npos);
-  EXPECT_EQ(ForTerminal("a\tb\n\x1b", true), "a\tb\n?");
-  EXPECT_EQ(ForTerminal("\xc2\x9b" "2J \xc3\xbc"), "??2J \xc3\xbc");
+  EXPECT_EQ(ForTerminal("a\tb\n\x1b", true), "a\tb\n\\x1b");
+  EXPECT_EQ(ForTerminal("\xc2\x9b" "2J \xc3\xbc\n"), "\\u009b2J \xc3\xbc\\n");
 }
 
 TEST(RunDetails, SayWhatWentWrong) {

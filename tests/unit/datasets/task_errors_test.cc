@@ -74,12 +74,12 @@ TEST(TaskErrors, KeysAndTypes) {
 
 TEST(TaskErrors, FunctionsThatAreNotImplemented) {
   EXPECT_THAT(Refusal(With("process_docs: !function utils.process_docs\n")),
-              AllOf(HasSubstr("the function 't/utils.process_docs' is not implemented"),
+              AllOf(HasSubstr("the function 'process_docs' of /"), HasSubstr("/t/utils.py is not implemented"),
                     HasSubstr("known for process_docs: none")));
   EXPECT_THAT(Refusal(With("num_fewshot: 1\nfewshot_config: {samples: !function utils.list}\n")),
               HasSubstr("known for fewshot_config.samples: mbpp/utils.list_fewshot_samples"));
   EXPECT_THAT(Refusal(std::string(kHead) + "doc_to_text: !function utils.f\ndoc_to_target: a\n"),
-              HasSubstr("'t/utils.f' is not implemented"));
+              HasSubstr("/t/utils.py is not implemented"));
 }
 
 TEST(TaskErrors, Templates) {

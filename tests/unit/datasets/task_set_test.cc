@@ -1,5 +1,6 @@
 #include "datasets/task_set.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 namespace evald {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -102,6 +104,51 @@ TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {
                 registry.Resolve({Named("mmlu"), Named("mmlu_anatomy")});
               }),
               HasSubstr("'mmlu_anatomy' is asked for twice, by 'mmlu' and by 'mmlu_anatomy'"));
+}
+
+TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
+  const Scratch scratch;
+  constexpr const char* kRest =
+      "dataset_path: json\ndataset_kwargs: {data_files: d.jsonl}\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
+  scratch.Write("good.yaml", std::string("task: good\ntag: shown\n") + kRest);
+  scratch.Write("broken.yaml", "task: broken\ndoc_to_text: [\n");
+  scratch.Write("again.yaml", std::string("task: good\n") + kRest);
+  scratch.Write("path.yaml", std::string("task: ../../x\n") + kRest);
+  scratch.Write("line.yaml", std::string("task: \"a\\nb\"\n") + kRest);
+  scratch.Write("tag.yaml", std::string("task: tagged\ntag: a/b\n") + kRest);
+  scratch.Write("gsm8k.yaml", "task: 'gsm8k'\ntag: []\ninclude: none.yaml\n");
+  const TaskRegistry registry({scratch.path()});
+  EXPECT_EQ(registry.Problems().size(), 6u);
+  EXPECT_THAT(Leaves(registry.Resolve({Named("good")})), ElementsAre("good"));
+  EXPECT_THAT(Leaves(registry.Resolve({Named("shown")})), ElementsAre("good"));
+  const auto refusal = [&](const char* name) { return MessageOf([&] { registry.Resolve({Named(name)}); }); };
+  EXPECT_THAT(refusal("broken"), AllOf(HasSubstr("eval.yaml:3"), HasSubstr("broken.yaml:3: broken YAML")));
+  EXPECT_THAT(refusal("../../x"), HasSubstr("path.yaml:1: the name of a task: it holds '/'"));
+  EXPECT_THAT(refusal("tagged"), HasSubstr("tag.yaml:2: the name of a tag: it holds '/'"));
+  // The built-in task of that name is another one.
+  EXPECT_THAT(refusal("gsm8k"), HasSubstr("gsm8k.yaml:3: the included file 'none.yaml' is not there"));
+  for (const TaskListing& task : registry.List()) EXPECT_NE(task.name, "gsm8k");
+  // A later folder may say what it is.
+  const Scratch later;
+  later.Write("gsm8k.yaml", std::string("task: gsm8k\n") + kRest);
+  EXPECT_THAT(Leaves(TaskRegistry({scratch.path(), later.path()}).Resolve({Named("gsm8k")})), ElementsAre("gsm8k"));
+}
+
+TEST(TaskRegistry, TasksThatArePythonCodeAreRefusedWhenTheyAreAskedFor) {
+  const Scratch scratch;
+  for (const char* name : {"a", "b"}) {  // lm_eval's own have all three keys
+    scratch.Write(std::string(name) + ".yaml", fmt::format("group: scrolls\ntask: scrolls_{}\nclass: !function task.T\n", name));
+  }
+  const TaskRegistry registry({scratch.path()});
+  EXPECT_TRUE(registry.Problems().empty());
+  EXPECT_THAT(MessageOf([&] { registry.Resolve({Named("scrolls_b")}); }), HasSubstr("the key 'class' is not supported"));
+}
+
+TEST(TaskRegistry, NamesOfInlineGroupsAndTasksAreChecked) {
+  const Scratch scratch;
+  scratch.Write("g.yaml", "group: g\ntask:\n  - group: ../up\n    task: [gsm8k]\n");
+  EXPECT_THAT(MessageOf([&] { TaskRegistry({scratch.path()}).Resolve({Named("g")}); }),
+              HasSubstr("g.yaml:3: the name of a group: it holds '/'"));
 }
 
 TEST(TaskRegistry, NestedAndInlineGroups) {

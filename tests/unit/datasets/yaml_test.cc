@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Json Parse(const std::string& text) { return ParseYaml(text, "t.yaml", "folder").value; }
+Json Parse(const std::string& text) { return ParseYaml(text, "t.yaml", "folder", ReadRoots()).value; }
 
 TEST(Yaml, ReadsTheTypesOfYaml11) {
   EXPECT_EQ(
@@ -70,6 +70,31 @@ TEST(Yaml, RefusesWithFileAndLine) {
   EXPECT_NE(MessageOf([] { Parse("a: " + std::string(3000, '[')); }), "");
 }
 
+TEST(Yaml, AFunctionIsTheBuiltInOneByItsFilesContentAlone) {
+  const Scratch scratch;
+  const auto named = [&](const std::string& file, const std::string& function) {
+    const auto path = scratch.Write(file, "task: t\nf: !function " + function + "\n");
+    return LoadTaskYaml(path.string()).value["f"].get<std::string>();
+  };
+  const std::string own = "!function " + (scratch / "humaneval/utils").string();
+  EXPECT_EQ(named("humaneval/t.yaml", "utils.pass_at_k"), own + ".pass_at_k") << "there is no file: it is not lm_eval's";
+  scratch.Write("humaneval/utils.py", "def pass_at_k(references, predictions, k):\n    return {'pass@1': 0.5}\n");
+  EXPECT_EQ(named("humaneval/t.yaml", "utils.pass_at_k"), own + ".pass_at_k");
+  // One that lies beside the task comes before lm_eval's.
+  scratch.Write("lm_eval/tasks/humaneval/utils.py", "pass_at_k = None\n");
+  EXPECT_EQ(named("t.yaml", "lm_eval.tasks.humaneval.utils.pass_at_k"),
+            "!function " + (scratch / "lm_eval/tasks/humaneval/utils").string() + ".pass_at_k");
+  EXPECT_EQ(named("u.yaml", "lm_eval.tasks.mbpp.utils.pass_at_1"), "!function mbpp/utils.pass_at_1");
+  for (const char* bad : {"f", "../utils.f", "/etc/passwd.f", "utils.f/g", "a..b.f", "utils."}) {
+    EXPECT_THAT(MessageOf([&] { named("bad.yaml", bad); }), HasSubstr("bad.yaml:2: '")) << bad;
+  }
+}
+
+TEST(Yaml, FunctionsOfBuiltInFilesHaveTheirNames) {
+  const YamlMapping yaml = LoadTaskYaml("builtin:humaneval/humaneval.yaml");
+  EXPECT_EQ(yaml.value["metric_list"][0]["metric"], "!function humaneval/utils.pass_at_k");
+}
+
 TEST(Yaml, IncludesAreOverlaid) {
   const Scratch scratch;
   scratch.Write("base.yaml", "task: base\nx: 1\nf: !function utils.g\n");
@@ -78,7 +103,7 @@ TEST(Yaml, IncludesAreOverlaid) {
   const YamlMapping yaml = LoadTaskYaml(top.string());
   EXPECT_EQ(yaml.value["x"], 2);
   EXPECT_EQ(yaml.value["y"], 4);
-  EXPECT_EQ(yaml.value["f"], "!function " + scratch.path().filename().string() + "/utils.g");
+  EXPECT_EQ(yaml.value["f"], "!function " + scratch.path().string() + "/utils.g");
   EXPECT_THAT(yaml.Where("/x"), HasSubstr("mid.yaml:2"));
   EXPECT_THAT(yaml.Where("/y"), HasSubstr("top.yaml:2"));
   // A built-in file can be included from anywhere.

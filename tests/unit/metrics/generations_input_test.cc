@@ -122,6 +122,18 @@ TEST_F(GenerationsInput, MissingDocumentsAreListed) {
   EXPECT_THAT(read.missing, ElementsAre(0, 2));
 }
 
+TEST_F(GenerationsInput, WhatALimitLeavesOutIsPassedOver) {
+  TaskDefinition task = test::AnswerTask();
+  task.original_documents = 5;
+  test::PrepareAnswers(task, 3, scratch_.path() / "limited");
+  task_.emplace(scratch_.path() / "limited");
+  const auto read = Import(Line(Answer(4, "e")) + Line(Answer(0, "a")) + Line(Answer(3, "d")) + Line(Answer(1, "b")) + Line(Answer(2, "c")));
+  EXPECT_EQ(read.documents, 3);
+  EXPECT_EQ(read.beyond_limit, 2);
+  EXPECT_TRUE(read.missing.empty());
+  EXPECT_THAT(Refusal(Line(Answer(5, "f"))), HasSubstr("in.jsonl:1: found doc_id 5, expected 0 to 2")) << "the task never had it";
+}
+
 TEST_F(GenerationsInput, Gzip) {
   const std::string text = Line(Answer(0, "a")) + Line(Answer(1, "b")) + Line(Answer(2, "c"));
   const std::string path = scratch_.path() / "in.jsonl.gz";

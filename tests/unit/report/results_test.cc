@@ -63,6 +63,7 @@ TEST(Results, HaveTheHarnessesShape) {
   EXPECT_THAT(Keys(results["versions"]), ElementsAre("all", "code", "sums"));
   EXPECT_EQ(results["versions"]["all"], "2");
   EXPECT_EQ(results["versions"]["sums"], 1.0);
+  EXPECT_EQ(results["versions"]["code"], "Yaml") << "as the harness says of a task without one";
   EXPECT_EQ(results["n-shot"]["all"], 0);
   EXPECT_TRUE(results["higher_is_better"]["all"]["pass@1"].get<bool>());
   EXPECT_EQ(results["n-samples"]["sums"]["effective"], 4);

@@ -34,5 +34,9 @@ TEST(GroupedDigits, ByThree) {
   EXPECT_EQ(GroupedDigits(1234567), "1,234,567");
 }
 
+TEST(TextTable, ACellDoesNotMoveTheTerminal) {
+  EXPECT_EQ(TextTable({{"Task"}, {"a\x1b[2J\nb\u202e"}}), "Task\n─────────────────\na\\x1b[2J\\nb\\u202e\n");
+}
+
 }  // namespace
 }  // namespace evald

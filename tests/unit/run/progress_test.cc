@@ -36,5 +36,14 @@ TEST(Progress, FitsTheTerminal) {
   }
 }
 
+TEST(Progress, ANameDoesNotMoveTheCursor) {
+  ProgressSnapshot snapshot = Snapshot();
+  snapshot.tasks[3].name = "a\x1b[2J\n";
+  snapshot.tasks[3].headline = "acc\r 0.5";
+  const std::string text = Join(RenderProgress(snapshot, 120, 16), "|");
+  EXPECT_EQ(text.find_first_of("\x1b\n\r"), std::string::npos);
+  EXPECT_NE(text.find("a\\x1b[2J\\n"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace evald

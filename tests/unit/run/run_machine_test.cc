@@ -44,6 +44,16 @@ RunMachine Whole(std::vector<MachineTask> tasks, int64_t first_trial = 0) {
   return machine;
 }
 
+TEST(RunMachine, FilesLieInFoldersMadeOfNames) {
+  RunMachine machine = Whole({{"../../x", 5}}, 7);
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  EXPECT_EQ(lease.slices.at(0).file, "generations/%2E.%2F..%2Fx/7.1-0.jsonl");
+  EXPECT_EQ(machine.GenerationsFile(0, 0, 7, 1), lease.slices[0].file);
+  EXPECT_TRUE(machine.SliceReported(7, 1, 0, {0, 5}));
+  machine.GenerationsCommitted(0, List({0, 5}), lease.slices[0].file, 7, 1);
+  EXPECT_EQ(machine.LeaseJob("m", 0)->file, "scores/%2E.%2F..%2Fx/7.1-0.jsonl");
+}
+
 TEST(RunMachine, OneSliceFromLeaseToScore) {
   RunMachine machine = Whole({{"t", 5}}, 7);
   const TrialLease lease = *machine.LeaseTrial("w", 0);

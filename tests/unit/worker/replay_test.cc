@@ -123,5 +123,15 @@ TEST_F(ReplayEngine, TenMegabytesInOneLine) {
   EXPECT_EQ(Ask(engine.get(), "math", 1), "");
 }
 
+TEST_F(ReplayEngine, FoldersAreFoundByWhatIsMadeOfATasksName) {
+  Write("run/generations/odd%20name%20%28a%29/1.1-0.jsonl", {Text(0, "made by evald")});
+  Write("run/generations/by hand/1.1-0.jsonl", {Text(0, "made by hand")});
+  Write("secret/1.1-0.jsonl", {Text(0, "not asked for")});
+  const auto engine = Open("run");
+  EXPECT_THAT(Ask(engine.get(), "odd name (a)", 0), HasSubstr("made by evald"));
+  EXPECT_THAT(Ask(engine.get(), "by hand", 0), HasSubstr("made by hand"));
+  EXPECT_THAT(Ask(engine.get(), "../../secret", 0), HasSubstr("holds no generations of the task"));
+}
+
 }  // namespace
 }  // namespace evald
