@@ -34,7 +34,10 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
     resuming->second.cancelled = true;
     auto row = std::make_shared<std::optional<RunRow>>();
     return database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
-                           [row, done = std::move(done)] { done(Json::parse((*row)->resource)); });
+                           [id, row, done = std::move(done)] {
+                             if (!*row) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
+                             done(Json::parse((*row)->resource));
+                           });
   }
   QueuedRun* run = queue_.Find(id);
   if (run == nullptr) return RefuseOver(id, std::move(done));
