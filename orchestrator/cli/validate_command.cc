@@ -15,7 +15,7 @@ struct Flags {
   std::string gates;
 };
 
-void Print(const EvalConfig& config, const Json& plan) {
+void PrintPlan(const EvalConfig& config, const Json& plan) {
   Print("{} is valid.\n\n", config.file.string());
   if (!plan["checkpoint"].is_null()) {
     Print("checkpoint  {}  ({} in {} files)\n", config.checkpoint.string(),
@@ -56,7 +56,7 @@ ExitStatus Validate(const Common& common, const Flags& flags) {
   if (common.json) {
     PrintJson(plan);
   } else {
-    Print(config, plan);
+    PrintPlan(config, plan);
   }
   return ExitStatus::kDone;
 }

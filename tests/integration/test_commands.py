@@ -24,6 +24,22 @@ MBPP_FAILURES = {
 }
 
 
+OWN_CODE_TASK = """task: mine
+dataset_path: json
+dataset_kwargs: {data_files: {test: mine.jsonl}}
+unsafe_code: true
+test_split: test
+doc_to_text: "{{prompt}}"
+doc_to_target: "{{test}}"
+output_type: generate_until
+metric_list:
+  - {metric: !function utils.pass_at_k, aggregation: mean, higher_is_better: true, k: [1]}
+filter_list:
+  - name: none
+    filter: [{function: custom, filter_fn: !function lm_eval.tasks.humaneval.utils.build_predictions}]
+"""
+
+
 class Commands(EvaldCase):
     def setUp(self):
         super().setUp()
@@ -140,6 +156,55 @@ class Score(Commands):
 
 
 @unittest.skipUnless((DATA / "humaneval").is_dir(), f"the real data is not in {DATA}")
+    def test_the_limit_that_an_error_recommends_is_taken(self):
+        rows = rows_of(QUICKSTART / "data" / "code" / "test.jsonl")
+        own = ("--task-dir", QUICKSTART / "tasks")
+        there = [i for i in range(len(rows)) if i != 3]
+        for task, answers in (("quickstart_code", [{"task_id": rows[i]["task_id"], "completion": rows[i]["canonical_solution"]} for i in there]),
+                              ("quickstart_math", [self.generation(i, " 7") for i in there])):
+            with self.subTest(task):
+                path = self.folder / "answers.jsonl"
+                path.write_text("".join(json.dumps(a) + "\n" for a in answers))
+                command = ("score", "--task", task, "--generations", path, *own)
+                self.assertIn("score only the first with --limit 3", self.json(*command, status=2)["error"])
+                done = self.command(*command, "--limit", "3", "--json")
+                self.assertEqual(json.loads(done.stdout)["results"][task]["sample_len"], 3)
+                self.assertIn(f"{len(there) - 3} answers to documents beyond --limit are passed over", done.stderr)
+
+    def test_a_users_own_function_is_not_the_built_in_one_of_its_name(self):
+        """This one says 0.5 of every program; evald's says 1.0 of a right one."""
+        folder = self.folder / "mine" / "humaneval"
+        folder.mkdir(parents=True)
+        (folder / "mine.yaml").write_text(OWN_CODE_TASK)
+        (folder / "mine.jsonl").write_text(json.dumps({"task_id": "a", "prompt": "def f():\n", "test": "assert f() == 1"}) + "\n")
+        (folder / "utils.py").write_text("def pass_at_k(references, predictions, k=None):\n    return {'pass@1': 0.5}\n")
+        answers = self.folder / "answers.jsonl"
+        answers.write_text(json.dumps(self.generation(0, "    return 1\n")) + "\n")
+        command = ("score", "--task", "mine", "--generations", answers, "--task-dir", self.folder / "mine")
+        error = self.json(*command, status=2)["error"]
+        self.assertIn(f"the function 'pass_at_k' of {folder}/utils.py is not known as a metric", error)
+        self.assertIn("Python code of tasks is not run", error)
+        (folder / "mine.yaml").write_text(OWN_CODE_TASK.replace("!function utils.", "!function lm_eval.tasks.humaneval.utils."))
+        self.assertEqual(self.json(*command)["results"]["mine"]["pass@1,none"], 1.0)
+
+
+@unittest.skipUnless(os.environ.get("EVALD_LM_EVAL_TASKS"), "EVALD_LM_EVAL_TASKS names no folder: lm_eval/tasks of release 0.4.13")
+class HarnessTasks(Commands):
+    """The harness's own folder, as it is."""
+    FOLDER = os.environ.get("EVALD_LM_EVAL_TASKS", "")
+
+    def test_the_whole_folder_is_read(self):
+        done = self.command("tasks", "--task-dir", self.FOLDER, "--json")
+        names = {task["name"] for task in json.loads(done.stdout)}
+        self.assertTrue({"gsm8k", "humaneval", "mbpp", "mmlu", "scrolls_quality", "social sciences"} <= names)
+        self.assertGreater(len(names), 13_000)
+        self.assertLess(len(done.stderr.splitlines()), 60, done.stderr)
+
+    def test_its_code_tasks_have_the_built_in_functions(self):
+        config = self.write_config(tasks=["humaneval", "mbpp"], task_dirs=[self.FOLDER], data_dir=str(DATA), engine={"name": "emulated"})
+        self.assertEqual([t["task"] for t in self.json("validate", config)["tasks"]], ["humaneval", "mbpp"])
+
+
 class ScoreRealData(Score):
     def real(self, task, answers):
         return self.score(task, answers, "--data-dir", DATA)

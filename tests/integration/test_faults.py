@@ -6,6 +6,7 @@ import pathlib
 import random
 import shutil
 import signal
+import sqlite3
 import time
 import unittest
 
@@ -62,6 +63,20 @@ class Faults(EvaldCase):
         for life in range(3):
             self.killed_at("run.generations_committed", random.randrange(1, 3), config, *(["--resume"] if life else []))
         self.check_against(expected, self.run_done(config, "--resume"))
+
+    def test_a_row_that_names_a_file_outside_of_the_run_is_dropped(self):
+        """A damaged file is renamed: the row must not be able to say which."""
+        self.make_suite()
+        expected = self.undisturbed()
+        config = self.write_config(engine=self.ENGINE)
+        self.killed_at("run.generations_committed", 2, config)
+        others = self.folder / "others.jsonl"
+        others.write_text("of somebody else\n")
+        with contextlib.closing(sqlite3.connect(self.folder / "state" / "state.db")) as database, database:
+            changed = database.execute("UPDATE files SET path = '../../others.jsonl' WHERE file = (SELECT min(file) FROM files)")
+            self.assertEqual(changed.rowcount, 1)
+        self.check_against(expected, self.run_done(config, "--resume"))
+        self.assertEqual([path.name for path in self.folder.glob("others*")], ["others.jsonl"])
 
     def test_a_worker_that_always_dies_makes_the_run_incomplete(self):
         self.make_suite(sums=20, choice=0 + 4)
