@@ -1,8 +1,10 @@
 """The warm interpreter of which every program gets a fork.
 
 argv: the guest library's path, the characters of output that are kept, then folders to append to
-sys.path. Nothing here may leave ctypes loaded: programs would find it. Mirrors the state in which Hugging Face's code_eval executes a program (its
-reliability_guard, its streams, its recursion depth; docs/sandbox.md lists the differences).
+sys.path. Nothing here may leave ctypes loaded: programs would find it.
+
+Mirrors the state in which Hugging Face's code_eval executes a program (its reliability_guard, its
+streams, its recursion depth; docs/sandbox.md lists the differences).
 """
 import _imp
 import builtins
