@@ -63,6 +63,21 @@ std::string OpenOwn(const fs::path& path, UniqueFd* folder) {
   return "";
 }
 
+/// Opens the file "ends", whose page is written here: a full tmpfs shall fail this call and not, by a
+/// signal, a later one. "" or why it cannot be had.
+std::string OpenEnds(const UniqueFd& folder, UniqueFd* ends) {
+  UniqueFd file(openat(folder.get(), "ends", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  struct stat info = {};
+  if (!file || fstat(file.get(), &info) != 0) return std::strerror(errno);
+  const int64_t never = 0;
+  if (info.st_size < static_cast<off_t>(sizeof(never)) &&
+      pwrite(file.get(), &never, sizeof(never), 0) != static_cast<ssize_t>(sizeof(never))) {
+    return std::strerror(errno);
+  }
+  *ends = std::move(file);
+  return "";
+}
+
 UniqueFd OpenFile(const UniqueFd& folder, const fs::path& path, const char* name) {
   UniqueFd file(openat(folder.get(), name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) ThrowErrno(path / name, "opening", errno);
@@ -75,25 +90,20 @@ TurnFolder::TurnFolder(const std::vector<fs::path>& candidates, int64_t patience
     : patience_us_(patience_us) {
   std::vector<std::string> refused;
   for (const fs::path& path : candidates) {
-    const std::string why = OpenOwn(path, &folder_);
+    UniqueFd folder;
+    UniqueFd ends;
+    std::string why = OpenOwn(path, &folder);
+    if (why.empty()) why = OpenEnds(folder, &ends);
     if (why.empty()) {
       path_ = path;
-      break;
+      folder_ = std::move(folder);
+      ends_ = std::make_unique<Ends>(ends.get());
+      return;
     }
     refused.push_back(path.string() + " (" + why + ")");
   }
-  if (!usable()) {
-    log::Warn("no folder for the turns of programs can be had: {}. A program that sleeps is judged while others run",
-              Join(refused, ", "));
-    return;
-  }
-  const UniqueFd file = OpenFile(folder_, path_, "ends");
-  struct stat info = {};
-  if (fstat(file.get(), &info) != 0 ||
-      (info.st_size < static_cast<off_t>(sizeof(int64_t)) && ftruncate(file.get(), sizeof(int64_t)) != 0)) {
-    ThrowErrno(path_ / "ends", "preparing", errno);
-  }
-  ends_ = std::make_unique<Ends>(file.get());
+  log::Warn("no folder for the turns of programs can be had: {}. A program that sleeps is judged while others run",
+            Join(refused, ", "));
 }
 
 TurnFolder::~TurnFolder() = default;
