@@ -25,7 +25,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 VOCAB = 320
 TEXT = """def add(a, b):
@@ -436,8 +436,6 @@ def stop_cases(greedy):
 
 
 def record_harness(folder, tokenizer, greedy, pairs):
-    # The tokenizer is given, since transformers' own class for some families would put another
-    # pre-tokenizer in the place of tokenizer.json's.
     lm = HFLM(pretrained=str(folder), tokenizer=tokenizer, dtype="float32", batch_size=1,
               device="cpu")
     pairs += [("The answer is", " 42"), ("The answer is", " 42."), ("The answer is ", "42"),
@@ -470,8 +468,7 @@ def main(out, *names):
         readable = write_checkpoint(folder, spec, 100 + seed)
         model = AutoModelForCausalLM.from_pretrained(readable, dtype=torch.float32,
                                                      attn_implementation="eager").eval()
-        from transformers import PreTrainedTokenizerFast
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(readable)
+        tokenizer = AutoTokenizer.from_pretrained(readable)
         rng = random.Random(seed)
         shape = assert_sensitive(model, [rng.randrange(2, VOCAB) for _ in range(200)])
         prompts, rows = record_logits(model, rng, folder)
