@@ -117,7 +117,7 @@ class Score(Commands):
                                     *own)["exact_match,strict-match"], 0.0)
 
     def test_an_answer_that_no_pattern_can_take_is_counted_and_fails_nothing(self):
-        tasks = self.folder / "tasks"
+        tasks = self.folder / "letters"
         tasks.mkdir()
         (tasks / "docs.jsonl").write_text('{"q": "a", "a": "aaa"}\n{"q": "b", "a": "b"}\n')
         (tasks / "letters.yaml").write_text(
