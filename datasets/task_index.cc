@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kFilesMax = 20'000;
 constexpr size_t kEntriesMax = 100'000;  // of one folder
 constexpr int kDepthMax = 50;
-constexpr size_t kReplacedNamed = 3;  // in the log
+constexpr size_t kLinesMax = 3;  // of one kind in the log, for a folder
 constexpr size_t kSoughtBytesMax = 1 << 20;
 
 // Adds the task files of `folder` and of the folders in it; links to folders are not followed.
@@ -98,9 +98,10 @@ std::string SourceOf(const TaskEntry& entry) {
 
 TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& roots) {
   Entries builtin;
+  std::set<std::string> none;
   for (size_t i = 0; i < kBuiltinFileCount; ++i) {
     if (kBuiltinFiles[i].path == "sources.yaml") continue;
-    AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), roots, &builtin);
+    AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), roots, &builtin, &none);
   }
   Merge(std::move(builtin));
   for (const fs::path& root : task_dirs) AddFolder(root, roots);
@@ -108,11 +109,12 @@ TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& ro
 
 void TaskIndex::AddFolder(const fs::path& root, const ReadRoots& roots) {
   Entries own;
+  std::set<std::string> doubled;  // a file that many include says the same each time
   const size_t bad_before = bad_files_.size();
   const std::vector<std::string> files = YamlFilesUnder(root, roots);
   for (const std::string& file : files) {
     try {
-      AddFile(file, roots, &own);
+      AddFile(file, roots, &own, &doubled);
     } catch (const Error& e) {
       bad_files_.push_back({file, NameSoughtIn(file, roots), e.message(), e.remedy()});
     }
@@ -128,13 +130,19 @@ void TaskIndex::AddFolder(const fs::path& root, const ReadRoots& roots) {
     log::Warn("{}: {} of {} task files are passed over ('evald tasks' lists them); the first: {}", root.string(), bad,
               files.size(), bad_files_[bad_before].problem);
   }
+  size_t told = 0;
+  for (const std::string& sentence : doubled) {
+    if (++told <= kLinesMax) log::Warn("{}", sentence);
+  }
+  if (told > kLinesMax) log::Warn("and {} more keys are written twice below {}", told - kLinesMax, root.string());
   Merge(std::move(own));
 }
 
-void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries* entries) {
+void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries* entries, std::set<std::string>* doubled) {
   TaskEntry entry;
   entry.path = path;
   entry.yaml = LoadTaskYaml(path, roots);
+  doubled->merge(entry.yaml.doubled);
   const Json& value = entry.yaml.value;
   if (value.contains("class")) {  // a task that is Python code: it is refused when it is asked for
     if (!value.contains("task")) return;
@@ -173,12 +181,12 @@ void TaskIndex::Merge(Entries entries) {
   size_t replaced = 0;
   for (auto& [name, entry] : entries) {
     const auto existing = entries_.find(name);
-    if (existing != entries_.end() && ++replaced <= kReplacedNamed) {
+    if (existing != entries_.end() && ++replaced <= kLinesMax) {
       log::Warn("'{}' of {} takes the place of the one {}", name, SourceOf(entry), SourceOf(existing->second));
     }
     entries_[name] = std::move(entry);
   }
-  if (replaced > kReplacedNamed) log::Warn("and {} more names take the place of others", replaced - kReplacedNamed);
+  if (replaced > kLinesMax) log::Warn("and {} more names take the place of others", replaced - kLinesMax);
 }
 
 const TaskEntry* TaskIndex::Find(const std::string& name) const {

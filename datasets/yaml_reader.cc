@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "base/log.h"
+
 #include "base/text.h"
 #include "datasets/builtin_files.h"
 #include "datasets/known_modules.h"
@@ -133,8 +133,7 @@ class Converter {
         Merge(item.second, value, &merged);
       } else {
         if (object.contains(name)) {
-          log::Warn("{}: the key '{}' is written twice; this one counts",
-                       Place(item.first.Mark()), name);
+          out_->doubled.insert(fmt::format("{}: the key '{}' is written twice; this one counts", Place(item.first.Mark()), name));
         }
         object[name] = std::move(value);
       }
@@ -307,6 +306,7 @@ class Loader {
       base->value[item.key()] = std::move(item.value());
     }
     base->where.merge(over.where);
+    base->doubled.merge(over.doubled);
   }
 
   const ReadRoots& roots_;

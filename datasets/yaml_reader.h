@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct YamlMapping {
   Json value = Json::object();
   std::map<std::string, std::string> where;  ///< JSON pointer of a key ("/a/0/b") -> "file:line"
 
+  std::set<std::string> doubled;  ///< a sentence for each key that is written twice
+
   /// The place of `pointer`, or of the nearest key around it that is known.
   std::string Where(const std::string& pointer) const;
 };
@@ -31,7 +34,7 @@ struct YamlMapping {
 /// that the file lies in, or "builtin:" and its name below datasets/tasks; functions are looked for there. Throws Error(kInput) "file:line: ..." for broken YAML, a value that is not a mapping,
 /// an unknown tag, a date, and more than 200,000 nodes
 /// or 16 MiB of text once aliases are written out. Of a doubled key the last counts, as in
-/// PyYAML, and the log says so.
+/// PyYAML; `doubled` says so.
 YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder,
                       const ReadRoots& roots);
 

@@ -154,8 +154,6 @@ class Score(Commands):
                           QUICKSTART / "tasks", status=2)["error"]
         self.assertIn("have no generation: 1, 2", error)
 
-
-@unittest.skipUnless((DATA / "humaneval").is_dir(), f"the real data is not in {DATA}")
     def test_the_limit_that_an_error_recommends_is_taken(self):
         rows = rows_of(QUICKSTART / "data" / "code" / "test.jsonl")
         own = ("--task-dir", QUICKSTART / "tasks")
@@ -196,15 +194,16 @@ class HarnessTasks(Commands):
     def test_the_whole_folder_is_read(self):
         done = self.command("tasks", "--task-dir", self.FOLDER, "--json")
         names = {task["name"] for task in json.loads(done.stdout)}
-        self.assertTrue({"gsm8k", "humaneval", "mbpp", "mmlu", "scrolls_quality", "social sciences"} <= names)
+        self.assertTrue({"gsm8k", "humaneval", "mbpp", "mmlu", "scrolls_quality"} <= names)
         self.assertGreater(len(names), 13_000)
-        self.assertLess(len(done.stderr.splitlines()), 60, done.stderr)
+        self.assertLess(len(done.stderr.splitlines()), 12, done.stderr)
 
     def test_its_code_tasks_have_the_built_in_functions(self):
         config = self.write_config(tasks=["humaneval", "mbpp"], task_dirs=[self.FOLDER], data_dir=str(DATA), engine={"name": "emulated"})
-        self.assertEqual([t["task"] for t in self.json("validate", config)["tasks"]], ["humaneval", "mbpp"])
+        self.assertEqual([t["name"] for t in self.json("validate", config)["tasks"]], ["humaneval", "mbpp"])
 
 
+@unittest.skipUnless((DATA / "humaneval").is_dir(), f"the real data is not in {DATA}")
 class ScoreRealData(Score):
     def real(self, task, answers):
         return self.score(task, answers, "--data-dir", DATA)

@@ -112,7 +112,7 @@ TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
       "dataset_path: json\ndataset_kwargs: {data_files: d.jsonl}\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
   scratch.Write("good.yaml", std::string("task: good\ntag: shown\n") + kRest);
   scratch.Write("broken.yaml", "task: broken\ndoc_to_text: [\n");
-  scratch.Write("again.yaml", std::string("task: good\n") + kRest);
+  scratch.Write("later.yaml", std::string("task: good\n") + kRest);
   scratch.Write("path.yaml", std::string("task: ../../x\n") + kRest);
   scratch.Write("line.yaml", std::string("task: \"a\\nb\"\n") + kRest);
   scratch.Write("tag.yaml", std::string("task: tagged\ntag: a/b\n") + kRest);

@@ -63,7 +63,6 @@ TEST(Results, HaveTheHarnessesShape) {
   EXPECT_THAT(Keys(results["versions"]), ElementsAre("all", "code", "sums"));
   EXPECT_EQ(results["versions"]["all"], "2");
   EXPECT_EQ(results["versions"]["sums"], 1.0);
-  EXPECT_EQ(results["versions"]["code"], "Yaml") << "as the harness says of a task without one";
   EXPECT_EQ(results["n-shot"]["all"], 0);
   EXPECT_TRUE(results["higher_is_better"]["all"]["pass@1"].get<bool>());
   EXPECT_EQ(results["n-samples"]["sums"]["effective"], 4);
@@ -157,6 +156,18 @@ TEST(Samples, OneLinePerFilterAndDocument) {
                 Sha256Hex("#### 0") + "\", \"exact_match\": 0.0}");
   EXPECT_THAT(lines[1], HasSubstr("\"doc_id\": 1"));
   EXPECT_THAT(lines[2], HasSubstr("\"filter\": \"flexible\""));
+}
+
+TEST(Results, ATaskWithoutAVersionIsYamlAsInTheHarness) {
+  ResultsInput input = Input();
+  input.tasks[0].version = nullptr;
+  input.tasks[1].version = nullptr;
+  input.tasks[1].config = {{"metadata", {{"version", nullptr}}}};
+  input.groups[0].version = nullptr;
+  const Json versions = BuildResults(input)["versions"];
+  EXPECT_EQ(versions["sums"], "Yaml");
+  EXPECT_TRUE(versions["code"].is_null());
+  EXPECT_EQ(versions["all"], "N/A");
 }
 
 }  // namespace
