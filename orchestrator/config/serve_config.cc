@@ -98,10 +98,12 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   config->engine_urls = top.Strings("engine_urls");
   ReadEngineKeys(top, config);
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
-  if (auto limits = top.Section("limits")) {
-    config->runs_per_user_max = static_cast<int>(limits->Integer("runs_per_user", 1, 1'000'000).value_or(config->runs_per_user_max));
-    config->submit_priority_max = static_cast<int>(limits->Integer("submit_priority", -100, 100).value_or(config->submit_priority_max));
-    limits->Finish();
+  if (auto quotas = top.Section("quotas")) {
+    const auto runs = quotas->Integer("runs_per_user", 1, 1'000'000);
+    const auto priority = quotas->Integer("submit_priority", -100, 100);
+    config->runs_per_user_max = static_cast<int>(runs.value_or(config->runs_per_user_max));
+    config->submit_priority_max = static_cast<int>(priority.value_or(config->submit_priority_max));
+    quotas->Finish();
   }
 }
 

@@ -116,7 +116,7 @@ class OpenFiles(EvaldCase):
 
 class Quotas(Service):
     def test_a_user_has_so_many_runs_and_no_more(self):
-        self.serve(limits={"runs_per_user": 2}, active_runs=1)
+        self.serve(quotas={"runs_per_user": 2}, active_runs=1)
         self.make_suite(400, 4)
         config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated", "delay_ms": 500, "concurrency": 1}}
 

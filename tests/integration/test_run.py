@@ -105,7 +105,8 @@ class Run(EvaldCase):
         binaries = self.folder / "bin"
         binaries.mkdir()
         shutil.copy2(BINARIES / "evald", binaries)
-        (binaries / "evald-metric").symlink_to(BINARIES / "evald-metric")
+        for program in ("evald-metric", "evald-prepare"):
+            (binaries / program).symlink_to(BINARIES / program)
         (binaries / "evald-worker").write_text(LYING_WORKER.format(python=sys.executable, real=BINARIES / "evald-worker",
                                                                     other=other, once=self.folder / "lied"))
         (binaries / "evald-worker").chmod(0o755)

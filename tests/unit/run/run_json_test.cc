@@ -120,13 +120,13 @@ TEST(TaskFoldersTest, AreMadeForEachTaskAndMayBeThere) {
   std::string name = (fs::temp_directory_path() / "evald-run-XXXXXX").string();
   const fs::path run = ::mkdtemp(name.data());
   for (int twice = 0; twice < 2; ++twice) {
-    MakeTaskFolders(run, {"a", "b/c"});
-    for (const char* folder : {"generations/a", "generations/b/c", "scores/a", "scores/b/c"}) {
+    MakeTaskFolders(run, {"a", "b/c", "../d"});
+    for (const char* folder : {"generations/a", "generations/b%2Fc", "generations/%2E.%2Fd", "scores/a", "scores/b%2Fc"}) {
       EXPECT_TRUE(fs::is_directory(run / folder)) << folder;
     }
   }
-  WriteFileAtomic(run / "scores" / "d", "");
-  EXPECT_THROW(MakeTaskFolders(run, {"d"}), Error) << "a file is in the way";
+  WriteFileAtomic(run / "scores" / "e", "");
+  EXPECT_THROW(MakeTaskFolders(run, {"e"}), Error) << "a file is in the way";
   fs::remove_all(run);
 }
 
