@@ -76,7 +76,7 @@ class FleetTest : public testing::Test {
     RunDirectory directory = RunDirectory::Create(config);
     database_.Post([id = directory.id(), path = directory.path()](RunStore& store) { store.OpenRun(id, path); });
     auto run = std::make_shared<Evaluation>(
-        config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_},
+        config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_, EVALD_BINARY_DIR},
         Evaluation::Hooks{[this] { fleet_.Serve(); }, [] {}, [](const std::string&, const Json&) {}});
     runs_.push_back(run);
     fleet_.Add(run, priority, "");
@@ -111,7 +111,10 @@ class FleetTest : public testing::Test {
     const protocol::Loaded loaded{"", Engine(), Json::object()};
     host_.Says("w0", loaded);
     for (const auto& run : runs_) run->WorkerLoaded("w0", loaded);  // the second time is as once
-    Until([&] { return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->planned(); }); });
+    Until([&] {
+      return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->planned() || run->over(); });
+    });
+    for (const auto& run : runs_) ASSERT_TRUE(run->planned()) << "it failed on the way";
   }
 
   static fs::path MakeFolder() {
