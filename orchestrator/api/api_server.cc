@@ -18,6 +18,7 @@ namespace api {
 
 namespace {
 constexpr int kBackgroundThreads = 2;
+constexpr int kJudgingThreads = 2;
 constexpr size_t kBackgroundWaitingMax = 256;
 }  // namespace
 
@@ -111,10 +112,14 @@ void PollSoon(const std::shared_ptr<Gate>& gate) {
 
 struct ApiServer::State {
   State(RunService* service, ApiOptions given)
-      : options(std::move(given)), hub(service), background(api::kBackgroundThreads, api::kBackgroundWaitingMax) {
+      : options(std::move(given)),
+        hub(service),
+        background(api::kBackgroundThreads, api::kBackgroundWaitingMax),
+        judging(api::kJudgingThreads, api::kBackgroundWaitingMax) {
     webhooks = std::make_unique<Webhooks>(service, options.webhooks);
     context.service = service;
     context.background = &background;
+    context.judging = &judging;
     context.hub = &hub;
     context.samples = &samples;
     context.options = &options;
@@ -130,6 +135,7 @@ struct ApiServer::State {
   api::EventHub hub;
   api::Context context;
   api::Background background;
+  api::Background judging;
   std::unique_ptr<Webhooks> webhooks;
   std::unique_ptr<http::Server> server;
   std::latch started{1};

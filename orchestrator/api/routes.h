@@ -20,6 +20,7 @@ using RequestPtr = std::shared_ptr<const http::Request>;
 struct Context {
   RunService* service = nullptr;
   Background* background = nullptr;
+  Background* judging = nullptr;  ///< what has other people's files read: it may take a minute
   EventHub* hub = nullptr;
   SampleStore* samples = nullptr;
   std::function<http::Statistics()> http_statistics;   ///< server's thread only

@@ -108,8 +108,8 @@ void Submit(const Context& context, const RequestPtr& request, const Responder& 
     response.headers.Add("Location", "/v1/runs/" + http::PercentEncode(submitted.run.value("id", "")));
     answer(std::move(response));
   };
-  // Reading an eval.yaml looks at checkpoints and task files.
-  const bool taken = context.background->Run([service, submission = std::move(submission), done, answer]() mutable {
+  // Judging an eval.yaml has its checkpoint and task files read.
+  const bool taken = context.judging->Run([service, submission = std::move(submission), done, answer]() mutable {
     try {
       service->Submit(std::move(submission), done);
     } catch (const std::exception& error) {

@@ -102,7 +102,7 @@ void Add(const Context& context, const RequestPtr& request, const Responder& ans
     answer(std::move(response));
   };
   const bool taken =
-      context.background->Run([registry, watch, done, answer]() mutable {
+      context.judging->Run([registry, watch, done, answer]() mutable {
         try {
           registry->Add(std::move(watch), done);
         } catch (const Error& error) {

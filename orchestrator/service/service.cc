@@ -74,6 +74,7 @@ Service::Service(ServiceOptions options)
   finisher_ = std::make_unique<TaskFinisher>(&loop_);
   files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
   looks_ = std::make_unique<WorkThread>("looks", &loop_, WorkThread::AtEnd::kDrop);
+  judges_ = std::make_unique<WorkThread>("judges", &loop_, WorkThread::AtEnd::kDrop);
   fleet_ = std::make_unique<Fleet>(&loop_, FleetOptionsOf(options_));
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
   fleet_->release = [this](StagedCheckpoint staged) {  // dropping gigabytes takes its time
@@ -86,7 +87,8 @@ Service::Service(ServiceOptions options)
 }
 
 Service::~Service() {
-  looks_.reset();  // before what their callbacks touch
+  judges_.reset();  // before what their callbacks touch
+  looks_.reset();
   files_.reset();
   database_.reset();
   hub_.reset();
@@ -98,6 +100,7 @@ void Service::Run() {
   hub_->Start([this](const Error& why) { Fail(std::make_exception_ptr(why)); });
   Tick();
   loop_.Run();
+  judges_.reset();
   looks_.reset();
   files_.reset();  // what was begun is written, and the endings that were taken
   for (auto& [number, run] : queue_.runs()) {

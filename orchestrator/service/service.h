@@ -165,7 +165,8 @@ class Service : public RunService {
   std::map<std::string, int> registering_;  ///< by user: submissions whose row is being written
   std::unique_ptr<TaskFinisher> finisher_;
   std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
-  std::unique_ptr<WorkThread> looks_;  ///< at checkpoints, tasks and shared memory, and gives staged ones back
+  std::unique_ptr<WorkThread> looks_;   ///< at checkpoints and shared memory, and gives staged ones back
+  std::unique_ptr<WorkThread> judges_;  ///< configurations of runs that are resumed: one may take a minute
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<AgentHub> hub_;
   RunQueue queue_;

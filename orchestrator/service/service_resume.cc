@@ -60,11 +60,11 @@ void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& ro
     return EndResume(id, Error(ErrorKind::kInfrastructure, refused, "resume it when others are over"));
   }
   auto config = std::make_shared<EvalConfig>();
-  looks_->Post([this, row = *row, config] { *config = Configure(SubmissionOf(row)); },
-               [this, row = *row, config](const std::optional<Error>& error) {
-                 if (error) return EndResume(row.run, *error);
-                 OpenAgain(row, config);
-               });
+  judges_->Post([this, row = *row, config] { *config = Configure(SubmissionOf(row)); },
+                [this, row = *row, config](const std::optional<Error>& error) {
+                  if (error) return EndResume(row.run, *error);
+                  OpenAgain(row, config);
+                });
 }
 
 void Service::OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config) {
