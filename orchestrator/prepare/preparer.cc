@@ -39,11 +39,15 @@ SuiteTask TaskFrom(const Json& message, const fs::path& cache_dir) {
   return task;
 }
 
-[[noreturn]] void ThrowEnd(const ChildEnd& end, const std::string& doing, double seconds) {
+[[noreturn]] void ThrowEnd(const ChildEnd& end, const std::string& doing, bool check, double seconds) {
   switch (end.why) {
     case ChildEnd::Why::kCancelled:
       throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
     case ChildEnd::Why::kTimeout:
+      if (check && seconds == kCheckSecondsMax) {  // a slow host is no fault of the files
+        throw Error(ErrorKind::kInfrastructure, fmt::format("{}: takes longer than a check may ({:g} s)", doing, seconds),
+                    "try again when the host and its storage are less busy");
+      }
       throw Error(ErrorKind::kInput, fmt::format("{}: takes longer than preparing may ({:g} s)", doing, seconds),
                   "'limits.seconds' sets that");
     case ChildEnd::Why::kTooMuchSaid:
@@ -89,7 +93,7 @@ void Preparer::Run(const PreparationInput& input, const std::atomic<bool>* cance
     if (error && !cancelled && end.why != ChildEnd::Why::kTimeout) throw *error;
     if (answered && end.why == ChildEnd::Why::kEnded && end.signal == 0 && end.status == 0) return;
     const bool killed = end.why == ChildEnd::Why::kEnded && end.signal == SIGKILL;
-    if (!killed || life > 1) ThrowEnd(end, doing, seconds);
+    if (!killed || life > 1) ThrowEnd(end, doing, check, seconds);
     log::Warn("{}: the process that prepares was killed; it is started once more", doing);
   }
 }

@@ -51,6 +51,8 @@ void Evaluation::MaybePlan() {
           *known = prior_store::All(store.database());
         } catch (const Error& e) {
           *failure = Failure{e.kind(), e.what()};
+        } catch (const std::filesystem::filesystem_error& e) {  // its folder, which is no fault of the database's
+          *failure = Failure{ErrorKind::kInfrastructure, e.what()};
         }
       },
       Guarded([this, recovery, known, failure] {
