@@ -7,6 +7,7 @@
 #include "base/jsonl.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "tokenizer/tokenizer_config.h"
 
 namespace evald {
 namespace {
@@ -15,15 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kTemplateBytesMax = 4 << 20;
 constexpr size_t kTemplatesMax = 1000;
-constexpr uint64_t kConfigBytesMax = 64 << 20;
-
-Json ReadObject(const ReadFolder& directory, const char* name) {
-  if (!directory.HasFile(name)) return Json::object();
-  const std::string where = (directory / name).string();
-  Json json = ParseJson(directory.Read(name, kConfigBytesMax), where);
-  if (json.is_object()) return json;
-  throw Error(ErrorKind::kInput, fmt::format("{}: found {}, expected an object", where, json.type_name()));
-}
 
 void Add(const std::string& name, TemplateText text,
          std::map<std::string, TemplateText>* templates) {
@@ -84,7 +76,7 @@ std::map<std::string, TemplateText> ReadChatTemplates(const ReadFolder& director
   std::map<std::string, TemplateText> templates = ReadFiles(directory);
   if (!templates.empty()) return templates;
   const fs::path file = directory / "tokenizer_config.json";
-  const Json config = ReadObject(directory, "tokenizer_config.json");
+  const Json config = tok::ReadObject(directory, "tokenizer_config.json");
   const auto found = config.find("chat_template");
   return found == config.end() ? templates : FromConfig(*found, file.string() + ": chat_template");
 }

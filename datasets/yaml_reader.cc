@@ -8,7 +8,6 @@
 #include <regex>
 #include <set>
 
-
 #include "base/text.h"
 #include "datasets/builtin_files.h"
 #include "datasets/known_modules.h"

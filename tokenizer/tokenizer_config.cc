@@ -17,18 +17,6 @@ constexpr uint64_t kFileBytesMax = 64 << 20;
 constexpr const char* kAdditional = "additional_special_tokens";
 constexpr const char* kExtra = "extra_special_tokens";
 
-// The file as an object; an empty one when there is no file.
-Json ReadObject(const ReadFolder& directory, const char* name) {
-  if (!directory.HasFile(name)) return Json::object();
-  const std::filesystem::path file = directory / name;
-  Json json = ParseJson(directory.Read(name, kFileBytesMax), file.string());
-  if (!json.is_object()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: found {}, expected an object", file.string(), json.type_name()));
-  }
-  return json;
-}
-
 bool IsEmpty(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || found->is_null() || found->empty();
@@ -84,6 +72,17 @@ void RefuseUnserved(const Json& settings, const std::string& where) {
 }
 
 }  // namespace
+
+Json ReadObject(const ReadFolder& directory, const char* name) {
+  if (!directory.HasFile(name)) return Json::object();
+  const std::filesystem::path file = directory / name;
+  Json json = ParseJson(directory.Read(name, kFileBytesMax), file.string());
+  if (!json.is_object()) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: found {}, expected an object", file.string(), json.type_name()));
+  }
+  return json;
+}
 
 bool IsTokenAttribute(const std::string& key) {
   return std::find(std::begin(kTokenAttributes), std::end(kTokenAttributes), key) !=

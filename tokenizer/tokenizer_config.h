@@ -38,6 +38,10 @@ inline constexpr const char* kTokenAttributes[] = {"bos_token", "eos_token", "un
                                                    "mask_token"};
 bool IsTokenAttribute(const std::string& key);
 
+/// A JSON file of at most 64 MiB beside a tokenizer.json, which holds an object; an empty object where there is no such
+/// file. Throws Error(kInput) for one that is broken.
+Json ReadObject(const ReadFolder& directory, const char* name);
+
 /// Files that are absent say nothing. Throws Error(kInput) for a broken one and for settings that
 /// are not served (split_special_tokens, fast_tokenizer_files, spaces cleaned up in decoded text).
 TokenizerConfig ReadTokenizerConfig(const ReadFolder& directory);

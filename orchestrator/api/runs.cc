@@ -156,17 +156,7 @@ void Act(const Context& context, const RequestPtr& request, RunAction action, co
   QueryReader(*request).Finish();
   const Json run = FindRun(context, *request);
   RequireOwner(*request, "run", run.value("user", ""));
-  const std::string id = run.at("id").get<std::string>();
-  if (action != RunAction::kResume) return context.service->Act(id, action, AnswerWithRun(answer));
-  // Taking up a run again looks at its checkpoint and task files.
-  const bool taken = context.background->Run([service = context.service, id, action, answer] {
-    try {
-      service->Act(id, action, AnswerWithRun(answer));
-    } catch (const std::exception& error) {
-      answer(AnswerFor(error));
-    }
-  });
-  if (!taken) answer(http::ProblemResponse({503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  context.service->Act(run.at("id").get<std::string>(), action, AnswerWithRun(answer));
 }
 
 }  // namespace

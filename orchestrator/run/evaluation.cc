@@ -17,10 +17,6 @@
 
 namespace evald {
 namespace fs = std::filesystem;
-namespace {
-
-}  // namespace
-
 Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
                        Support support, Hooks hooks)
     : config_(std::move(config)),

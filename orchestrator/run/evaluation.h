@@ -65,7 +65,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   };
   struct Hooks {
     std::function<void()> work;  ///< there may be something to lease or load
-    std::function<void()> over;  ///< nothing more will happen; Finish may be called. Once.
+    std::function<void()> over;  ///< nothing more will happen; TakeEnding may be called. Once.
     /// Something that followers should hear of: "task.done" and its data.
     std::function<void(const std::string& type, const Json& data)> event;
   };
