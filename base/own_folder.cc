@@ -81,7 +81,8 @@ void CheckOwn(const fs::path& folder, int fd, std::string_view remedy) {
     Refuse(folder, fmt::format("may be written by others ({})", Mode(info)),
            fmt::format("if all in it is yours: chmod go-w {}; else {}", folder.string(), remedy));
   }
-  if (::faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+  // Another process may remove an empty folder just now (ENOENT): whoever wants to use it finds it absent.
+  if (::faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0 && errno != ENOENT) {
     Refuse(folder, fmt::format("cannot be written: {}", std::strerror(errno)), remedy);
   }
 }

@@ -15,7 +15,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <charconv>
+#include <exception>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "evald/error.h"
 #include "orchestrator/fleet/stream_wire.h"
@@ -71,6 +74,43 @@ std::string Refusal(const std::string& answer) {
 }
 
 }  // namespace
+
+// One try. Whoever says first how it went is heard: the connection's steps, their failure, or the clock.
+struct Attempt {
+  Attempt(Loop* loop, Dialer::Done done_in) : done(std::move(done_in)), clock(loop->context(), kPatience) {}
+
+  void Say(std::shared_ptr<Wire> wire, const std::string& why) {
+    if (!done) return;
+    clock.cancel();
+    std::exchange(done, nullptr)(std::move(wire), why);
+  }
+
+  Dialer::Done done;
+  asio::steady_timer clock;
+};
+
+// When the clock strikes, the socket closes and the step under way fails. Looking up a name cannot be ended, so the
+// attempt is over without it.
+template <typename Socket>
+void Watch(const std::shared_ptr<Attempt>& attempt, std::weak_ptr<Socket> socket) {
+  attempt->clock.async_wait([attempt, socket](const ErrorCode& error) {
+    if (error) return;
+    ErrorCode ignored;
+    if (const auto open = socket.lock()) open->lowest_layer().close(ignored);
+    const LoopTurn turn("a connection that does not come");
+    attempt->Say(nullptr, fmt::format("no answer within {} s", kPatience.count()));
+  });
+}
+
+std::string ReasonOf(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "an unknown error";
+  }
+}
 
 struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
   State(Loop* loop_in, OrchestratorAddress address_in) : loop(loop_in), address(std::move(address_in)) {
@@ -136,12 +176,19 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
     co_return Refusal(head);
   }
 
+  // A number is not looked up: getaddrinfo asks the kernel for all its addresses, and waits without a limit.
   asio::awaitable<std::string> Connect(tcp::socket* socket) {
-    tcp::resolver resolver(loop->context());
-    auto [unknown, endpoints] = co_await resolver.async_resolve(url.host, url.port, kAwait);
-    if (unknown) co_return unknown.message();
-    auto [error, endpoint] = co_await asio::async_connect(*socket, endpoints, kAwait);
-    if (error) co_return error.message();
+    ErrorCode failed;
+    if (const auto address = asio::ip::make_address(url.host, failed); !failed) {
+      const auto port = static_cast<uint16_t>(std::stoi(url.port));
+      std::tie(failed) = co_await socket->async_connect({address, port}, kAwait);
+    } else {
+      tcp::resolver resolver(loop->context());
+      auto [unknown, endpoints] = co_await resolver.async_resolve(url.host, url.port, kAwait);
+      if (unknown) co_return unknown.message();
+      std::tie(failed, std::ignore) = co_await asio::async_connect(*socket, endpoints, kAwait);
+    }
+    if (failed) co_return failed.message();
     ErrorCode ignored;
     socket->set_option(tcp::no_delay(true), ignored);
     socket->set_option(asio::socket_base::keep_alive(true), ignored);
@@ -149,55 +196,40 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
   }
 
   template <typename Stream>
-  asio::awaitable<void> Speak(std::shared_ptr<Stream> stream, Done done) {
+  asio::awaitable<void> Speak(std::shared_ptr<Stream> stream, std::shared_ptr<Attempt> attempt) {
     std::string rest;
-    std::string why = co_await Upgrade(*stream, &rest);
-    timer.reset();
-    if (!why.empty()) co_return done(nullptr, why);
+    const std::string why = co_await Upgrade(*stream, &rest);
+    if (!why.empty()) co_return attempt->Say(nullptr, why);
     auto wire = std::make_shared<StreamWire<Stream>>(std::move(*stream));
     wire->Feed(rest);
-    done(wire, "");
+    attempt->Say(wire, "");
   }
 
-  asio::awaitable<void> DialServer(Done done) {
-    tcp::socket socket(loop->context());
-    // The one clock for all steps: when it strikes, the socket closes and the step under way fails.
-    std::weak_ptr<asio::steady_timer> weak = timer = std::make_shared<asio::steady_timer>(loop->context(), kPatience);
-    const auto watch = [this, weak](auto* lowest) {
-      if (const auto strong = weak.lock()) {
-        strong->async_wait([weak, lowest](const ErrorCode& error) {
-          ErrorCode ignored;
-          if (!error && weak.lock()) lowest->close(ignored);
-        });
-      }
-    };
-    std::string why;
-    if (!url.tls) {
-      auto plain = std::make_shared<tcp::socket>(std::move(socket));
-      watch(plain.get());
-      why = co_await Connect(plain.get());
-      if (why.empty()) co_return co_await Speak(plain, std::move(done));
-    } else {
-      auto stream = std::make_shared<ssl::stream<tcp::socket>>(std::move(socket), *tls);
-      watch(&stream->lowest_layer());
-      why = co_await Connect(&stream->next_layer());
-      if (why.empty()) {
-        stream->set_verify_callback(ssl::host_name_verification(url.host));
-        ::SSL_set_tlsext_host_name(stream->native_handle(), url.host.c_str());
-        auto [error] = co_await stream->async_handshake(ssl::stream_base::client, kAwait);
-        why = error.message();
-        if (!error) co_return co_await Speak(stream, std::move(done));
-      }
-    }
-    timer.reset();
-    done(nullptr, why);
+  asio::awaitable<void> DialPlain(std::shared_ptr<Attempt> attempt) {
+    auto socket = std::make_shared<tcp::socket>(loop->context());
+    Watch(attempt, std::weak_ptr<tcp::socket>(socket));
+    const std::string why = co_await Connect(socket.get());
+    if (!why.empty()) co_return attempt->Say(nullptr, why);
+    co_await Speak(socket, attempt);
+  }
+
+  asio::awaitable<void> DialTls(std::shared_ptr<Attempt> attempt) {
+    using Stream = ssl::stream<tcp::socket>;
+    auto stream = std::make_shared<Stream>(loop->context(), *tls);
+    Watch(attempt, std::weak_ptr<Stream>(stream));
+    const std::string why = co_await Connect(&stream->next_layer());
+    if (!why.empty()) co_return attempt->Say(nullptr, why);
+    stream->set_verify_callback(ssl::host_name_verification(url.host));
+    ::SSL_set_tlsext_host_name(stream->native_handle(), url.host.c_str());
+    auto [error] = co_await stream->async_handshake(ssl::stream_base::client, kAwait);
+    if (error) co_return attempt->Say(nullptr, error.message());
+    co_await Speak(stream, attempt);
   }
 
   Loop* loop;
   OrchestratorAddress address;
   Url url;
   std::optional<ssl::context> tls;
-  std::shared_ptr<asio::steady_timer> timer;
 };
 
 Dialer::Dialer(Loop* loop, OrchestratorAddress address)
@@ -206,10 +238,16 @@ Dialer::Dialer(Loop* loop, OrchestratorAddress address)
 
 Dialer::~Dialer() = default;
 
+// However the coroutine ends, the attempt has an answer: an agent that hears none would never try again.
 void Dialer::Dial(Done done) {
   if (!state_->address.socket.empty()) return state_->DialSocket(std::move(done));
-  asio::co_spawn(state_->loop->context(), [state = state_, done = std::move(done)]() mutable { return state->DialServer(std::move(done)); },
-                 asio::detached);
+  auto attempt = std::make_shared<Attempt>(state_->loop, std::move(done));
+  asio::co_spawn(
+      state_->loop->context(),
+      [state = state_, attempt] { return state->url.tls ? state->DialTls(attempt) : state->DialPlain(attempt); },
+      [attempt](const std::exception_ptr& thrown) {
+        attempt->Say(nullptr, thrown ? ReasonOf(thrown) : "the connection ended before it was made");
+      });
 }
 
 }  // namespace evald

@@ -30,6 +30,17 @@ std::string Checked(const std::string& name) {
   return name;
 }
 
+// When the folder or something in it was last written. What vanishes meanwhile counts as new: it is in use.
+fs::file_time_type NewestIn(const fs::path& folder) {
+  std::error_code error;
+  fs::file_time_type newest = fs::last_write_time(folder, error);
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    newest = std::max(newest, at->last_write_time(error));
+    if (error) break;
+  }
+  return error ? fs::file_time_type::clock::now() : newest;
+}
+
 }  // namespace
 
 Spool::Spool(fs::path folder, std::string instance) : folder_(std::move(folder)), url_("/v1/agents/" + instance) {
@@ -170,12 +181,9 @@ void Spool::Tidy(int days) const {
   const auto oldest = fs::file_time_type::clock::now() - std::chrono::hours(24 * days);
   for (const char* kind : {"runs", "prepared"}) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder_ / kind, error)) {
-      auto newest = entry.last_write_time(error);
-      for (const auto& inner : fs::recursive_directory_iterator(entry.path(), error)) {
-        newest = std::max(newest, inner.last_write_time(error));
-      }
-      if (newest < oldest) fs::remove_all(entry.path(), error);
+    for (fs::directory_iterator at(folder_ / kind, error), end; !error && at != end; at.increment(error)) {
+      std::error_code kept;
+      if (NewestIn(at->path()) < oldest) fs::remove_all(at->path(), kept);
     }
   }
 }

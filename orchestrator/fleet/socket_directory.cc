@@ -29,9 +29,9 @@ UniqueFd LockOf(const fs::path& directory, int flags) {
 
 // What a killed owner left: its lock can be taken.
 void RemoveOrphans(const fs::path& parent) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    if (LockOf(entry.path(), 0)) fs::remove_all(entry.path(), ignored);
+  std::error_code error, ignored;  // the last owner to end removes the parent, perhaps just now
+  for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
+    if (LockOf(at->path(), 0)) fs::remove_all(at->path(), ignored);
   }
 }
 

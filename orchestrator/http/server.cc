@@ -159,7 +159,11 @@ asio::awaitable<void> Server::State::Accept() {
       static_cast<void>(co_await pause.async_wait(kAwait));
       continue;
     }
-    Take(std::move(socket));
+    try {
+      Take(std::move(socket));
+    } catch (const std::exception& failed) {  // no memory, say: that caller is lost, the next is served
+      log::Error("http: a connection cannot be taken: {}", failed.what());
+    }
   }
 }
 

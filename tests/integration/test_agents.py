@@ -147,7 +147,16 @@ class Agents(ServiceCase):
         return next((h for h in self.call("GET", "/v1/hosts")["hosts"] if h["id"] == name), None)
 
     def wait_host(self, name, state="connected"):
-        return self.wait_for(f"host {name}", lambda: (h := self.host(name)) and h["state"] == state and h)
+        def there():
+            host = self.host(name)
+            if host and host["state"] == state:
+                return host
+            if state == "connected" and name in self.agents:
+                self.assertIsNone(self.agents[name].poll(), f"agent {name} has ended\n{self.log_text()}")
+        try:
+            return self.wait_for(f"host {name}", there)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.host(name)}\n{self.log_text()}") from None
 
     def workers(self, host):
         return [w for w in self.call("GET", "/v1/workers")["workers"] if w["host"] == host]
@@ -281,8 +290,10 @@ class TwoHosts(Agents):
         self.assertEqual(done.returncode, 3, "one is away")
         self.assertEqual((found["agent north"]["available"], found["agent south"]["available"]), (False, True), found)
         self.assertRegex(found["agent south"]["detail"], r"^left in order \(evald \d+\.\d+\.\d+\)$")
-        for name in ("north", "south"):
-            self.start_agent(name)
+        self.agents["north"].wait()
+        by_name = self.url.replace("127.0.0.1", "localhost")
+        for name, server in (("north", self.url), ("south", by_name)):
+            self.start_agent(name, server=server)
             self.wait_host(name)
         run = self.finished(self.submit_to_all("north", "south", engine={**self.ENGINE, "delay_ms": 100}))
         self.check(expected, run)
