@@ -25,6 +25,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kHeaderBytesMax = 100'000'000;  // the limit of the reference implementation
 constexpr size_t kRankMax = 32;
+constexpr size_t kMetadataMax = 65'536;  // entries; real files have a handful
 constexpr const char* kRemedy = "copy or save the checkpoint again";
 
 struct DtypeRow {
@@ -101,6 +102,9 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool string(string_t& value) override {
     if (place_ == Place::kMetadata) {
       header_->metadata.insert_or_assign(member_, std::move(value));
+      if (header_->metadata.size() > kMetadataMax) {
+        Refuse(name_, fmt::format("its __metadata__ has more than {} entries", kMetadataMax));
+      }
       return true;
     }
     if (place_ != Place::kTensor || member_ != "dtype") return Unexpected("a string");

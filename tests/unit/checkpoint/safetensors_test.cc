@@ -150,6 +150,12 @@ TEST(Safetensors, RefusesForeignStructure) {
   EXPECT_NE(HeaderError(std::string(1'000'000, '['), 0), "");
 }
 
+TEST(Safetensors, RefusesMetadataWithoutEnd) {
+  std::string header = R"({"__metadata__":{)";
+  for (int i = 0; i < 70'000; ++i) header += (i > 0 ? ",\"" : "\"") + std::to_string(i) + R"(":"")";
+  EXPECT_THAT(HeaderError(header + "}}", 0), HasSubstr("__metadata__ has more than 65536 entries"));
+}
+
 TEST(Safetensors, ReadsManyTensorsQuickly) {
   std::string header = "{";
   for (int i = 0; i < 100'000; ++i) {
