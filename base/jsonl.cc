@@ -13,9 +13,15 @@ namespace {
 
 constexpr int kDepthMax = 200;
 
-// The nesting depth of a JSON text, counted without parsing it: a parser that recurses must not be
-// given 10^5 levels.
-bool TooDeep(std::string_view text) {
+struct Shape {
+  int depth = 0;          // of nesting, where it is deepest
+  size_t separators = 0;  // no fewer than values and keys, but for the outermost value
+};
+
+// Counted without parsing: a parser that recurses must not be given 10^5 levels, and a tree that does not fit into
+// memory must not be built.
+Shape ShapeOf(std::string_view text) {
+  Shape shape;
   int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -26,12 +32,15 @@ bool TooDeep(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > kDepthMax) return true;
+      shape.depth = std::max(shape.depth, ++depth);
+      ++shape.separators;
     } else if (c == '}' || c == ']') {
       --depth;
+    } else if (c == ',' || c == ':') {
+      ++shape.separators;
     }
   }
-  return false;
+  return shape;
 }
 
 std::string Excerpt(std::string_view text) {
@@ -46,10 +55,14 @@ std::string ToLine(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json ParseJson(std::string_view text, const std::string& where) {
-  if (TooDeep(text)) {
+Json ParseJson(std::string_view text, const std::string& where, size_t values_max) {
+  const Shape shape = ShapeOf(text);
+  if (shape.depth > kDepthMax) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: JSON is nested deeper than {} levels", where, kDepthMax));
+  }
+  if (shape.separators > values_max) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: JSON of more than {} values", where, values_max));
   }
   try {
     return Json::parse(text);

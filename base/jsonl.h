@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -13,8 +15,9 @@ namespace evald {
 std::string ToLine(const Json& value);
 
 /// Parses one JSON text. Throws Error(kInput) "<where>: ..." that says at which byte and why; a
-/// text nested deeper than 200 levels is refused.
-Json ParseJson(std::string_view text, const std::string& where);
+/// text nested deeper than 200 levels is refused, and so is one of more than `values_max` values and
+/// keys: a tree takes some 100 bytes for a value that two bytes of text may hold.
+Json ParseJson(std::string_view text, const std::string& where, size_t values_max = SIZE_MAX);
 
 /// Calls `visit(line_number, value)` for each non-blank line of the file, numbered from 1. Throws
 /// Error(kInput) that names file and line for a line that is not JSON.

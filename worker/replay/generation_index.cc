@@ -14,6 +14,17 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kEntriesMax = 1'000'000;
+constexpr size_t kLineBytesMax = 64 << 20;
+constexpr size_t kValuesMax = 1'000'000;  // of a line
+
+// Whoever named the file may have made it for this: a line takes the worker's memory as a tree.
+Generation Read(std::string_view line, const std::string& where) {
+  if (line.size() > kLineBytesMax) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: a line of {} bytes, expected at most {}", where, line.size(), kLineBytesMax),
+                "leave this answer out, or cut it");
+  }
+  return GenerationFromJson(ParseJson(line, where, kValuesMax), where);
+}
 
 }  // namespace
 
@@ -55,7 +66,7 @@ void GenerationIndex::CheckEqual(const std::string& task, const Generation& gene
                                  const Place& first, const std::string& where) const {
   const auto& [name, file] = files_[first.file];
   const std::string_view line = file.view().substr(first.offset, first.bytes);
-  if (ToJson(GenerationFromJson(ParseJson(line, name), name)) == ToJson(generation)) return;
+  if (ToJson(Read(line, name)) == ToJson(generation)) return;
   throw Error(ErrorKind::kInput,
               fmt::format("{}: task '{}', document {}, request {}, repeat {}: another answer than "
                           "the one in {}",
@@ -76,7 +87,7 @@ void GenerationIndex::AddFile(const UniqueFd& fd, const fs::path& path, const st
     const std::string_view line = all.substr(begin, end - begin);
     if (!Trim(line).empty()) {
       const std::string where = fmt::format("{}:{}", path.string(), number);
-      const Generation generation = GenerationFromJson(ParseJson(line, where), where);
+      const Generation generation = Read(line, where);
       const RequestKey key{generation.doc_id, generation.idx, generation.repeat};
       const Place place{files_.size() - 1, begin, line.size()};
       const auto [earlier, fresh] = places.try_emplace(key, place);
@@ -121,7 +132,7 @@ Generation GenerationIndex::Find(const std::string& task, const RequestKey& key,
   }
   const auto& [name, file] = files_[found->second.file];
   const std::string_view line = file.view().substr(found->second.offset, found->second.bytes);
-  Generation generation = GenerationFromJson(ParseJson(line, name), name);
+  Generation generation = Read(line, name);
   if (generation.kind != kind) {
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: {}: found an answer to {}, expected one to {}", name, what,

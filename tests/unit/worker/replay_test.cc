@@ -116,6 +116,25 @@ TEST_F(ReplayEngine, BadFilesAreNamedWithTheirLine) {
   EXPECT_THROW(MakeReplayEngine({"replay", Json::object(), "cpu:0", 1, 1}), Error);
 }
 
+TEST_F(ReplayEngine, ALineThatTakesTooMuchMemoryIsRefused) {
+  std::string values = "[0";
+  for (int i = 0; i < 1'000'000; ++i) values += ",0";
+  std::ofstream(folder_.path() / "a.jsonl") << R"({"doc_id": 0, "x": )" << values << "]}\n";
+  EXPECT_THROW(
+      try { Open("a.jsonl"); } catch (const Error& e) {
+        EXPECT_THAT(e.what(), HasSubstr("a.jsonl:1: JSON of more than 1000000 values"));
+        throw;
+      },
+      Error);
+  std::ofstream(folder_.path() / "b.jsonl") << '"' << std::string(64 << 20, 'x') << "\"\n";
+  EXPECT_THROW(
+      try { Open("b.jsonl"); } catch (const Error& e) {
+        EXPECT_THAT(e.what(), HasSubstr("b.jsonl:1: a line of 67108866 bytes, expected at most 67108864"));
+        throw;
+      },
+      Error);
+}
+
 TEST_F(ReplayEngine, TenMegabytesInOneLine) {
   Write("files/math.jsonl", {Text(0, std::string(10 << 20, 'x')), Text(1, "")});
   const auto engine = Open("files");
