@@ -281,17 +281,24 @@ bool GenerationSettings::changes_logits() const {
 }
 
 GenerationConfig GenerationConfig::Read(const ReadFolder& directory, Use use) {
-  GenerationConfig config;
-  config.ignored_ = use == Use::kIgnore;
   const std::string own = "generation_config.json", model = "config.json";
-  if (!directory.exists()) return config;
-  const bool has_own = directory.HasFile(own);
-  if (!has_own && !directory.HasFile(model)) return config;
+  const bool has_own = directory.exists() && directory.HasFile(own);
+  if (!has_own && !(directory.exists() && directory.HasFile(model))) {
+    GenerationConfig none;
+    none.ignored_ = use == Use::kIgnore;
+    return none;
+  }
   const std::string& name = has_own ? own : model;
-  config.where_ = (directory / name).string();
-  const Json json = ParseJson(directory.Read(name, kFileBytesMax), config.where_);
-  if (!json.is_object()) throw Error(ErrorKind::kInput, config.where_ + ": found no JSON object");
-  ParseEosIds(json, config.where_);
+  const std::string where = (directory / name).string();
+  return Parse(ParseJson(directory.Read(name, kFileBytesMax), where), where, has_own, use);
+}
+
+GenerationConfig GenerationConfig::Parse(const Json& json, const std::string& where, bool own, Use use) {
+  GenerationConfig config;
+  config.where_ = where;
+  config.ignored_ = use == Use::kIgnore;
+  if (!json.is_object()) throw Error(ErrorKind::kInput, where + ": found no JSON object");
+  ParseEosIds(json, where);
   if (config.ignored_) {
     KeepEndTokens(json, &config.values_);
     return config;
@@ -300,7 +307,7 @@ GenerationConfig GenerationConfig::Read(const ReadFolder& directory, Use use) {
     if (value.is_null() || key == "max_length") continue;
     if (IsGenerationKey(key)) {
       config.values_[key] = value;
-    } else if (has_own && config.unknown_.empty()) {
+    } else if (own && config.unknown_.empty()) {
       config.unknown_ = key + ": evald does not know this setting";
     }
   }

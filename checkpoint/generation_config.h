@@ -77,9 +77,11 @@ class GenerationConfig {
   GenerationConfig() = default;
 
   /// A `directory` that is not there has no settings. Throws Error(kInput) for a broken file. Its settings are
-  /// judged
-  /// by For: what does not generate needs none.
+  /// judged by For: a run that generates nothing needs none.
   static GenerationConfig Read(const ReadFolder& directory, Use use);
+  /// The same of the file's content. `where` names the file in errors; `own` says that it is generation_config.json,
+  /// where every key is a setting, and not config.json. Throws Error(kInput).
+  static GenerationConfig Parse(const Json& json, const std::string& where, bool own, Use use);
 
   /// What is in force for a request. Throws Error(kInput), naming the file, the key, what was found
   /// and the remedy, for a key that evald does not know, a value that is none, and a setting that
