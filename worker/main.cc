@@ -65,12 +65,23 @@ std::string SettingsText(const std::string& given) {
   return given == "-" ? evald::ReadFile("/dev/stdin") : given;
 }
 
+// What of the engine's options has a form of its own. That it has not is for the agent to hear, which is connected later.
+void ReadEngine(CommandLine* line) {
+  try {
+    line->worker.engine.roots = evald::ReadRoots(line->read_roots);
+    line->worker.engine.settings = evald::ParseJson(SettingsText(line->settings), "--settings");
+  } catch (const evald::Error& e) {
+    line->worker.unreadable = e;
+  }
+}
+
 // Makes the engine, which loads nothing yet, and says on standard output what it thinks of its
 // settings (docs/protocol.md, "Settings").
-int CheckSettings(const evald::EngineOptions& engine) {
+int CheckSettings(const evald::WorkerOptions& worker) {
   evald::Json answer = {{"ok", true}};
   try {
-    evald::MakeEngine(engine);
+    if (worker.unreadable) throw *worker.unreadable;
+    evald::MakeEngine(worker.engine);
   } catch (const evald::SettingError& e) {
     answer = {{"key", e.key()}, {"error", e.problem()}, {"remedy", e.remedy()}};
   } catch (const evald::Error& e) {
@@ -99,9 +110,8 @@ int main(int argc, char** argv) {
       return static_cast<int>(evald::ExitStatus::kDone);
     }
     evald::SetUpLog("evald-worker " + line.worker.id, line.log_level);
-    line.worker.engine.roots = evald::ReadRoots(line.read_roots);
-    line.worker.engine.settings = evald::ParseJson(SettingsText(line.settings), "--settings");
-    if (line.check_settings) return CheckSettings(line.worker.engine);
+    ReadEngine(&line);
+    if (line.check_settings) return CheckSettings(line.worker);
     evald::protocol::DieWithParent(SIGKILL, line.parent);
     ::signal(SIGPIPE, SIG_IGN);
     if (!line.cpus.empty()) evald::SetCpuAffinity(line.cpus);

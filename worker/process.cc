@@ -118,6 +118,17 @@ std::optional<int> TakeDevice(DeviceLock* lock, const std::string& id, protocol:
   return std::nullopt;
 }
 
+// There is no engine. The settings would be refused again anywhere; all else may work another time, on a GPU that is
+// healthy by then, or on another one. Gives the process's exit status.
+int TellUnmade(const WorkerOptions& options, const Error& error, protocol::Channel* channel) {
+  const bool again = ExitStatusFor(error.kind()) != ExitStatus::kUsage;
+  const bool device = error.kind() == ErrorKind::kInfrastructure && options.engine.device.starts_with("cuda:");
+  channel->Send(MakeHello(options.id, Json()));
+  channel->Send(protocol::TrialFailed{-1, 0, again, error.what(), device});
+  log::Error("{}", error.what());
+  return static_cast<int>(ExitStatusFor(error.kind()));
+}
+
 }  // namespace
 
 int RunWorkerOn(protocol::Channel* channel, Engine* engine) {
@@ -152,18 +163,16 @@ int RunWorker(const WorkerOptions& options) {
   std::unique_ptr<Engine> engine;
   const bool gpu = options.engine.device.starts_with("cuda:");
   try {
+    if (options.unreadable) throw *options.unreadable;
     if (gpu) {
       lock.emplace(DeviceLock::DefaultFolder(), options.engine.device);
       if (const auto ended = TakeDevice(&*lock, options.id, &channel)) return *ended;
     }
     engine = MakeEngine(options.engine);
   } catch (const Error& e) {
-    // A GPU may be healthy later, or another one is; elsewhere it would be the same again.
-    const bool again = gpu && e.kind() == ErrorKind::kInfrastructure;
-    channel.Send(MakeHello(options.id, Json()));
-    channel.Send(protocol::TrialFailed{-1, 0, again, e.what(), again});
-    log::Error("{}", e.what());
-    return again ? 3 : 2;
+    return TellUnmade(options, e, &channel);
+  } catch (const std::exception& e) {
+    return TellUnmade(options, Error(ErrorKind::kInternal, e.what()), &channel);
   }
   channel.Send(MakeHello(options.id, ToJson(engine->Info())));
   const int status = RunWorkerOn(&channel, engine.get());

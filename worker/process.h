@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "evald/error.h"
 #include "protocol/channel.h"
 #include "worker/engine.h"
 
@@ -13,13 +15,14 @@ struct WorkerOptions {
   std::filesystem::path socket;  ///< of the agent
   std::string id;                ///< "w0"
   EngineOptions engine;
+  std::optional<Error> unreadable;  ///< why `engine` could not be read from the command line: the agent is told
 };
 
 /// Connects to the agent and works until it says so (docs/protocol.md). The calling thread receives
 /// and sends heartbeats; the engine has a thread of its own. A GPU is held (device_lock.h) for as
 /// long as the process lives. Returns the exit status: 0 after Drain or Stop, 2 when the engine
-/// cannot be made, 3 when it cannot be now, on a GPU that is not there or is held by another
-/// process, when the engine broke or the agent went away. May end the process itself when the
+/// refuses its settings, 3 when it cannot be made now (a GPU that is not there, no memory), when
+/// the engine broke or the agent went away. May end the process itself when the
 /// engine does not come back within 2 s of Stop.
 int RunWorker(const WorkerOptions& options);
 

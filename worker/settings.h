@@ -30,8 +30,8 @@ class SettingError : public Error {
 /// SettingError naming the engine, the key and what was expected.
 class Settings {
  public:
-  /// `settings` may be null (none). Throws for a key that protocol/engine_settings.h does not list for this engine,
-  /// naming the nearest, and for a path or URL that has not the form of one.
+  /// `settings` may be null (none). Throws SettingError for what FindSettingProblem (protocol/engine_settings.h) finds:
+  /// a key that the engine does not have, a value of another type or out of its range, a setting that must be there.
   Settings(const std::string& engine, const Json& settings);
 
   bool Has(const std::string& key) const;
@@ -48,16 +48,10 @@ class Settings {
       throw SettingError(where_, key, Problem(key, e.message()), e.remedy());
     }
   }
-  /// Like Get, and refuses what is below `least`.
-  template <typename T>
-  T AtLeast(const std::string& key, T least, T fallback) const {
-    const T value = Get<T>(key, fallback);
-    if (value < least) Refuse(key, "at least " + ToLine(Json(least)));
-    return value;
-  }
 
-  /// Throws "engine 'x': key 'k': found ..., expected <expected>".
-  [[noreturn]] void Refuse(const std::string& key, const std::string& expected) const;
+  /// Throws "engine 'x': key 'k': found ..., expected <expected>". For what shows only where the engine runs: a file
+  /// that is not there, a variable that is not set.
+  [[noreturn]] void Refuse(const std::string& key, const std::string& expected, const std::string& remedy) const;
 
  private:
   /// What Field says, without its place and its key.

@@ -43,6 +43,8 @@ class ProcessPool {
   bool stopping(const std::string& id) const { return members_.at(id).next.has_value(); }
   /// Nothing runs in the slot and nothing will, until something is assigned.
   bool given_up(const std::string& id) const;
+  /// Nothing runs in the slot because its restarts are used up.
+  bool used_up(const std::string& id) const { return given_up(id) && restarts(id) >= restarts_max_; }
   int restarts(const std::string& id) const { return members_.at(id).restarts; }
   /// Processes that were started at least `micros` before `now` and have not said hello.
   std::vector<std::string> NotConnectedFor(int64_t micros, int64_t now) const;
@@ -70,6 +72,8 @@ class ProcessPool {
   /// Nothing is started any more.
   void Close() { closing_ = true; }
 
+  /// The slot's host has left (Retire).
+  bool retired(const std::string& id) const { return members_.at(id).retired; }
   /// Every slot whose host has not left is given up, or `useless`, and there is one that is given up and of use.
   bool exhausted(const std::function<bool(const std::string& id)>& useless = {}) const;
   /// How the last one ended, for the error when exhausted.

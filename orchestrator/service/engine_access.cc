@@ -19,7 +19,7 @@ bool IsAtOrBelow(const std::string& url, const std::string& base) {
 }
 
 void CheckUrl(const std::string& key, const Json& value, const EngineAccess& access) {
-  if (!value.is_string()) return;  // the engine refuses it
+  if (!value.is_string()) return;  // refused below, by its type
   const auto& url = value.get_ref<const std::string&>();
   const bool listed = std::any_of(access.urls.begin(), access.urls.end(),
                                   [&](const std::string& base) { return IsAtOrBelow(url, base); });
@@ -40,6 +40,17 @@ void CheckVariable(const std::string& key, const Json& value, const EngineConfig
          "'engine_keys'");
 }
 
+void CheckSettings(const EngineConfig& engine) {
+  const auto wrong = FindSettingProblem(engine.name, engine.settings);
+  if (!wrong) return;
+  const auto given = engine.where.find(wrong->key), whole = engine.where.find("");
+  const std::string where = given != engine.where.end() ? given->second : whole != engine.where.end() ? whole->second : "";
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}{}key 'engine{}{}': {}", where, where.empty() ? "" : ": ", wrong->key.empty() ? "" : ".",
+                          wrong->key, wrong->problem),
+              wrong->remedy);
+}
+
 }  // namespace
 
 void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access) {
@@ -52,12 +63,9 @@ void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access
              "give it a server's base_url, or set allow_commands in the service's configuration");
     }
     if (setting.use == SettingUse::kUrl && !access.commands) CheckUrl(setting.key, value, access);
-    if (setting.use == SettingUse::kVariable && !access.commands) CheckVariable(setting.key, value, engine, access);
-    const std::string expected = ExpectedInstead(setting.use, value);
-    if (!expected.empty()) {
-      Refuse(setting.key, fmt::format("found {}, expected {}", value.dump(-1, ' ', false, Json::error_handler_t::replace), expected), "");
-    }
+    if (setting.use == SettingUse::kVariable && value.is_string() && !access.commands) CheckVariable(setting.key, value, engine, access);
   }
+  CheckSettings(engine);
 }
 
 }  // namespace evald

@@ -17,7 +17,8 @@ struct EngineAccess {
   bool commands = false;  ///< programs may be started by commands of their own, and anything may be called
 };
 
-/// Throws Error(kUsage) "key 'engine.x': ..." for what a submitted run may not set. Paths are for the caller to check.
+/// Throws Error(kUsage) "key 'engine.x': ..." for what a submitted run may not set, and for what no run may set
+/// (FindSettingProblem). Paths are for the caller to check.
 void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access);
 
 }  // namespace evald

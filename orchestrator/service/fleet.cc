@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/engine_info.h"
 #include "orchestrator/devices/programs.h"
@@ -21,12 +22,11 @@ constexpr std::chrono::milliseconds kStopGrace{5000};
 constexpr int64_t kHelloMicros = 60'000'000;
 constexpr double kUseHalfLifeSeconds = 600;  // how long a user's past counts against them
 
-std::string TagOf(const WorkerProfile& profile) {
-  return Json({profile.engine, profile.settings, profile.threads, profile.seed})
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 }  // namespace
+
+std::string Fleet::TagOf(const WorkerProfile& profile) {
+  return ToLine(Json({profile.engine, profile.settings, profile.threads, profile.seed}));
+}
 
 Fleet::Fleet(Loop* loop, FleetOptions options)
     : loop_(loop),
@@ -44,6 +44,7 @@ void Fleet::Add(std::shared_ptr<Evaluation> run, int priority, const std::string
   for (const std::string& id : scorers_.ids()) ShowRow(run.get(), id);
   const int64_t number = run->number();
   runs_[number] = {std::move(run), priority, user};
+  for (auto& [id, slot] : slots_) slot.spent.clear();  // what failed before may work by now
   for (const auto& [name, host] : hosts_) StartWhatIsMissing(name);
   Serve();
 }
@@ -128,10 +129,13 @@ void Fleet::StartWorker(const std::string& id, const Evaluation& run) {
   const WorkerProfile profile = run.profile();
   slot.run = run.number();
   const int threads = HostOf(id).info.threads > 0 ? HostOf(id).info.threads : profile.threads;
+  slot.refuses = false;
+  if (workers_.used_up(id)) slot.spent.insert(workers_.tag(id));
+  slot.spent.erase(TagOf(profile));  // it has all its restarts again
   const std::string program = WorkerProgram(profile.engine, slot.device);
   slot.computes_on_gpu = program == kGpuWorker;
   std::vector<std::string> arguments = {"--engine",   profile.engine,
-                                        "--settings", profile.settings.dump(),
+                                        "--settings", ToLine(profile.settings),
                                         "--device",   slot.device,
                                         "--threads",  std::to_string(threads),
                                         "--seed",     std::to_string(profile.seed),
@@ -214,7 +218,7 @@ Evaluation* Fleet::Choose(const std::string& id) const {
   const Slot& slot = slots_.at(id);
   std::vector<DispatchRun> wanting;
   for (const auto& [number, entry] : runs_) {
-    if (!Suits(id, *entry.run)) continue;
+    if (!Suits(id, *entry.run) || Spent(id, *entry.run)) continue;
     const bool loads = slot.loading != entry.run->load().fingerprint;
     if (loads && !WorthLoading(slot, *entry.run)) continue;
     if (entry.run->wants_workers() || (loads && entry.run->wants_more_workers())) {
@@ -405,11 +409,11 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
   for (const auto& [number, entry] : runs_) entry.run->WorkerHeard(id, now);
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
     if (!hello->waits.empty()) return OnWaiting(id, *hello);
+    if (!hello->engine.is_object()) return;  // it could make no engine: why not comes next, and then its end
     workers_.Connected(id);
     slots_.at(id).waits.clear();
     slots_.at(id).pid = hello->pid;
-    // Null where none could be made.
-    slots_.at(id).follows = hello->engine.is_object() && hello->engine.value("follows", false);
+    slots_.at(id).follows = hello->engine.value("follows", false);
     Changed(id);
     Serve();
   } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
@@ -504,6 +508,7 @@ void Fleet::OnTrialFailed(const std::string& id, const protocol::TrialFailed& fa
     router_.Kill(id);
     return;
   }
+  if (!workers_.connected(id)) return OnRefusal(id, failed.message);
   slot.loading.reset();
   slot.loaded.reset();
   if (Entry* entry = Find(slot.run)) entry->run->LoadRefused(id, failed.message);
@@ -561,107 +566,6 @@ bool Fleet::RelieveBy(const std::string& id, Evaluation* run) {
   return workers_.TakeWant(id);
 }
 
-// With `by_itself`, nobody wanted it to end.
-void Fleet::OnExit(const std::string& id, const ProcessExit& exit, bool by_itself) {
-  const std::string how = ToString(exit);
-  if (workers_.Owns(id)) {
-    OnWorkerExit(id, how, by_itself && !stopping_ && !workers_.stopping(id));
-  } else {
-    for (const auto& [number, entry] : runs_) {
-      entry.run->ScorerLost(id, fmt::format("metric process {}: {}", id, how));
-    }
-    scorers_.Exited(id, how);
-  }
-  if (stopping_) return;
-  Serve();
-  TellExhausted();
-}
-
-// It loads what nobody has managed to load yet.
-bool Fleet::LoadsUnproven(const Slot& slot) {
-  const Entry* entry = slot.pulls() ? Find(slot.run) : nullptr;
-  return entry != nullptr && !entry->run->engine_known();
-}
-
-// Other runs shall not lose their workers to a checkpoint that none survives: after some ends those that it ended are
-// not given it again, unless another loads it meanwhile.
-bool Fleet::TriedInVain(const std::string& id, const Evaluation& run) const {
-  const auto found = runs_.find(run.number());
-  if (run.engine_known() || found == runs_.end() || found->second.ended_loads.count(id) == 0) return false;
-  int all = 0;
-  for (const auto& [worker, times] : found->second.ended_loads) all += times;
-  return all >= run.config().workers.max_attempts;
-}
-
-bool Fleet::MayYetLoad(const Evaluation& run) const {
-  for (const auto& [id, slot] : slots_) {
-    if (slot.device.empty() || HostOf(id).left || Aside(id)) continue;
-    if (Suits(id, run) || (slot.loads() && slot.loading == run.load().fingerprint)) return true;
-  }
-  return false;
-}
-
-void Fleet::TellVain() {
-  const auto runs = runs_;  // they may leave while they are told
-  for (const auto& [number, entry] : runs) {
-    if (entry.ended_loads.empty() || entry.run->engine_known() || MayYetLoad(*entry.run)) continue;
-    entry.run->Fail(ErrorKind::kInfrastructure,
-                    fmt::format("no worker survives loading {}: {}; see {}",
-                                entry.run->fingerprint().empty() ? "the engine" : "the checkpoint", entry.load_ended,
-                                options_.log_dir.string()));
-  }
-}
-
-void Fleet::OnWorkerExit(const std::string& id, const std::string& how, bool by_itself) {
-  Slot& slot = slots_.at(id);
-  const bool loads = by_itself && LoadsUnproven(slot);
-  slot.loading.reset();
-  slot.loaded.reset();
-  slot.following.reset();
-  slot.follows = false;
-  slot.pid = 0;
-  slot.held.clear();
-  const std::string& noted = workers_.cause(id);
-  const std::string cause = noted.empty() ? how : noted;
-  const bool may_be_checkpoint = loads && noted.empty();
-  const bool at_fault =
-      by_itself && slot.computes_on_gpu && !slot.excused && slot.waits.empty() && !may_be_checkpoint;
-  slot.excused = false;
-  slot.waits.clear();
-  const bool aside = at_fault && devices_.Failed(DeviceOf(slot), cause, MonotonicMicros());
-  const std::string why = Aside(id).value_or("");
-  if (aside) log::Error("device {} of host {} is set aside: {}", slot.device, slot.host, why);
-  const std::string worker = IsGpu(slot.device) ? fmt::format("worker {} ({})", id, slot.device) : "worker " + id;
-  if (loads && !at_fault) {
-    Entry* entry = Find(slot.run);
-    ++entry->ended_loads[id];
-    entry->load_ended = worker + ": " + cause;
-    workers_.Progressed(id);  // it is the run that has its attempts counted
-  }
-  for (const auto& [number, entry] : runs_) {
-    if (aside) entry.run->DeviceSetAside(slot.device, why);
-    entry.run->WorkerLost(id, worker + ": " + cause, at_fault);
-  }
-  if (aside) {
-    workers_.GaveUp(id, fmt::format("device {} is set aside: {}", slot.device, why));
-    TellDevices();
-  } else {
-    workers_.Exited(id, how);
-  }
-  Changed(id);
-  ReleaseStaged();
-}
-
-void Fleet::TellExhausted() {
-  const std::string see = "; see " + options_.log_dir.string();
-  const auto runs = runs_;  // they may leave while they are told
-  for (const auto& [number, entry] : runs) {
-    const auto useless = [&](const std::string& id) { return !Suits(id, *entry.run); };
-    if (workers_.exhausted(useless)) entry.run->NoWorkers(workers_.last_exit() + see);
-    if (scorers_.exhausted()) entry.run->NoScorers(scorers_.last_exit() + see);
-  }
-}
-
 // ---- time
 
 void Fleet::KillHung(const std::string& id, const std::string& why) {
@@ -693,6 +597,7 @@ void Fleet::Tick() {
     }
   }
   if (AllAside()) TellExhausted();  // a run that was added since has to hear of it
+  ServeGivenUp();
   TellVain();
   TellWaiting(now);
   for (ProcessPool* pool : {&workers_, &scorers_}) {

@@ -132,6 +132,9 @@ class Fleet {
     int64_t pid = 0;
     std::string waits;  ///< who holds its device, so that the worker is not there yet; "": nobody
     bool computes_on_gpu = false;  ///< its program does; with other engines the device is only a name
+    bool refuses = false;  ///< it can make no engine of what it was started with
+    /// What it had been started with (TagOf) when its restarts were used up. It is not started with that again.
+    std::set<std::string> spent;
     bool excused = false;  ///< it said why it ends, and that its device is not at fault
     int64_t load_sent_us = 0;
     int64_t pulled = 0, to_pull = 0;  ///< bytes, while it loads or follows
@@ -158,12 +161,15 @@ class Fleet {
   void ShowRow(Evaluation* run, const std::string& id) const;
   bool Usable(const std::string& id) const;
   bool HasGpuFor(const Evaluation& run) const;
+  /// What a worker is started with: runs of the same profile share it.
+  static std::string TagOf(const WorkerProfile& profile);
   static std::string DeviceOf(const Slot& slot) { return slot.host + "/" + slot.device; }
   /// Why the worker's device is set aside.
   std::optional<std::string> Aside(const std::string& id) const;
   bool AllAside() const;
   const HostEntry& HostOf(const std::string& id) const;
   void TellDevices();
+  Evaluation* NewestRun() const;
   void StartWhatIsMissing(const std::string& host);
   void Abandon(const std::string& id);
   void Retire(ProcessPool* pool, const std::string& id);
@@ -180,7 +186,14 @@ class Fleet {
   void Give(const std::string& id, const protocol::Lease& lease);
   void SendWithdrawn(Evaluation* run);
   void OnExit(const std::string& id, const ProcessExit& exit, bool by_itself = true);
-  void OnWorkerExit(const std::string& id, const std::string& how, bool by_itself);
+  void OnWorkerExit(const std::string& id, const ProcessExit& exit, bool by_itself);
+  void OnRefusal(const std::string& id, const std::string& why);
+  Evaluation* StartedFor(const std::string& id);
+  bool StartsUnproven(const std::string& id);
+  bool MayNotStartAgain(const std::string& id);
+  bool Spent(const std::string& id, const Evaluation& run) const;
+  bool Exhausted(const Evaluation& run) const;
+  void ServeGivenUp();
   bool LoadsUnproven(const Slot& slot);
   bool TriedInVain(const std::string& id, const Evaluation& run) const;
   bool MayYetLoad(const Evaluation& run) const;

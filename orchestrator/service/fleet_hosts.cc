@@ -119,7 +119,8 @@ void Fleet::ShowRow(Evaluation* run, const std::string& id) const {
 void Fleet::AdoptProcess(const std::string& id, const protocol::HeldProcess& process) {
   ProcessPool& pool = workers_.Owns(id) ? workers_ : scorers_;
   if (pool.running(id)) OnExit(id, {0, 0, "replaced by another process of its host"}, false);
-  pool.Adopt({id, process.program, process.arguments, process.tag}, process.pid != 0);
+  const bool ready = process.pid != 0 && (!workers_.Owns(id) || process.engine.is_object());
+  pool.Adopt({id, process.program, process.arguments, process.tag}, ready);
   pool.AddWants(id, process.wants);
   if (!workers_.Owns(id)) {
     isolation_[id] = process.engine;
@@ -249,6 +250,14 @@ std::vector<std::string> Fleet::HostNames() const {
   return names;
 }
 
+// The one that is added last of those that go on; null where all end.
+Evaluation* Fleet::NewestRun() const {
+  for (auto entry = runs_.rbegin(); entry != runs_.rend(); ++entry) {
+    if (!entry->second.run->ending()) return entry->second.run.get();
+  }
+  return nullptr;
+}
+
 // Processes that the host has a place for and that somebody could use.
 void Fleet::StartWhatIsMissing(const std::string& name) {
   const HostEntry& host = hosts_.at(name);
@@ -256,7 +265,8 @@ void Fleet::StartWhatIsMissing(const std::string& name) {
   for (const std::string& id : workers_.ids()) {
     if (places_.at(id).first != name || !Usable(id) || !workers_.given_up(id)) continue;
     const Evaluation* run = Choose(id);
-    StartWorker(id, run != nullptr ? *run : *runs_.rbegin()->second.run);
+    if (run == nullptr) run = NewestRun();
+    if (run != nullptr) StartWorker(id, *run);
   }
   StartScorers(name);
 }

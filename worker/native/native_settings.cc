@@ -14,19 +14,9 @@ namespace evald::native {
 namespace {
 
 uint64_t ReadBytes(const Settings& settings, const std::string& key) {
-  if (!settings.Has(key)) return 0;
-  const Json value = settings.Require<Json>(key);
-  uint64_t bytes = 0;
-  try {
-    bytes =
-        value.is_string() ? ParseBytes(value.get<std::string>()) : settings.Require<uint64_t>(key);
-  } catch (const SettingError&) {
-    throw;
-  } catch (const Error&) {
-    settings.Refuse(key, "a size such as 2GiB");
-  }
-  if (bytes == 0) settings.Refuse(key, "a size of more than 0");
-  return bytes;
+  const Json value = settings.Get<Json>(key, Json());
+  if (value.is_string()) return ParseBytes(value.get<std::string>());
+  return settings.Get<uint64_t>(key, 0);
 }
 
 void CheckKernels(const std::string& kernels) {
@@ -43,16 +33,16 @@ void CheckKernels(const std::string& kernels) {
 NativeSettings ReadNativeSettings(const Json& json) {
   const Settings settings("native", json);
   NativeSettings read;
-  if (settings.Has("max_length")) read.max_length = settings.AtLeast("max_length", 1, 1);
+  read.max_length = settings.Get("max_length", read.max_length);
   read.kv_cache = ReadBytes(settings, "kv_cache");
-  if (settings.Has("concurrency")) read.concurrency = settings.AtLeast("concurrency", 1, 1);
-  if (settings.Has("chunk")) read.chunk = settings.AtLeast("chunk", 1, 1);
+  if (settings.Has("concurrency")) read.concurrency = settings.Require<int>("concurrency");
+  if (settings.Has("chunk")) read.chunk = settings.Require<int>("chunk");
   read.kernels = settings.Get<std::string>("kernels", read.kernels);
   read.generation_config = ReadGenerationConfigUse(settings);
   read.fast = settings.Get<bool>("fast", read.fast);
   read.graphs = settings.Get<bool>("graphs", read.graphs);
   read.ahead = settings.Get<bool>("ahead", read.ahead);
-  if (settings.Has("copy_threads")) read.copy_threads = settings.AtLeast("copy_threads", 1, 1);
+  read.copy_threads = settings.Get("copy_threads", read.copy_threads);
   CheckKernels(read.kernels);
   return read;
 }

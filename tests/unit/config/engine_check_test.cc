@@ -1,9 +1,11 @@
 #include "orchestrator/config/engine_check.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "evald/error.h"
+#include "protocol/engine_settings.h"
 
 namespace evald {
 namespace {
@@ -42,11 +44,40 @@ TEST(EngineCheck, WhatIsWrongIsNamedWithItsPlace) {
       Problem("  name: native\n  kv_cache: lots\n"),
       StartsWith("/somewhere/eval.yaml:5: key 'engine.kv_cache': found \"lots\", expected"));
   EXPECT_THAT(Problem("  name: native\n  kernels: mmx\n"),
-              StartsWith("/somewhere/eval.yaml:5: key 'engine.kernels': found 'mmx', expected"));
+              StartsWith("/somewhere/eval.yaml:5: key 'engine.kernels': found \"mmx\", expected"));
   EXPECT_THAT(Problem("  name: openai\n"),
               StartsWith("/somewhere/eval.yaml:3: key 'engine.command': found nothing"));
   EXPECT_THAT(Problem("  name: replay\n  generations: /nowhere\n"),
               StartsWith("/somewhere/eval.yaml:5: key 'engine.generations': found \"/nowhere\""));
+}
+
+// A fault of a setting that shows in its value: the list says so, and the program that reads it.
+TEST(EngineCheck, TheListAndTheEnginesAgreeOnEveryWrongValueOfEverySetting) {
+  const Json values = {5, -1, 0.5, 1e300, UINT64_MAX, "", "mmx", true, Json::array(), {nullptr}, {"a", 5}, Json::object(), {{"a", nullptr}}};
+  for (const EngineSetting& setting : EngineSettings()) {
+    for (const Json& value : values) {
+      EvalConfig config;
+      config.engine.name = setting.engine;
+      config.engine.settings[setting.key] = value;
+      if (config.engine.name == "openai" && std::string(setting.key) != "command") config.engine.settings.emplace("base_url", "http://h");
+      if (config.engine.name == "replay") config.engine.settings.emplace("generations", "/");
+      std::string said;
+      try {
+        CheckEngineSettings(config, EVALD_BINARY_DIR);
+      } catch (const Error& e) {
+        said = e.message();
+      }
+      const auto listed = FindSettingProblem(setting.engine, config.engine.settings);
+      const std::string text = fmt::format("{} {}: {}; the worker says '{}'", setting.engine, setting.key, value.dump(), said);
+      // Paths and variables of this form may be absent here, which no list knows.
+      const bool looked_up = setting.use == SettingUse::kReadPath || setting.use == SettingUse::kVariable;
+      if (listed) {
+        EXPECT_THAT(said, HasSubstr(fmt::format("'engine.{}': {}", listed->key, listed->problem))) << text;
+      } else if (!looked_up) {
+        EXPECT_EQ(said, "") << text;
+      }
+    }
+  }
 }
 
 TEST(EngineCheck, AWorkerThatCannotBeAskedIsNotTheFilesFault) {

@@ -23,7 +23,9 @@ class FakeHost : public Host {
  public:
   explicit FakeHost(Events events) : events_(std::move(events)) {}
 
-  void Start(const ProcessSpec& spec) override { started.push_back(spec.id); }
+  void Start(const ProcessSpec& spec) override {
+    if (spec.id == "w0") started.push_back(spec);
+  }
   void Send(const std::string& id, const protocol::Message& message) override {
     if (refuses && refuses(message)) throw Error(ErrorKind::kInfrastructure, "this one cannot be sent");
     sent.emplace_back(id, message);
@@ -32,6 +34,7 @@ class FakeHost : public Host {
   void StopAll(std::chrono::milliseconds, std::function<void()> done) override { done(); }
 
   void Says(const std::string& id, const protocol::Message& message) { events_.message(id, message); }
+  void Ends(const std::string& id, const ProcessExit& exit) { events_.exited(id, exit); }
   template <typename Kind>
   std::vector<Kind> Sent() const {
     std::vector<Kind> found;
@@ -42,7 +45,8 @@ class FakeHost : public Host {
   }
 
   std::function<bool(const protocol::Message&)> refuses;
-  std::vector<std::string> started, killed;
+  std::vector<ProcessSpec> started;  // as worker w0
+  std::vector<std::string> killed;
   std::vector<std::pair<std::string, protocol::Message>> sent;
 
  private:
@@ -67,9 +71,9 @@ class FleetTest : public testing::Test {
     runs_.clear();
   }
 
-  std::shared_ptr<Evaluation> AddRun(int priority) {
+  std::shared_ptr<Evaluation> AddRun(int priority, const Json& engine = {{"name", "emulated"}}) {
     const int64_t number = static_cast<int64_t>(runs_.size()) + 1;
-    const Json yaml = {{"tasks", {"sums"}}, {"task_dirs", {"."}}, {"engine", {{"name", "emulated"}}},
+    const Json yaml = {{"tasks", {"sums"}}, {"task_dirs", {"."}}, {"engine", engine},
                        {"cache_dir", "cache"}, {"state_dir", "state"},
                        {"output", {{"dir", "runs"}, {"name", "run" + std::to_string(number)}}}};
     EvalConfig config = ParseEvalConfig(yaml.dump(), folder_ / "eval.yaml", {});
@@ -117,6 +121,17 @@ class FleetTest : public testing::Test {
     for (const auto& run : runs_) ASSERT_TRUE(run->planned()) << "it failed on the way";
   }
 
+  // Until the worker is started for the `number`-th time: with what it is to compute.
+  std::string StartedWith(size_t number) {
+    Until([&] {
+      fleet_.Tick();
+      return host_.started.size() >= number;
+    });
+    const std::vector<std::string>& arguments = host_.started[number - 1].arguments;
+    return *(std::find(arguments.begin(), arguments.end(), "--settings") + 1);
+  }
+  Json Worker() const { return fleet_.Workers()[0]; }
+
   static fs::path MakeFolder() {
     std::string name = (fs::temp_directory_path() / "evald-fleet-XXXXXX").string();
     return ::mkdtemp(name.data());
@@ -133,7 +148,7 @@ class FleetTest : public testing::Test {
   DatabaseThread database_;
   TaskFinisher finisher_{&loop_};
   WorkThread files_{"files", &loop_, WorkThread::AtEnd::kFinish};
-  Fleet fleet_{&loop_, FleetOptions{.log_dir = folder_.path}};
+  Fleet fleet_{&loop_, FleetOptions{.log_dir = folder_.path, .worker_restarts_max = 3}};
   FakeHost host_{fleet_.EventsOf(kLocalHost)};
   std::vector<std::shared_ptr<Evaluation>> runs_;
 };
@@ -193,6 +208,69 @@ TEST_F(FleetTest, WhatFailsOverAMessageOfNoRunEndsNone) {
   EXPECT_FALSE(second->ending());
   host_.Says("w0", protocol::Want{1});
   EXPECT_EQ(host_.Sent<protocol::Lease>().size(), 1u);
+}
+
+// More often than a worker is started again (worker_restarts_max).
+constexpr int kRunsMany = 8;
+const protocol::Hello kWithoutEngine{protocol::kVersion, "worker", "w0", 1, Json(), ""};
+const Json kGood = {{"name", "emulated"}, {"delay_ms", 1}};
+
+Json Bad(int number) { return {{"name", "emulated"}, {"delay_ms", 100 + number}}; }
+
+TEST_F(FleetTest, SettingsThatAWorkerRefusesEndTheirRunAloneAndCostTheDeviceNothing) {
+  for (int i = 0; i < kRunsMany; ++i) AddRun(10, Bad(i));
+  const auto good = AddRun(0, kGood);
+  for (size_t i = 0; i < kRunsMany; ++i) {
+    EXPECT_EQ(StartedWith(i + 1), "{\"delay_ms\":" + std::to_string(100 + i) + "}");
+    const size_t sent = host_.sent.size();
+    host_.Says("w0", kWithoutEngine);
+    fleet_.Serve();
+    EXPECT_EQ(host_.sent.size(), sent) << "it has no engine to load anything with";
+    if (i % 2 == 0) host_.Says("w0", protocol::TrialFailed{-1, 0, false, "key 'delay_ms': too much", false});
+    host_.Ends("w0", {2, 0, ""});  // some say no more than that
+    ASSERT_TRUE(runs_[i]->ending());
+    for (size_t other = i + 1; other < runs_.size(); ++other) EXPECT_FALSE(runs_[other]->ending());
+    const RunEnding ending = runs_[i]->TakeEnding();
+    EXPECT_EQ(ending.failure, ErrorKind::kInput);
+    EXPECT_NE(ending.problems.at(0).find(i % 2 == 0 ? "too much" : "exit status 2"), std::string::npos) << ending.problems[0];
+    fleet_.Remove(runs_[i]->number());
+  }
+  EXPECT_EQ(StartedWith(kRunsMany + 1), R"({"delay_ms":1})");
+  EXPECT_EQ(Worker()["restarts"], 0);
+  EXPECT_EQ(Worker()["state"], "starting");
+  EXPECT_FALSE(good->ending());
+  runs_.erase(runs_.begin(), runs_.end() - 1);
+}
+
+TEST_F(FleetTest, ARunWhoseWorkerDiesAtEachStartLeavesTheDeviceToOthers) {
+  const auto bad = AddRun(10, Bad(0)), good = AddRun(0, kGood);
+  const int attempts = bad->config().workers.max_attempts;
+  for (int i = 1; i <= attempts; ++i) {
+    EXPECT_EQ(StartedWith(static_cast<size_t>(i)), R"({"delay_ms":100})");
+    EXPECT_FALSE(bad->ending());
+    host_.Ends("w0", {0, 11, ""});
+  }
+  EXPECT_EQ(StartedWith(static_cast<size_t>(attempts) + 1), R"({"delay_ms":1})");
+  EXPECT_TRUE(bad->ending());
+  EXPECT_FALSE(good->ending());
+  EXPECT_EQ(Worker()["restarts"], 0);
+}
+
+TEST_F(FleetTest, RestartsThatOneRunsSettingsUsedUpAreThereForAnother) {
+  const auto bad = AddRun(10, Bad(0));
+  StartedWith(1);
+  const protocol::Loaded loaded{"", Engine(), Json::object()};
+  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  host_.Says("w0", loaded);  // others have it, so that its end counts against the worker
+  const auto good = AddRun(0, kGood);
+  size_t starts = 1;
+  for (; host_.started.back().tag.find("100") != std::string::npos && starts < 50; ++starts) {
+    host_.Ends("w0", {0, 11, ""});
+    StartedWith(starts + 1);
+  }
+  EXPECT_EQ(StartedWith(starts), R"({"delay_ms":1})");
+  EXPECT_TRUE(bad->ending());
+  EXPECT_FALSE(good->ending());
 }
 
 }  // namespace
