@@ -25,7 +25,7 @@ namespace {
 constexpr size_t kLineBytesMax = size_t{32} << 20;
 constexpr size_t kSaidBytesMax = size_t{256} << 20;
 constexpr int kPollMs = 100;
-constexpr int64_t kGraceMicros = 2'000'000;
+constexpr int64_t kCollectMicros = 2'000'000;  // between closing its output, or being killed, and having ended
 constexpr useconds_t kWaitMicros = 2'000;
 
 // Of the environment: what says how to run, never a key or token.
@@ -41,7 +41,7 @@ bool IsPassedOn(std::string_view variable) {
 // The process and our end of its standard input and output.
 class Child {
  public:
-  explicit Child(const std::filesystem::path& program);
+  Child(const std::filesystem::path& program, double grace_seconds);
   ~Child() { End(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -54,12 +54,13 @@ class Child {
   int wait_status() const { return status_; }
 
  private:
+  double grace_seconds_;
   UniqueFd socket_;
   pid_t pid_ = -1;
   int status_ = 0;
 };
 
-Child::Child(const std::filesystem::path& program) {
+Child::Child(const std::filesystem::path& program, double grace_seconds) : grace_seconds_(grace_seconds) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) ThrowErrno(program, "socketpair", errno);
   socket_.reset(ends[0]);
@@ -107,11 +108,13 @@ bool Child::Collect(int64_t until_us) {
 
 void Child::End() {
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGTERM);
-  if (Collect(MonotonicMicros() + kGraceMicros)) return;
+  if (grace_seconds_ > 0) {
+    ::kill(pid_, SIGTERM);
+    if (Collect(MonotonicMicros() + static_cast<int64_t>(grace_seconds_ * 1e6))) return;
+  }
   ::kill(-pid_, SIGKILL);
   ::kill(pid_, SIGKILL);
-  while (!Collect(MonotonicMicros() + kGraceMicros)) log::Error("process {} does not end", pid_);
+  while (!Collect(MonotonicMicros() + kCollectMicros)) log::Error("process {} does not end", pid_);
 }
 
 // Its input is written while its output is read: neither waits for the other.
@@ -123,7 +126,7 @@ class Talk {
   // Until it closes its output, or has to be ended.
   ChildEnd::Why With(int socket) {
     while (true) {
-      if (order_.cancel != nullptr && *order_.cancel) return ChildEnd::Why::kCancelled;
+      if (order_.cancelled && order_.cancelled()) return ChildEnd::Why::kCancelled;
       if (MonotonicMicros() >= until_us_) return ChildEnd::Why::kTimeout;
       pollfd ready{socket, static_cast<short>(POLLIN | (written_ < order_.input.size() ? POLLOUT : 0)), 0};
       if (::poll(&ready, 1, kPollMs) <= 0) continue;
@@ -170,14 +173,14 @@ class Talk {
 }  // namespace
 
 ChildEnd RunChild(const ChildOrder& order, const std::function<void(std::string_view)>& on_line) {
-  Child child(order.program);
+  Child child(order.program, order.grace_seconds);
   ChildEnd end;
   end.why = Talk(order, on_line).With(child.socket());
   if (end.why != ChildEnd::Why::kEnded) {
     child.End();
     return end;
   }
-  if (!child.Collect(MonotonicMicros() + kGraceMicros)) child.End();
+  if (!child.Collect(MonotonicMicros() + kCollectMicros)) child.End();
   const int status = child.wait_status();
   if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
   if (WIFEXITED(status)) end.status = WEXITSTATUS(status);

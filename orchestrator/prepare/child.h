@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -8,12 +7,16 @@
 
 namespace evald {
 
+/// Says whether whoever waits for a process no longer wants its answer. The thread that waits asks ten times a second.
+using Cancelled = std::function<bool()>;
+
 /// A program that is started to work off one input.
 struct ChildOrder {
   std::filesystem::path program;  ///< called with this process's id and the level of the log
   std::string input;              ///< its standard input
   double seconds = 0;             ///< that it may take
-  const std::atomic<bool>* cancel = nullptr;  ///< set by any thread to end it
+  Cancelled cancelled;            ///< ends it; none: nobody cancels it
+  double grace_seconds = 2;       ///< from asking it to end until it is killed; 0: it is killed at once
 };
 
 /// How it ended.
@@ -27,8 +30,8 @@ struct ChildEnd {
 /// Runs it to its end and gives each line of its standard output to `on_line`, in this thread. A line has at most
 /// 32 MiB, all together 256 MiB. What `on_line` throws ends the program, and is thrown. The program leads a process
 /// group of its own, gets no descriptors but its input, its output and this process's standard error, and of the
-/// environment only what is not a secret. To end it, it is asked (SIGTERM), then, after two seconds, killed with all
-/// of its group. Throws Error(kInfrastructure) when it cannot be started.
+/// environment only what is not a secret. To end it, it is asked (SIGTERM), then, after `grace_seconds`, killed with
+/// all of its group. Throws Error(kInfrastructure) when it cannot be started.
 ChildEnd RunChild(const ChildOrder& order, const std::function<void(std::string_view line)>& on_line);
 
 }  // namespace evald

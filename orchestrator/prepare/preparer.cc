@@ -19,6 +19,8 @@ constexpr const char* kWhere = "evald-prepare";
 constexpr size_t kKeyBytes = 32;
 // Nobody who submits waits longer for an answer.
 constexpr double kCheckSecondsMax = 60;
+// One that prepares is given time to leave a sound cache; one that only reads leaves nothing.
+constexpr double kPrepareGraceSeconds = 2;
 
 // What the process said of its own end.
 Error ErrorFrom(const Json& message) {
@@ -70,14 +72,16 @@ SuiteTask TaskFrom(const Json& message, const fs::path& cache_dir) {
 
 Preparer::Preparer(fs::path binaries) : program_(std::move(binaries) / "evald-prepare") {}
 
-void Preparer::Run(const PreparationInput& input, const std::atomic<bool>* cancel, const OnMessage& on_message) const {
+void Preparer::Run(const PreparationInput& input, const Cancelled& cancelled, const OnMessage& on_message) const {
   const bool check = input.work == PreparationInput::Work::kCheck;
   const double seconds = check ? std::min(kCheckSecondsMax, input.limits.seconds) : input.limits.seconds;
+  const double grace = input.work == PreparationInput::Work::kPrepare ? kPrepareGraceSeconds : 0;
+  const ChildOrder order{program_, ToLine(ToJson(input)) + "\n", seconds, cancelled, grace};
   for (int life = 1;; ++life) {
     std::string doing = "preparing";
     bool answered = false;
     std::optional<Error> error;
-    const ChildEnd end = RunChild({program_, ToLine(ToJson(input)) + "\n", seconds, cancel}, [&](std::string_view line) {
+    const ChildEnd end = RunChild(order, [&](std::string_view line) {
       const Json message = ParseJson(line, kWhere);
       const auto type = Field<std::string>(message, "type", kWhere);
       if (type == "doing") {
@@ -89,8 +93,7 @@ void Preparer::Run(const PreparationInput& input, const std::atomic<bool>* cance
         on_message(message);
       }
     });
-    const bool cancelled = end.why == ChildEnd::Why::kCancelled;
-    if (error && !cancelled && end.why != ChildEnd::Why::kTimeout) throw *error;
+    if (error && end.why != ChildEnd::Why::kCancelled && end.why != ChildEnd::Why::kTimeout) throw *error;
     if (answered && end.why == ChildEnd::Why::kEnded && end.signal == 0 && end.status == 0) return;
     const bool killed = end.why == ChildEnd::Why::kEnded && end.signal == SIGKILL;
     if (!killed || life > 1) ThrowEnd(end, doing, check, seconds);
@@ -99,9 +102,9 @@ void Preparer::Run(const PreparationInput& input, const std::atomic<bool>* cance
 }
 
 Suite Preparer::Prepare(const PreparationInput& input, const std::function<void(size_t, size_t)>& progress,
-                        const std::atomic<bool>* cancel) const {
+                        const Cancelled& cancelled) const {
   Suite suite;
-  Run(input, cancel, [&](const Json& message) {
+  Run(input, cancelled, [&](const Json& message) {
     const auto type = Field<std::string>(message, "type", kWhere);
     if (type == "progress") {
       if (message.at("done") == 0) suite = {};
@@ -120,9 +123,9 @@ Suite Preparer::Prepare(const PreparationInput& input, const std::function<void(
   return suite;
 }
 
-Json Preparer::Ask(const PreparationInput& input) const {
+Json Preparer::Ask(const PreparationInput& input, const Cancelled& cancelled) const {
   Json found;
-  Run(input, nullptr, [&](const Json& message) {
+  Run(input, cancelled, [&](const Json& message) {
     if (Field<std::string>(message, "type", kWhere) == "found") found = Field<Json>(message, "found", kWhere);
   });
   return found;

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <string>
 
 #include "evald/json.h"
+#include "orchestrator/prepare/child.h"
 #include "orchestrator/prepare/input.h"
 #include "orchestrator/run/preparation.h"
 
@@ -27,16 +27,18 @@ class Preparer {
   /// `binaries` is the folder of evald-prepare.
   explicit Preparer(std::filesystem::path binaries);
 
-  /// As PrepareSuite. `progress` is called from this thread; `cancel` ends the process.
+  /// As PrepareSuite. `progress` is called from this thread. Where `cancelled` says so, the process is asked to end,
+  /// so that it leaves a sound cache, and is killed two seconds later.
   Suite Prepare(const PreparationInput& input, const std::function<void(size_t done, size_t total)>& progress,
-                const std::atomic<bool>* cancel) const;
+                const Cancelled& cancelled) const;
 
-  /// As CheckInput or DescribeInput, by `input.work`.
-  Json Ask(const PreparationInput& input) const;
+  /// As CheckInput or DescribeInput, by `input.work`. Where `cancelled` says so, the process is killed at once, since
+  /// it only reads.
+  Json Ask(const PreparationInput& input, const Cancelled& cancelled = nullptr) const;
 
  private:
   using OnMessage = std::function<void(const Json& message)>;
-  void Run(const PreparationInput& input, const std::atomic<bool>* cancel, const OnMessage& on_message) const;
+  void Run(const PreparationInput& input, const Cancelled& cancelled, const OnMessage& on_message) const;
 
   std::filesystem::path program_;
 };

@@ -138,7 +138,7 @@ void Evaluation::StartPreparation() {
             prepare_total_ = total;
           });
         },
-        &cancel_));
+        [this] { return cancel_.load(); }));
     OnLoop([this, begin, suite] {
       timeline_.Add("prepare", {"prepare", begin, MonotonicMicros(), {{"tasks", suite->tasks.size()}}});
       if (!ending_) OnPrepared(suite);

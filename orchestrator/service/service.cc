@@ -87,6 +87,7 @@ Service::Service(ServiceOptions options)
 }
 
 Service::~Service() {
+  stopping_ = true;
   judges_.reset();  // before what their callbacks touch
   looks_.reset();
   files_.reset();
@@ -100,6 +101,7 @@ void Service::Run() {
   hub_->Start([this](const Error& why) { Fail(std::make_exception_ptr(why)); });
   Tick();
   loop_.Run();
+  stopping_ = true;
   judges_.reset();
   looks_.reset();
   files_.reset();  // what was begun is written, and the endings that were taken

@@ -13,6 +13,7 @@
 
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/work_thread.h"
+#include "orchestrator/prepare/child.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/service/agent_hub.h"
 #include "orchestrator/service/engine_access.h"
@@ -62,7 +63,10 @@ class Service : public RunService {
   void Run();
   Loop* loop() { return &loop_; }
 
-  void Submit(Submission submission, Done<Submitted> done) override;
+  /// Reads the submission in the calling thread, which may take a minute. A stop of the service ends that.
+  void Submit(Submission submission, Done<Submitted> done) override { Submit(std::move(submission), std::move(done), {}); }
+  /// The same; `cancelled` ends the reading too.
+  void Submit(Submission submission, Done<Submitted> done, const Cancelled& cancelled);
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
   void Announce(const std::filesystem::path& checkpoint, Done<Json> done) override;
@@ -74,7 +78,8 @@ class Service : public RunService {
   std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
 
   // What the watches of this service need (watches.h). Any thread.
-  /// Throws Error when a watch of `folder` by this eval.yaml could submit nothing but refusals.
+  /// Throws Error when a watch of `folder` by this eval.yaml could submit nothing but refusals. Takes up to a minute;
+  /// a stop of the service ends it.
   void CheckWatch(const Submission& submission, const std::filesystem::path& folder) const;
   const ReadRoots& roots() const { return options_.roots; }
   std::vector<WatchRow> SavedWatches() const;
@@ -93,9 +98,9 @@ class Service : public RunService {
 
  private:
   // submitting (service_submit.cc)
-  EvalConfig Configure(const Submission& submission) const;
+  EvalConfig Configure(const Submission& submission, const Cancelled& cancelled = {}) const;
   /// Judges its tasks too, and its checkpoint where `weights` says so.
-  EvalConfig ReadSubmission(const Submission& submission, bool weights) const;
+  EvalConfig ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const;
   std::string OverLimit(const std::string& user) const;
   void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
   void AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const std::string& refused,
@@ -171,8 +176,9 @@ class Service : public RunService {
   std::unique_ptr<AgentHub> hub_;
   RunQueue queue_;
   int signals_ = 0;
-  bool draining_ = false;
-  bool stopping_ = false;
+  // Set on the loop. Other threads read them: they end what a submission has read and prepared.
+  std::atomic<bool> draining_{false};
+  std::atomic<bool> stopping_{false};
   bool local_seen_ = false;  // the local agent was there
   std::exception_ptr failure_;  // why it cannot go on
   std::map<std::string, double> counters_;  // of runs that are over

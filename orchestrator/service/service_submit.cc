@@ -39,10 +39,12 @@ void CheckPaths(const EvalConfig& config) {
   }
 }
 
+Error StoppingError() { return Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"); }
+
 }  // namespace
 
 // The submitted eval.yaml, as far as it may be asked for here.
-EvalConfig Service::ReadSubmission(const Submission& submission, bool weights) const {
+EvalConfig Service::ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const {
   if (submission.priority < -100 || submission.priority > 100) {
     throw Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", submission.priority));
   }
@@ -67,13 +69,14 @@ EvalConfig Service::ReadSubmission(const Submission& submission, bool weights) c
   CheckPaths(config);
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
   input.weights = input.weights && weights;
-  Preparer(options_.binaries).Ask(input);  // says now what is wrong with a task or a checkpoint
+  // Says now what is wrong with a task or a checkpoint. A service that stops takes no submission.
+  Preparer(options_.binaries).Ask(input, [&] { return draining_ || stopping_ || (cancelled && cancelled()); });
   return config;
 }
 
 // With what belongs to the host set by the service.
-EvalConfig Service::Configure(const Submission& submission) const {
-  EvalConfig config = ReadSubmission(submission, true);
+EvalConfig Service::Configure(const Submission& submission, const Cancelled& cancelled) const {
+  EvalConfig config = ReadSubmission(submission, true, cancelled);
   config.workers.devices = options_.devices;
   config.workers.count = static_cast<int>(options_.devices.size());
   config.workers.threads = options_.threads;
@@ -91,18 +94,18 @@ EvalConfig Service::Configure(const Submission& submission) const {
 void Service::CheckWatch(const Submission& submission, const fs::path& folder) const {
   Submission example = submission;
   example.set.push_back("checkpoint=" + Json(folder.string()).dump());
-  ReadSubmission(example, false);
+  ReadSubmission(example, false, {});
 }
 
-void Service::Submit(Submission submission, Done<Submitted> done) {
-  try {  // on the caller's thread: reading may take a while
-    auto config = std::make_shared<EvalConfig>(Configure(submission));
+void Service::Submit(Submission submission, Done<Submitted> done, const Cancelled& cancelled) {
+  try {
+    auto config = std::make_shared<EvalConfig>(Configure(submission, cancelled));
     loop_.Post([this, config, submission = std::move(submission), done = std::move(done)]() mutable {
-      if (draining_) return done(Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"));
+      if (draining_) return done(StoppingError());
       Register(std::move(config), std::move(submission), std::move(done));
     });
-  } catch (const Error& e) {
-    done(e);
+  } catch (...) {
+    done(draining_ || stopping_ ? StoppingError() : CurrentError());
   }
 }
 

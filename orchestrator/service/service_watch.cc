@@ -70,9 +70,10 @@ std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::s
   submission.priority = definition_.priority;
   submission.idempotency_key = key;
   auto answer = std::make_shared<std::promise<std::variant<Submitted, Error>>>();
-  service_->Submit(std::move(submission), [answer](std::variant<Submitted, Error> result) {
-    answer->set_value(std::move(result));
-  });
+  service_->Submit(
+      std::move(submission),
+      [answer](std::variant<Submitted, Error> result) { answer->set_value(std::move(result)); },
+      [this] { return ending_.load(); });
   std::future<std::variant<Submitted, Error>> future = answer->get_future();
   while (future.wait_for(kPatience) != std::future_status::ready) {
     if (ending_) throw Error(ErrorKind::kInfrastructure, "the service is ending");

@@ -42,6 +42,8 @@ metadata: {version: 1.0}
 
 
 class EvaldCase(unittest.TestCase):
+    binaries = BINARIES
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="evald-test-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -83,8 +85,22 @@ class EvaldCase(unittest.TestCase):
         self.addCleanup(change.stop)
         return journal
 
+    def use_preparing(self, script):
+        """From now on evald is started from a folder of its own, in which evald-prepare is this shell script; {real} is
+        the real program. evald takes other programs from the folder that it lies in itself."""
+        if self.binaries == BINARIES:
+            self.binaries = self.folder / "binaries"
+            self.binaries.mkdir()
+            shutil.copy2(BINARIES / "evald", self.binaries / "evald")
+            for name in ("evald-worker", "evald-metric"):
+                (self.binaries / name).symlink_to(BINARIES / name)
+        new = self.binaries / "evald-prepare.new"
+        new.write_text("#!/bin/bash\n" + script.replace("{real}", str(BINARIES / "evald-prepare")) + "\n")
+        new.chmod(0o700)
+        new.rename(self.binaries / "evald-prepare")
+
     def start(self, *arguments, **options):
-        command = [str(BINARIES / "evald"), *map(str, arguments)]
+        command = [str(self.binaries / "evald"), *map(str, arguments)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
     def evald(self, *arguments, timeout=300, **options):

@@ -240,6 +240,31 @@ class Service(ServiceCase):
         self.serve()
         self.check(expected, self.finished(run))
 
+    def test_a_service_that_stops_does_not_wait_for_a_submission_that_is_read(self):
+        self.make_suite(4, 4)
+        began = self.folder / "began"
+        self.use_preparing(f"echo $$ > {began}.part; mv {began}.part {began}; sleep 1000 & wait")
+        self.serve()
+        body = json.dumps({"config": json.loads(self.write_config().read_text()), "base": str(self.folder)}).encode()
+        request = urllib.request.Request(self.url + "/v1/runs", body, {"Content-Type": "application/json"})
+
+        def refusal():
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return answer.status
+            except OSError as error:  # refused, or the service went first
+                return getattr(error, "code", 0)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answer = pool.submit(refusal)
+            self.wait_for("the submission to be read", began.exists)
+            self.daemon.send_signal(signal.SIGTERM)
+            begin = time.monotonic()
+            out, err = self.daemon.communicate(timeout=120)
+            self.assertLess(time.monotonic() - begin, 30, "the service waited for a check, which may take 60 s")
+            self.assertEqual(self.daemon.returncode, 0, out + err)
+            self.assertIn(answer.result(), (0, 503))
+        self.wait_for("the end of the process that read it", lambda: self.ended(int(began.read_text())))
+
     def test_a_run_of_higher_priority_takes_the_devices(self):
         self.make_suite(600, 20)
         self.serve()

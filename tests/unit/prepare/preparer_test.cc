@@ -3,9 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <string>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -16,6 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+
+// Whether the process is there and has not ended: nobody may collect one whose parent was killed.
+bool IsRunning(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  const size_t state = stat.rfind(") ");
+  return state != std::string::npos && stat[state + 2] != 'Z' && stat[state + 2] != 'X';
+}
 
 class PreparerTest : public ::testing::Test {
  protected:
@@ -34,7 +46,7 @@ class PreparerTest : public ::testing::Test {
     fs::permissions(file, fs::perms::owner_all);
     return Preparer(folder_);
   }
-  Suite Prepare(const std::string& script) { return Program(script).Prepare(input_, [](size_t, size_t) {}, &cancel_); }
+  Suite Prepare(const std::string& script) { return Program(script).Prepare(input_, [](size_t, size_t) {}, [this] { return cancel_.load(); }); }
   Error ErrorOf(const std::string& script) {
     try {
       Prepare(script);
@@ -104,6 +116,29 @@ TEST_F(PreparerTest, EndsOneThatTakesTooLong) {
 TEST_F(PreparerTest, EndsOneThatIsCancelled) {
   cancel_ = true;
   ExpectError("exec sleep 1000", ErrorKind::kInfrastructure, "cancelled");
+}
+
+TEST_F(PreparerTest, AQuestionThatIsCancelledKillsTheWholeGroupAtOnce) {
+  // It heeds no SIGTERM, and neither does the child that it started; the child tells of itself before it is cancelled.
+  const fs::path child = folder_ / "child";
+  const Preparer preparer = Program("trap '' TERM\n(echo $BASHPID > " + child.string() + ".part; mv " + child.string() +
+                                    ".part " + child.string() + "; exec sleep 1000) &\nwait\nsleep 1000");
+  int64_t cancelled_us = 0;
+  input_.work = PreparationInput::Work::kCheck;
+  try {
+    preparer.Ask(input_, [&] {
+      if (cancelled_us == 0 && fs::exists(child)) cancelled_us = MonotonicMicros();
+      return cancelled_us != 0;
+    });
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
+    EXPECT_THAT(e.what(), HasSubstr("cancelled"));
+  }
+  EXPECT_LT(MonotonicMicros() - cancelled_us, 1'900'000);  // one that is asked first has two seconds
+  const pid_t pid = std::stoi(ReadFile(child));
+  for (int tries = 0; IsRunning(pid) && tries < 500; ++tries) ::usleep(10'000);
+  EXPECT_FALSE(IsRunning(pid));
 }
 
 TEST_F(PreparerTest, TakesNoMoreThanItsBounds) {
