@@ -5,7 +5,7 @@
 #include "base/print.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/verdict_flags.h"
-#include "orchestrator/verdict/reports.h"
+#include "orchestrator/prepare/preparer.h"
 
 namespace evald::cli {
 namespace {
@@ -16,17 +16,19 @@ struct Flags {
 };
 
 ExitStatus Compare(const Common& common, const Flags& flags) {
-  RunVerdict judge(flags.verdict, GatePolicy());
-  ResultSet candidate = ResultSet::Open(flags.candidate);
-  if (judge.baseline() == nullptr)
-    throw Error(ErrorKind::kUsage, "there is no baseline to compare with");
-  const Verdict verdict = judge.Finish(&candidate);
+  JudgeRequest request;
+  request.policy = PolicyOf(flags.verdict, GatePolicy());
+  if (request.policy.baseline.empty()) throw Error(ErrorKind::kUsage, "there is no baseline to compare with");
+  request.candidate = flags.candidate;
+  request.page = !flags.verdict.html.empty();
+  const Judgement judgement = Preparer(common.binaries).Judge(InputOf(std::move(request), ReadRoots(), LimitsConfig()));
+  WriteReports(flags.verdict, judgement, {});
   if (common.json) {
-    PrintJson({{"verdict", ToJson(verdict)}, {"exit_status", static_cast<int>(verdict.status)}});
+    PrintJson({{"verdict", judgement.verdict}, {"exit_status", static_cast<int>(judgement.status)}});
   } else {
-    PrintVerdict(verdict);
+    PrintVerdict(judgement);
   }
-  return verdict.status;
+  return judgement.status;
 }
 
 }  // namespace
@@ -43,9 +45,9 @@ void AddVerdictFlags(CLI::App* command, VerdictOptions* options) {
       ->type_name("FILE");
 }
 
-void PrintVerdict(const Verdict& verdict) {
-  Print("{}", VerdictText(verdict));
-  if (InGithubActions()) fmt::print("{}", VerdictAnnotations(verdict));
+void PrintVerdict(const Judgement& judgement) {
+  Print("{}", judgement.text);
+  if (InGithubActions()) fmt::print("{}", judgement.annotations);
   std::fflush(stdout);
 }
 

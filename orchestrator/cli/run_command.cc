@@ -29,15 +29,23 @@ struct Flags {
   ClientFlags client;
 };
 
-// What gates may name: the tasks to evaluate and their groups. Refuses unknown tasks and a checkpoint that is not
-// whole, before anything is made or started.
-std::vector<std::string> CheckedNames(const EvalConfig& config, const std::filesystem::path& binaries) {
-  const Json found = Preparer(binaries).Ask(InputOf(config, PreparationInput::Work::kCheck));
-  std::vector<std::string> names;
-  for (const char* kind : {"tasks", "groups"}) {
-    for (const Json& name : found.at(kind)) names.push_back(name.get<std::string>());
-  }
-  return names;
+// Refuses unknown tasks, a checkpoint that is not whole, and gates that could only fail, before anything is made or
+// started.
+void CheckInputs(const EvalConfig& config, const Preparer& preparer) {
+  PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
+  input.gates = true;
+  preparer.Ask(input);
+}
+
+Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool page, const Preparer& preparer) {
+  JudgeRequest request;
+  request.policy = config.gates;
+  request.candidate = outcome.directory;
+  request.results = outcome.results.is_null() ? Json::object() : outcome.results;
+  request.run_status = outcome.status;
+  request.problems = outcome.problems;
+  request.page = page || outcome.status == ExitStatus::kDone;
+  return preparer.JudgeOrSayWhy(InputOf(std::move(request), config.roots, config.limits));
 }
 
 // On a service's devices; its results are shown as those of a run here.
@@ -75,14 +83,16 @@ ExitStatus Run(const Common& common, Flags flags) {
   options.resume_run = flags.resume;
   options.quiet = common.quiet;
   options.log_level = common.log_level;
-  RunVerdict judge(flags.verdict, options.config.gates);
-  CheckPolicy(judge.policy(), CheckedNames(options.config, common.binaries), judge.baseline());
-  options.config.gates = judge.policy();
+  options.config.gates = PolicyOf(flags.verdict, options.config.gates);
+  const Preparer preparer(common.binaries);
+  CheckInputs(options.config, preparer);
   const RunOutcome outcome = RunEvaluation(options);
-  const Verdict verdict = judge.Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
-  PrintOutcome(outcome, options.config, common.json, verdict.gates.empty() ? Json() : ToJson(verdict));
-  if (!common.json) PrintVerdict(verdict);
-  return verdict.status;
+  const Judgement judgement = JudgeOutcome(options.config, outcome, !flags.verdict.html.empty(), preparer);
+  const bool complete = outcome.status == ExitStatus::kDone;
+  WriteReports(flags.verdict, judgement, complete ? outcome.directory : "");
+  PrintOutcome(outcome, options.config, common.json, judgement.has_gates() ? judgement.verdict : Json());
+  if (!common.json) PrintVerdict(judgement);
+  return judgement.status;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
-#include "orchestrator/verdict/run_verdict.h"
+#include "orchestrator/verdict/report_files.h"
 
 namespace evald::cli {
 namespace fs = std::filesystem;
@@ -114,6 +114,16 @@ void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config, co
   config->tasks[0].repeats = imported.repeats;
 }
 
+// For the page: there are no gates.
+Judgement Judged(const RunOutcome& outcome, const fs::path& binaries) {
+  JudgeRequest request;
+  request.candidate = outcome.directory;
+  request.results = outcome.results.is_null() ? Json::object() : outcome.results;
+  request.run_status = outcome.status;
+  request.problems = outcome.problems;
+  return Preparer(binaries).JudgeOrSayWhy(InputOf(std::move(request), ReadRoots(), LimitsConfig()));
+}
+
 ExitStatus Score(const Common& common, const Flags& flags) {
   const ScratchFolder scratch;
   RunOptions options;
@@ -125,7 +135,8 @@ ExitStatus Score(const Common& common, const Flags& flags) {
   RunOutcome outcome = RunEvaluation(options);
   if (flags.output.empty()) outcome.directory.clear();  // it goes with the scratch folder
   if (!flags.output.empty()) {
-    RunVerdict({}, {}).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
+    const bool complete = outcome.status == ExitStatus::kDone;
+    WriteReports({}, Judged(outcome, common.binaries), complete ? outcome.directory : "");
   }
   PrintOutcome(outcome, options.config, common.json);
   return outcome.status;

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "orchestrator/verdict/run_verdict.h"
+#include "orchestrator/verdict/report_files.h"
 
 namespace evald::cli {
 
@@ -10,6 +10,6 @@ namespace evald::cli {
 void AddVerdictFlags(CLI::App* command, VerdictOptions* options);
 
 /// The verdict for people on standard output; in a GitHub workflow its annotations too.
-void PrintVerdict(const Verdict& verdict);
+void PrintVerdict(const Judgement& judgement);
 
 }  // namespace evald::cli

@@ -143,9 +143,10 @@ void ReadPlaces(YamlSection& top, EvalConfig* config) {
   config->state_dir = state ? ResolvePath(file, *state) : DefaultStateDir();
 }
 
-void CheckFolder(const YamlSection& top, const char* key, const fs::path& path, const ReadRoots& roots,
+void CheckFolder(const YamlSection& top, const char* key, const fs::path& path, const EvalOverrides& overrides,
                  const char* wrong) {
-  if (roots.HasFolder(path)) return;
+  const ReadRoots& roots = overrides.roots;
+  if (overrides.folders == EvalOverrides::Folders::kJudged || roots.HasFolder(path)) return;
   top.Refuse(key, fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
 }
 
@@ -153,7 +154,7 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   const fs::path& file = config->file;
   if (const auto checkpoint = top.String("checkpoint")) {
     config->checkpoint = ResolvePath(file, *checkpoint);
-    CheckFolder(top, "checkpoint", config->checkpoint, overrides.roots,
+    CheckFolder(top, "checkpoint", config->checkpoint, overrides,
                 "is not a folder; expected a checkpoint in Hugging Face layout");
   } else if (config->engine.name == "native") {
     top.Refuse("checkpoint", "is absent; the native engine needs a checkpoint folder");
@@ -167,7 +168,7 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   if (!overrides.data_dir.empty()) config->data_dir = fs::absolute(overrides.data_dir);
   for (const std::string& dir : top.Strings("task_dirs")) {
     config->task_dirs.push_back(ResolvePath(file, dir));
-    CheckFolder(top, "task_dirs", config->task_dirs.back(), overrides.roots, "is not a folder");
+    CheckFolder(top, "task_dirs", config->task_dirs.back(), overrides, "is not a folder");
   }
 }
 

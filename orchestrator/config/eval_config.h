@@ -105,11 +105,16 @@ struct EvalConfig {
 
 /// Values given beside the file.
 struct EvalOverrides {
+  enum class Folders {
+    kLookedAt,  ///< the checkpoint and task_dirs have to be folders
+    kJudged,    ///< no file system is looked at: they were when it was submitted
+  };
   std::vector<std::string> set;  ///< "key.path=value", the value read as YAML
   std::string data_dir;          ///< --data-dir
   ReadRoots roots;               ///< of the service that it was submitted to
   /// Of that service: what the file leaves out, and the most that it may ask for.
   std::optional<LimitsConfig> limits;
+  Folders folders = Folders::kLookedAt;
 };
 
 /// Reads an eval.yaml. Throws Error(kUsage) "file:line: ..." for an unknown key (with the nearest

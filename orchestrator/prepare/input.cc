@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "what is to be prepared";
-constexpr const char* kWorks[] = {"check", "describe", "prepare"};
+constexpr const char* kWorks[] = {"check", "describe", "prepare", "judge"};
 
 std::vector<std::string> Texts(const std::vector<fs::path>& paths) { return {paths.begin(), paths.end()}; }
 
@@ -59,6 +59,35 @@ PromptsConfig PromptsFromJson(const Json& json) {
           Optional<bool>(json, "fewshot_as_multiturn")};
 }
 
+int Processors() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+// `where` beside each rule: run.json, which has the same keys, does without.
+Json PolicyToJson(const GatePolicy& policy) {
+  Json json = ToJson(policy);
+  for (size_t i = 0; i < policy.gates.size(); ++i) json["rules"][i]["where"] = policy.gates[i].where;
+  return json;
+}
+
+Json JudgeToJson(const JudgeRequest& request) {
+  return {{"policy", PolicyToJson(request.policy)},
+          {"candidate", request.candidate.string()},
+          {"results", request.results},
+          {"run_status", static_cast<int>(request.run_status)},
+          {"problems", request.problems},
+          {"page", request.page}};
+}
+
+JudgeRequest JudgeFromJson(const Json& json) {
+  JudgeRequest request;
+  request.policy = GatePolicyFromJson(Field<Json>(json, "policy", kWhere), kWhere);
+  request.candidate = Field<std::string>(json, "candidate", kWhere);
+  request.results = json.at("results");
+  request.run_status = static_cast<ExitStatus>(Field<int>(json, "run_status", kWhere));
+  request.problems = Field<std::vector<std::string>>(json, "problems", kWhere);
+  request.page = Field<bool>(json, "page", kWhere);
+  return request;
+}
+
 }  // namespace
 
 bool NeedsStaging(const EvalConfig& config) {
@@ -86,7 +115,18 @@ PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) 
   input.fewshot_seed = config.fewshot_seed;
   input.roots = config.roots;
   input.limits = config.limits;
-  input.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  input.threads = Processors();
+  input.judge.policy = config.gates;
+  return input;
+}
+
+PreparationInput InputOf(JudgeRequest request, const ReadRoots& roots, const LimitsConfig& limits) {
+  PreparationInput input;
+  input.work = PreparationInput::Work::kJudge;
+  input.judge = std::move(request);
+  input.roots = roots;
+  input.limits = limits;
+  input.threads = Processors();
   return input;
 }
 
@@ -110,7 +150,9 @@ Json ToJson(const PreparationInput& input) {
             {"memory", input.limits.memory_bytes},
             {"disk", input.limits.disk_bytes},
             {"seconds", input.limits.seconds}}},
-          {"threads", input.threads}};
+          {"threads", input.threads},
+          {"gates", input.gates},
+          {"judge", JudgeToJson(input.judge)}};
 }
 
 PreparationInput PreparationInputFromJson(const Json& json) {
@@ -138,6 +180,8 @@ PreparationInput PreparationInputFromJson(const Json& json) {
                   Field<uint64_t>(limits, "memory", kWhere), Field<uint64_t>(limits, "disk", kWhere),
                   Field<double>(limits, "seconds", kWhere)};
   input.threads = Field<int>(json, "threads", kWhere);
+  input.gates = Field<bool>(json, "gates", kWhere);
+  input.judge = JudgeFromJson(Field<Json>(json, "judge", kWhere));
   return input;
 }
 

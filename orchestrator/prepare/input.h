@@ -10,15 +10,18 @@
 #include "datasets/task_set.h"
 #include "evald/json.h"
 #include "orchestrator/config/eval_config.h"
+#include "orchestrator/verdict/judgement.h"
 
 namespace evald {
 
-/// What a process is asked that reads and prepares other people's files: the part of an EvalConfig that it needs.
+/// What a process is asked that reads and prepares other people's files: the part of an EvalConfig that it needs, or
+/// results to judge.
 struct PreparationInput {
   enum class Work {
     kCheck,     ///< only finds the tasks, and looks whether the checkpoint is whole
     kDescribe,  ///< reads the data too, and says what it comes to
     kPrepare,   ///< prepares all in the cache
+    kJudge,     ///< judges `judge`, and looks at no task
   };
   Work work = Work::kPrepare;
   std::filesystem::path checkpoint;
@@ -33,6 +36,8 @@ struct PreparationInput {
   ReadRoots roots;
   LimitsConfig limits;
   int threads = 1;  ///< that make tokens
+  bool gates = false;  ///< kCheck: the policy of `judge` is checked too, and its baseline read
+  JudgeRequest judge;  ///< the policy's baseline lies below `roots`
 };
 
 /// Whether a configuration's engine is given weights of ours.
@@ -41,8 +46,11 @@ bool NeedsStaging(const EvalConfig& config);
 /// Whether its engine takes token ids instead of text.
 bool WantsTokens(const EvalConfig& config);
 
-/// All that a run needs prepared, with one thread for each processor.
+/// All that a run needs prepared, with one thread for each processor, and its gates.
 PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work);
+
+/// Results to judge, with one thread for each processor.
+PreparationInput InputOf(JudgeRequest request, const ReadRoots& roots, const LimitsConfig& limits);
 
 Json ToJson(const PreparationInput& input);
 /// Throws Error(kInput).

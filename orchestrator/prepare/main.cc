@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -69,6 +70,36 @@ Error OfLimit(const std::string& doing, const std::string& what, const std::stri
           fmt::format("'limits.{}' sets that", key)};
 }
 
+Error OfMemory(const std::string& doing, uint64_t bytes) {
+  return OfLimit(doing, "memory", evald::HumanBytes(bytes), "memory");
+}
+
+// Where an allocation fails, a process that only reads says so and ends there. std::bad_alloc would be thrown instead,
+// and destructors that allocate, such as that of a large JSON value, would end the process without a word. One that
+// prepares takes that risk: the exception has it remove its half-written task.
+struct LastWords {
+  const Doing* doing = nullptr;
+  uint64_t memory_bytes = 0;
+  std::unique_ptr<char[]> reserve;  // given back so that the words find room
+};
+LastWords last_words;
+constexpr size_t kReserveBytes = size_t{1} << 20;
+
+void OnNoMemory() {
+  static std::atomic<bool> said{false};
+  thread_local bool mine = false;
+  if (mine) ::_exit(1);  // the reserve does not do either
+  mine = true;
+  while (said.exchange(true)) ::pause();  // another thread says it, and ends the process
+  last_words.reserve.reset();
+  Fail(OfMemory(last_words.doing->what(), last_words.memory_bytes));
+}
+
+void SayWhenMemoryEnds(const Doing& doing, uint64_t memory_bytes) {
+  last_words = {&doing, memory_bytes, std::make_unique<char[]>(kReserveBytes)};
+  std::set_new_handler(OnNoMemory);
+}
+
 void Work(const PreparationInput& input, Doing* doing) {
   evald::PreparationHooks hooks;
   hooks.cancel = &cancelled;
@@ -78,6 +109,7 @@ void Work(const PreparationInput& input, Doing* doing) {
   if (input.work == PreparationInput::Work::kDescribe) {
     return Say({{"type", "found"}, {"found", DescribeInput(input, hooks)}});
   }
+  if (input.work == PreparationInput::Work::kJudge) return Say({{"type", "found"}, {"found", JudgeInput(input, hooks)}});
   const evald::Suite suite = PrepareSuite(input, hooks);
   for (const evald::SuiteTask& task : suite.tasks) Say({{"type", "task"}, {"task", ToJson(task)}});
   Json groups = Json::array();
@@ -92,16 +124,17 @@ void WorkOrFail(const PreparationInput& input) {
   const evald::LimitsConfig& limits = input.limits;
   Doing doing;
   try {
+    if (input.work != PreparationInput::Work::kPrepare) SayWhenMemoryEnds(doing, limits.memory_bytes);
     return Work(input, &doing);
   } catch (const Error& e) {
     if (std::strstr(e.what(), std::strerror(EFBIG)) == nullptr) Fail(e);
     Fail(OfLimit(doing.what(), "room on the disk", evald::HumanBytes(limits.disk_bytes) + " for a file", "disk"));
   } catch (const std::bad_alloc&) {
-    Fail(OfLimit(doing.what(), "memory", evald::HumanBytes(limits.memory_bytes), "memory"));
+    Fail(OfMemory(doing.what(), limits.memory_bytes));
   } catch (const std::length_error&) {
-    Fail(OfLimit(doing.what(), "memory", evald::HumanBytes(limits.memory_bytes), "memory"));
+    Fail(OfMemory(doing.what(), limits.memory_bytes));
   } catch (const std::system_error& e) {  // a thread that finds no room for its stack
-    Fail(OfLimit(doing.what(), "memory", evald::HumanBytes(limits.memory_bytes), "memory"));
+    Fail(OfMemory(doing.what(), limits.memory_bytes));
   } catch (const std::exception& e) {
     Fail(Error(ErrorKind::kInternal, fmt::format("{}: {}", doing.what(), e.what())));
   }
@@ -112,6 +145,9 @@ evald::Confinement ConfinementOf(const PreparationInput& input) {
   confinement.limits = input.limits;
   confinement.threads = input.threads;
   confinement.read = input.roots.folders();
+  // The results that are judged are no submission's path: they lie where the run was told to write.
+  const bool judges = input.work == PreparationInput::Work::kJudge && !confinement.read.empty();
+  if (judges && !input.judge.candidate.empty()) confinement.read.push_back(input.judge.candidate);
   if (input.work == PreparationInput::Work::kPrepare) {
     evald::MakeDirectories(input.cache_dir / "prepared");
     confinement.write = {input.cache_dir};

@@ -131,4 +131,22 @@ Json Preparer::Ask(const PreparationInput& input, const Cancelled& cancelled) co
   return found;
 }
 
+Judgement Preparer::Judge(const PreparationInput& input, const Cancelled& cancelled) const {
+  return JudgementFromJson(Ask(input, cancelled), kWhere);
+}
+
+Judgement Preparer::JudgeOrSayWhy(const PreparationInput& input, const Cancelled& cancelled) const {
+  const auto not_judged = [&](const Error& why) {
+    log::Error("{}: the results could not be judged: {}", input.judge.candidate.string(), why.what());
+    return NotJudged(input.judge, why);
+  };
+  try {
+    return Judge(input, cancelled);
+  } catch (const Error& e) {
+    return not_judged(e);
+  } catch (const std::exception& e) {
+    return not_judged(Error(ErrorKind::kInternal, e.what()));
+  }
+}
+
 }  // namespace evald

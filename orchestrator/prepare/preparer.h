@@ -32,9 +32,14 @@ class Preparer {
   Suite Prepare(const PreparationInput& input, const std::function<void(size_t done, size_t total)>& progress,
                 const Cancelled& cancelled) const;
 
-  /// As CheckInput or DescribeInput, by `input.work`. Where `cancelled` says so, the process is killed at once, since
+  /// As CheckInput, DescribeInput or JudgeInput, by `input.work`. Where `cancelled` says so, the process is killed at once, since
   /// it only reads.
   Json Ask(const PreparationInput& input, const Cancelled& cancelled = nullptr) const;
+  /// The same for kJudge.
+  Judgement Judge(const PreparationInput& input, const Cancelled& cancelled = nullptr) const;
+  /// The same for results that stand whatever becomes of their gates: where Judge throws, the cause is logged, and
+  /// NotJudged is what it comes to.
+  Judgement JudgeOrSayWhy(const PreparationInput& input, const Cancelled& cancelled = nullptr) const;
 
  private:
   using OnMessage = std::function<void(const Json& message)>;

@@ -130,7 +130,18 @@ Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks) {
   for (const LeafTask& leaf : resolved.leaves) found["tasks"].push_back(leaf.name);
   for (const GroupDefinition& group : resolved.groups) found["groups"].push_back(group.name);
   if (input.weights) found["checkpoint"] = DescribeCheckpoint(input, hooks);
+  if (!input.gates) return found;
+  std::vector<std::string> names;
+  for (const char* kind : {"tasks", "groups"}) {
+    for (const Json& name : found.at(kind)) names.push_back(name.get<std::string>());
+  }
+  hooks.doing("checking the gates");
+  CheckGates(input.judge.policy, names, input.roots);
   return found;
+}
+
+Json JudgeInput(const PreparationInput& input, const PreparationHooks& hooks) {
+  return ToJson(JudgeResults(input.judge, input.roots, hooks.doing));
 }
 
 Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks) {

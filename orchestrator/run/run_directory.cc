@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <set>
 #include <utility>
@@ -79,7 +80,12 @@ fs::path FindUnfinished(const fs::path& output, const Json& deciding) {
 
 std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
   const fs::path file = directory / "run.json";
-  if (!fs::is_regular_file(file)) return std::nullopt;
+  std::error_code failure;
+  if (!fs::is_regular_file(file, failure)) {
+    const int number = failure.value();
+    if (failure && number != ENOENT && number != ENOTDIR) ThrowErrno(file, "stat", number);
+    return std::nullopt;
+  }
   try {
     Json record = ParseJson(ReadFile(file), file.string());
     for (const char* key : {"id", "state"}) Field<std::string>(record, key, file.string());
@@ -92,6 +98,7 @@ std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
     }
     return record;
   } catch (const Error& e) {
+    if (e.kind() == ErrorKind::kInfrastructure) throw;  // the disk's fault, not the file's
     throw Error(ErrorKind::kInput, e.message(),
                 "a run cannot be resumed without its record: put run.json back from a copy, or start a new run");
   }
@@ -202,8 +209,18 @@ void RunDirectory::Lock() {
   }
 }
 
-std::string RunDirectory::Text() const {
-  return record_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+namespace {
+
+std::string TextOf(const Json& record) { return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+std::string RunDirectory::Text() const { return TextOf(record_); }
+
+void RunDirectory::Amend(const fs::path& directory, const Json& members) {
+  Json record = ReadRecord(directory).value_or(Json::object());
+  record.update(members);
+  WriteFileAtomic(directory / "run.json", TextOf(record));
 }
 
 void RunDirectory::Update(const Json& members) {

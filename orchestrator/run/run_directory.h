@@ -22,8 +22,13 @@ class RunDirectory {
   /// something that decides scores.
   static RunDirectory Resume(const EvalConfig& config, const std::string& run);
 
-  /// run.json of a folder; nothing where there is none. Throws Error(kInput) when it is damaged.
+  /// run.json of a folder; nothing where there is none. Throws Error(kInput) when it is damaged,
+  /// Error(kInfrastructure) when it cannot be read.
   static std::optional<Json> ReadRecord(const std::filesystem::path& directory);
+
+  /// Adds or replaces `members` in the run.json of a run that has ended and that nobody resumes meanwhile. Throws
+  /// Error as ReadRecord does, Error(kInfrastructure).
+  static void Amend(const std::filesystem::path& directory, const Json& members);
 
   const std::filesystem::path& path() const { return path_; }
   /// Names the run in the database: unique, kept in run.json.

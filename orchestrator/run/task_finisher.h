@@ -49,8 +49,6 @@ class TaskFinisher {
 
   /// Calls `done(result)` or `failed(error)` on the loop.
   void Submit(FinishedTask task, std::function<void(TaskResult)> done, std::function<void(const Error&)> failed);
-  /// Runs `work` on the thread, then `done` on the loop.
-  void Run(std::function<void()> work, WorkThread::Done done) { thread_.Post(std::move(work), std::move(done)); }
 
  private:
   WorkThread thread_;

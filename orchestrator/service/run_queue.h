@@ -26,8 +26,11 @@ struct QueuedRun {
   double created = 0, started = 0, ended = 0;  ///< seconds since 1970; 0: not yet
   std::optional<RunOutcome> outcome;
   Json verdict;                  ///< null without gates
-  bool concluding = false;       ///< its last files are being written, or are
+  bool concluding = false;       ///< its last files are being written, or are; without `evaluation`: by an earlier life
   std::vector<RunService::Done<Json>> resumes;  ///< who wait for its end, to resume it then
+
+  /// Whether it comes to its end by itself, whatever is asked of it.
+  bool ending() const { return concluding || (evaluation && evaluation->ending()); }
 };
 
 /// The runs of a service that are not over, and which of them starts next. A plain value.

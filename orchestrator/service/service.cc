@@ -88,6 +88,7 @@ Service::Service(ServiceOptions options)
 
 Service::~Service() {
   stopping_ = true;
+  judging_.clear();
   judges_.reset();  // before what their callbacks touch
   looks_.reset();
   files_.reset();
@@ -102,6 +103,7 @@ void Service::Run() {
   Tick();
   loop_.Run();
   stopping_ = true;
+  judging_.clear();
   judges_.reset();
   looks_.reset();
   files_.reset();  // what was begun is written, and the endings that were taken
@@ -243,36 +245,32 @@ void Service::OnConcluded(int64_t number, RunOutcome outcome) {
   if (run == nullptr || stopping_) return;
   FailPoint("service.run_ended");
   run->ended = WallSeconds();
-  auto verdict = std::make_shared<std::optional<Verdict>>();
-  auto judged = std::make_shared<RunOutcome>(std::move(outcome));
-  finisher_->Run(
-      [verdict, gates = run->config.gates, roots = options_.roots, judged] {
-        *verdict = JudgeRun(gates, roots, *judged);
-      },
-      [this, number, verdict, judged](const std::optional<Error>&) { Close(number, std::move(*judged), *verdict); });
+  // One that did not come to its end is not judged, and leaves no verdict.json.
+  if (outcome.status != ExitStatus::kDone) return Close(number, std::move(outcome), std::nullopt);
+  JudgeSoon(number, std::make_shared<RunOutcome>(std::move(outcome)));
 }
 
 // The run's end, once its gates are judged.
-void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Verdict>& verdict) {
+void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judgement>& judgement) {
   QueuedRun* run = queue_.Find(number);
   if (run == nullptr || stopping_) return;
   run->outcome = std::move(outcome);
   FailPoint("service.judged");
-  // One that did not come to its end is not judged, and leaves no verdict.json.
   const bool complete = run->outcome->status == ExitStatus::kDone;
-  if (verdict && !verdict->gates.empty() && complete) {
-    run->outcome->status = verdict->status;
-    run->verdict = StatusWord(verdict->status);
-    Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", Summary(*verdict)}});
+  if (judgement && judgement->has_gates() && complete) {
+    run->outcome->status = judgement->status;
+    run->verdict = judgement->verdict.at("status");
+    if (!judgement->failure.empty()) run->outcome->problems.push_back("gates: " + judgement->failure);
+    Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", judgement->verdict.at("summary")}});
   }
-  const bool cancelled = run->evaluation->cancelled() && !complete;
+  const bool cancelled = run->evaluation && run->evaluation->cancelled() && !complete;
   const std::string state = cancelled    ? "cancelled"
                             : complete   ? "done"
                             : draining_  ? "queued"
                             : run->outcome->status == ExitStatus::kUsage ? "failed"
                                                                          : "incomplete";
   run->state = state;
-  if (state != "queued") CountFinished(*run);
+  if (state != "queued" && run->evaluation) CountFinished(*run);
   SetState(run, state);
   FailPoint("service.run_closed");
   fleet_->Remove(number);
@@ -303,7 +301,7 @@ void Service::OnSignal(int) {
 void Service::CheckDrained() {
   if (!draining_ || stopping_) return;
   for (const auto& [number, run] : queue_.runs()) {
-    if (run.evaluation) return;
+    if (run.evaluation || run.concluding) return;
   }
   StopNow();
 }

@@ -22,7 +22,7 @@
 #include "orchestrator/service/run_service.h"
 #include "orchestrator/state/database_thread.h"
 #include "orchestrator/state/service_store.h"
-#include "orchestrator/verdict/run_verdict.h"
+#include "orchestrator/verdict/judgement.h"
 
 namespace evald {
 
@@ -98,6 +98,11 @@ class Service : public RunService {
 
  private:
   // submitting (service_submit.cc)
+  /// The submitted eval.yaml as a configuration, with what belongs to the host set by the service.
+  EvalConfig Resolve(const Submission& submission, EvalOverrides::Folders folders) const;
+  EvalConfig Parse(const Submission& submission, EvalOverrides::Folders folders) const;
+  EvalConfig ForThisHost(EvalConfig config) const;
+  /// Resolve, and judges what it names.
   EvalConfig Configure(const Submission& submission, const Cancelled& cancelled = {}) const;
   /// Judges its tasks too, and its checkpoint where `weights` says so.
   EvalConfig ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const;
@@ -132,8 +137,22 @@ class Service : public RunService {
   static void RecordSubmission(RunDirectory* directory, const Submission& submission,
                                const std::filesystem::path& state_dir);
   void AdoptRuns();
+  QueuedRun Reopen(const RunRow& row) const;
+  void ReopenEnded(const Submission& submission, const Json& record, QueuedRun* run) const;
   void TakeUp(const RunRow& row);
-  void CloseEarlier(QueuedRun* run, const RunRow& row);
+  void OnReopened(QueuedRun reopened);
+  void OnNotReopened(const RunRow& row, const Error& why);
+  void TakeUpLater(const RunRow& row, const Error& why);
+  void TakeUpAgain(const std::string& run);
+
+  // judging the gates of runs that have ended (service_judge.cc)
+  struct Unjudged {
+    int64_t number = 0;
+    std::shared_ptr<RunOutcome> outcome;
+  };
+  void JudgeSoon(int64_t number, std::shared_ptr<RunOutcome> outcome);
+  void JudgeNext();
+  void JudgeRun(const QueuedRun& run, std::shared_ptr<RunOutcome> outcome);
 
   // working
   void StartRuns();
@@ -144,7 +163,7 @@ class Service : public RunService {
   void OnOver(int64_t number);
   void Conclude(int64_t number);
   void OnConcluded(int64_t number, RunOutcome outcome);
-  void Close(int64_t number, RunOutcome outcome, const std::optional<Verdict>& verdict);
+  void Close(int64_t number, RunOutcome outcome, const std::optional<Judgement>& judgement);
   void Tick();
   void OnSignal(int signal);
   void CheckDrained();
@@ -172,6 +191,8 @@ class Service : public RunService {
   std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
   std::unique_ptr<WorkThread> looks_;   ///< at checkpoints and shared memory, and gives staged ones back
   std::unique_ptr<WorkThread> judges_;  ///< configurations of runs that are resumed: one may take a minute
+  std::deque<Unjudged> unjudged_;       // runs that have ended, whose gates are judged next
+  std::map<int64_t, std::unique_ptr<WorkThread>> judging_;  // by run: the thread that waits for its judgement
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<AgentHub> hub_;
   RunQueue queue_;

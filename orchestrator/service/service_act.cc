@@ -42,8 +42,8 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
   QueuedRun* run = queue_.Find(id);
   if (run == nullptr) return RefuseOver(id, std::move(done));
   if (run->state != "cancelling") {
+    if (run->ending()) return done(Refusal(id, "is ending by itself"));
     if (!run->evaluation) return CancelWaiting(run, std::move(done));
-    if (run->evaluation->ending()) return done(Refusal(id, "is ending by itself"));
     run->paused = false;
     SetState(run, "cancelling");
     run->evaluation->Cancel("cancelled");
@@ -86,7 +86,7 @@ void Service::Pause(const std::string& id, Done<Json> done) {
   if (resuming_.count(id) > 0) return done(Refusal(id, "is just being resumed"));
   if (run == nullptr) return RefuseOver(id, std::move(done));
   if (run->state == "cancelling") return done(Refusal(id, "is being cancelled"));
-  if (run->evaluation && run->evaluation->ending()) return done(Refusal(id, "is ending by itself"));
+  if (run->ending()) return done(Refusal(id, "is ending by itself"));
   run->paused = true;
   if (run->evaluation) run->evaluation->Pause(true);
   SetState(run, "paused");

@@ -21,30 +21,31 @@ std::vector<std::pair<fs::path, Json>> FoldersWithoutRow(Database& database, con
   const std::set<std::string> known = service_store::Outputs(database);
   std::vector<std::pair<fs::path, Json>> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(output, error)) {
-    if (known.count(entry.path().string()) > 0) continue;
+  for (fs::directory_iterator entry(output, error), end; !error && entry != end; entry.increment(error)) {
+    if (known.count(entry->path().string()) > 0) continue;
     try {
-      auto record = RunDirectory::ReadRecord(entry.path());
+      auto record = RunDirectory::ReadRecord(entry->path());
       const bool ours = record && record->contains("submission") && record->value("service", Json()) == state_dir.string();
-      if (ours) found.emplace_back(entry.path(), std::move(*record));
-    } catch (const Error& e) {
-      log::Warn("passed over: {}", e.message());
+      if (ours) found.emplace_back(entry->path(), std::move(*record));
+    } catch (const std::exception& e) {
+      log::Warn("passed over: {}", e.what());
     }
   }
+  if (error) log::Error("{}: cannot be looked through for runs: {}", output.string(), error.message());
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.second["created"].template get<double>() < b.second["created"].template get<double>();
   });
   return found;
 }
 
-// The results of a run that an earlier life finished.
-RunOutcome OutcomeOf(const fs::path& folder) {
-  RunOutcome outcome;
-  outcome.directory = folder;
-  const fs::path file = folder / "results.json";
-  outcome.results = ParseJson(ReadFile(file), file.string());
-  return outcome;
+constexpr std::chrono::milliseconds kTakeUpAgain{30'000};
+
+bool IsOver(const std::string& state) {
+  return state == "done" || state == "incomplete" || state == "failed" || state == "cancelled";
 }
+
+// Whether another try may end otherwise: the disk's or the host's fault, not the run's.
+bool MayPass(const Error& error) { return error.kind() != ErrorKind::kUsage && error.kind() != ErrorKind::kInput; }
 
 }  // namespace
 
@@ -87,49 +88,100 @@ void Service::AdoptRuns() {
   }
 }
 
-// A run of an earlier life, from its row.
-void Service::TakeUp(const RunRow& row) {
+// A run of an earlier life, from its row and its folder. Nothing that its submission names is looked at: that was judged
+// when it was submitted, and the run's own preparation says what is wrong with it by now. Uses nothing of the loop's.
+QueuedRun Service::Reopen(const RunRow& row) const {
   QueuedRun run = QueuedRunOf(row);
   run.paused = row.state == "paused";
   run.state = run.paused ? "paused" : "queued";
   run.config.name = row.name;
   run.config.checkpoint = row.checkpoint;
+  const Submission submission = SubmissionOf(row);
+  const auto record = RunDirectory::ReadRecord(row.output);
+  if (record && (*record)["state"] == "done") {
+    ReopenEnded(submission, *record, &run);
+    return run;
+  }
+  run.config = Resolve(submission, EvalOverrides::Folders::kJudged);
+  run.directory = RunDirectory::Resume(run.config, row.output);
+  if (!run.directory->record().contains("submission")) RecordSubmission(&*run.directory, submission, options_.state_dir);
+  return run;
+}
+
+// The life before was killed between a run's results and its row: what is left is to judge its gates.
+void Service::ReopenEnded(const Submission& submission, const Json& record, QueuedRun* run) const {
+  run->state = "running";
+  run->paused = false;
+  run->concluding = true;
+  run->ended = FieldOr<double>(record, "ended", WallSeconds(), run->path.string());
   try {
-    if (row.state == "cancelling") throw Error(ErrorKind::kUsage, "cancelled");
-    const auto record = RunDirectory::ReadRecord(row.output);
-    if (record && (*record)["state"] == "done") return CloseEarlier(&run, row);
-    run.config = Configure(SubmissionOf(row));
-    run.directory = RunDirectory::Resume(run.config, row.output);
-    if (!record->contains("submission")) RecordSubmission(&*run.directory, SubmissionOf(row), options_.state_dir);
-    queue_.Add(std::move(run));
-  } catch (const Error& e) {
-    log::Error("run {} cannot be taken up again: {}", row.run, e.what());
-    run.outcome.emplace();
-    run.outcome->status = ExitStatus::kUsage;
-    run.outcome->problems.push_back(e.what());
-    run.ended = WallSeconds();
-    SetState(&run, row.state == "cancelling" ? "cancelled" : "failed");
+    run->config = Resolve(submission, EvalOverrides::Folders::kJudged);
+  } catch (const Error& e) {  // another service's rules by now: the results stand, and run.json has the gates
+    log::Warn("run {}: {}", run->id, e.what());
+    const Json gates = FieldOr<Json>(FieldOr<Json>(record, "config", Json::object(), run->id), "gates", Json(), run->id);
+    if (!gates.is_null()) run->config.gates = GatePolicyFromJson(gates, (run->path / "run.json").string());
+    run->config.limits = options_.limits;
   }
 }
 
-// The life before was killed between a run's results and its row.
-void Service::CloseEarlier(QueuedRun* run, const RunRow& row) {
-  run->outcome = OutcomeOf(row.output);
-  run->ended = WallSeconds();
-  GatePolicy gates;
+void Service::TakeUp(const RunRow& row) {
   try {
-    gates = Configure(SubmissionOf(row)).gates;
-  } catch (const Error& e) {  // the checkpoint may be gone meanwhile: the results stand all the same
-    log::Error("run {}: its gates are not judged: {}", row.run, e.what());
+    if (row.state == "cancelling") throw Error(ErrorKind::kUsage, "cancelled");
+    OnReopened(Reopen(row));
+  } catch (...) {
+    OnNotReopened(row, CurrentError());
   }
-  const auto verdict = JudgeRun(gates, options_.roots, *run->outcome);
-  if (verdict && !verdict->gates.empty()) {
-    run->outcome->status = verdict->status;
-    run->verdict = StatusWord(verdict->status);
-    Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", Summary(*verdict)}});
-  }
-  log::Info("run {}: was finished by an earlier life", row.run);
-  SetState(run, "done");
+}
+
+void Service::OnReopened(QueuedRun reopened) {
+  QueuedRun* run = queue_.Add(std::move(reopened));
+  if (!run->concluding) return;
+  log::Info("run {}: was finished by an earlier life", run->id);
+  auto outcome = std::make_shared<RunOutcome>();
+  outcome->directory = run->path;
+  loop_.Post([this, number = run->number, outcome] { JudgeSoon(number, outcome); });
+}
+
+// One run's trouble ends no other, and no service. What may pass, as a disk that is not there yet, is waited for.
+void Service::OnNotReopened(const RunRow& row, const Error& why) {
+  if (MayPass(why)) return TakeUpLater(row, why);
+  log::Error("run {} cannot be taken up again: {}", row.run, why.what());
+  QueuedRun run = QueuedRunOf(row);
+  run.config.name = row.name;
+  run.config.checkpoint = row.checkpoint;
+  run.outcome.emplace();
+  run.outcome->status = ExitStatus::kUsage;
+  run.outcome->problems.emplace_back(why.what());
+  run.ended = WallSeconds();
+  SetState(&run, row.state == "cancelling" ? "cancelled" : "failed");
+}
+
+// The row stays unfinished, so that the next life takes the run up, too, and says what the run waits for.
+void Service::TakeUpLater(const RunRow& row, const Error& why) {
+  log::Error("run {} cannot be taken up yet, and is tried again: {}", row.run, why.what());
+  database_->Post([row, problem = std::string(why.what())](RunStore& store) {
+    Json resource = ParseJson(row.resource, "the last resource of run " + row.run);
+    resource["state"] = row.state == "paused" ? "paused" : "queued";
+    resource["problems"] = {"it cannot be taken up yet, and is tried again: " + problem};
+    service_store::UpdateRun(store.database(), row.run, resource["state"], row.priority, ToLine(resource));
+  });
+  loop_.After(kTakeUpAgain, [this, id = row.run] { TakeUpAgain(id); });
+}
+
+// Unless somebody has resumed it meanwhile.
+void Service::TakeUpAgain(const std::string& id) {
+  auto row = std::make_shared<std::optional<RunRow>>();
+  database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); }, [this, id, row] {
+    if (draining_ || stopping_ || !*row || IsOver((*row)->state) || queue_.Find(id) || resuming_.count(id) > 0) return;
+    auto run = std::make_shared<QueuedRun>();
+    files_->Post([this, run, row] { *run = Reopen(**row); },
+                 [this, run, row](const std::optional<Error>& error) {
+                   if (error) return OnNotReopened(**row, *error);
+                   OnReopened(std::move(*run));
+                   StartRuns();
+                   Publish();
+                 });
+  });
 }
 
 }  // namespace evald

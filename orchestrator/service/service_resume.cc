@@ -24,7 +24,7 @@ void Service::Resume(const std::string& id, Done<Json> done) {
   QueuedRun* run = queue_.Find(id);
   if (run == nullptr) return BeginResume(id, {std::move(done)});
   // An answer now would promise what a kill before the end would not keep.
-  if (run->state == "cancelling" || (run->evaluation && run->evaluation->ending())) {
+  if (run->state == "cancelling" || run->ending()) {
     run->resumes.push_back(std::move(done));
     return Publish();
   }

@@ -44,7 +44,7 @@ Error StoppingError() { return Error(ErrorKind::kInfrastructure, "the service is
 }  // namespace
 
 // The submitted eval.yaml, as far as it may be asked for here.
-EvalConfig Service::ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const {
+EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders folders) const {
   if (submission.priority < -100 || submission.priority > 100) {
     throw Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", submission.priority));
   }
@@ -59,6 +59,7 @@ EvalConfig Service::ReadSubmission(const Submission& submission, bool weights, c
   overrides.set = submission.set;
   overrides.roots = options_.roots;
   overrides.limits = options_.limits;
+  overrides.folders = folders;
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine, options_.engines);
   if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {
@@ -66,6 +67,11 @@ EvalConfig Service::ReadSubmission(const Submission& submission, bool weights, c
                                                config.bootstrap_iters, kBootstrapItersSubmittedMax),
                 "leave it out, or use 'evald run' for more");
   }
+  return config;
+}
+
+EvalConfig Service::ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const {
+  EvalConfig config = Parse(submission, EvalOverrides::Folders::kLookedAt);
   CheckPaths(config);
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
   input.weights = input.weights && weights;
@@ -74,9 +80,15 @@ EvalConfig Service::ReadSubmission(const Submission& submission, bool weights, c
   return config;
 }
 
-// With what belongs to the host set by the service.
 EvalConfig Service::Configure(const Submission& submission, const Cancelled& cancelled) const {
-  EvalConfig config = ReadSubmission(submission, true, cancelled);
+  return ForThisHost(ReadSubmission(submission, true, cancelled));
+}
+
+EvalConfig Service::Resolve(const Submission& submission, EvalOverrides::Folders folders) const {
+  return ForThisHost(Parse(submission, folders));
+}
+
+EvalConfig Service::ForThisHost(EvalConfig config) const {
   config.workers.devices = options_.devices;
   config.workers.count = static_cast<int>(options_.devices.size());
   config.workers.threads = options_.threads;

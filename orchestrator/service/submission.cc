@@ -1,7 +1,6 @@
 #include "orchestrator/service/submission.h"
 
 #include "base/jsonl.h"
-#include "base/log.h"
 
 namespace evald {
 
@@ -40,15 +39,6 @@ QueuedRun QueuedRunOf(const RunRow& row) {
   run.priority = row.priority;
   run.created = row.created;
   return run;
-}
-
-std::optional<Verdict> JudgeRun(const GatePolicy& gates, const ReadRoots& roots, const RunOutcome& outcome) {
-  try {
-    return RunVerdict({}, gates, roots).Finish(outcome.results, outcome.directory, outcome.status, outcome.problems);
-  } catch (const std::exception& e) {
-    log::Error("{}: gates could not be judged: {}", outcome.directory.string(), e.what());
-    return std::nullopt;
-  }
 }
 
 }  // namespace evald

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/jsonl.h"
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
@@ -107,6 +108,33 @@ fs::path ResolvePath(const fs::path& folder, const std::string& text) {
   return (fs::absolute(folder) / text).lexically_normal();
 }
 
+std::optional<double> OptionalNumber(const Json& json, const char* key, const std::string& where) {
+  return json.contains(key) ? std::optional(Field<double>(json, key, where)) : std::nullopt;
+}
+
+Gate GateFromJson(const Json& json, const std::string& where) {
+  Gate gate;
+  gate.name = Field<std::string>(json, "name", where);
+  gate.task = Field<std::string>(json, "task", where);
+  gate.metric = Field<std::string>(json, "metric", where);
+  gate.filter = FieldOr<std::string>(json, "filter", "", where);
+  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindName& k) { return json.contains(k.key); });
+  if (kind == std::end(kKinds)) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: the gate '{}' has no bound, expected one of min, max, max_drop, "
+                                               "max_relative_drop", where, gate.name));
+  }
+  gate.kind = kind->kind;
+  gate.bound = Field<double>(json, kind->key, where);
+  gate.confident = FieldOr<bool>(json, "confident", false, where);
+  const auto direction = FieldOr<std::string>(json, "direction", "", where);
+  if (!direction.empty()) gate.higher_is_better = direction == "higher";
+  const auto tier = Field<std::string>(json, "tier", where);
+  gate.tier = tier == "supporting" ? Tier::kSupporting : tier == "advisory" ? Tier::kAdvisory : Tier::kCritical;
+  gate.resolution = OptionalNumber(json, "resolution", where);
+  gate.where = FieldOr<std::string>(json, "where", "", where);
+  return gate;
+}
+
 }  // namespace
 
 std::string ToString(Tier tier) {
@@ -169,6 +197,15 @@ Json ToJson(const GatePolicy& policy) {
   if (policy.resolution) json["resolution"] = *policy.resolution;
   json["rules"] = std::move(rules);
   return json;
+}
+
+GatePolicy GatePolicyFromJson(const Json& json, const std::string& where) {
+  GatePolicy policy;
+  policy.baseline = FieldOr<std::string>(json, "baseline", "", where);
+  policy.alpha = Field<double>(json, "alpha", where);
+  policy.resolution = OptionalNumber(json, "resolution", where);
+  for (const Json& rule : Field<std::vector<Json>>(json, "rules", where)) policy.gates.push_back(GateFromJson(rule, where));
+  return policy;
 }
 
 }  // namespace evald

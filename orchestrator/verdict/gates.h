@@ -59,6 +59,10 @@ GatePolicy ReadGates(YamlSection section, const std::filesystem::path& folder);
 /// Reads a policy file: the same keys at the top.
 GatePolicy ReadGatesFile(const std::filesystem::path& file);
 
+/// The keys of eval.yaml, each gate with its name.
 Json ToJson(const GatePolicy& policy);
+/// Such a document; a gate's `where`, which ToJson leaves out, is taken where it is there. Throws Error(kInput)
+/// "<where>: ...".
+GatePolicy GatePolicyFromJson(const Json& json, const std::string& where);
 
 }  // namespace evald

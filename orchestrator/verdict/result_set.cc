@@ -19,6 +19,8 @@ constexpr const char* kHarnessPrefix = "results_";
 constexpr size_t kEntriesMax = 100'000;
 constexpr uint64_t kResultsBytesMax = uint64_t{64} << 20;
 constexpr uint64_t kLineBytesMax = uint64_t{64} << 20;
+constexpr size_t kLinesMax = 2'000'000;  // a comparison keeps a line's scores in memory
+constexpr size_t kNameBytesMax = 300;    // of a model's name in a label
 
 // A results file, open, and the folder of its samples.
 struct Found {
@@ -98,9 +100,10 @@ ResultSet ResultSet::Open(const fs::path& path, const ReadRoots& roots) {
 
 std::string ResultSet::label() const {
   const auto name = results_.find("model_name");
-  const bool named =
-      name != results_.end() && name->is_string() && !name->get<std::string>().empty();
-  return named ? fmt::format("{} ({})", name->get<std::string>(), path_.string()) : path_.string();
+  const bool named = name != results_.end() && name->is_string() && !name->get_ref<const std::string&>().empty();
+  if (!named) return path_.string();
+  const std::string shown = ReplaceInvalidUtf8(name->get_ref<const std::string&>().substr(0, kNameBytesMax));
+  return fmt::format("{} ({})", shown, path_.string());
 }
 
 const Json& ResultSet::Entry(const std::string& task) const {
@@ -165,6 +168,10 @@ void ResultSet::ForEachSample(const std::string& task,
   LineReader lines(fd, file, false, {kLineBytesMax, 0}, nullptr);
   std::string_view line;
   while (lines.NextLine(&line)) {
+    if (lines.line() > kLinesMax) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: has more than {} lines", file, kLinesMax),
+                  "a comparison takes no more samples of a task; compare fewer documents");
+    }
     if (Trim(line).empty()) continue;
     if (!visit(lines.line(), ParseJson(line, fmt::format("{}:{}", file, lines.line())))) return;
   }

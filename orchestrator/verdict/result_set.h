@@ -50,7 +50,7 @@ class ResultSet {
   /// Throws Error(kInput) when the samples of a task are not there.
   void CheckSamples(const std::string& task) const;
   /// Calls `visit(line_number, value)` for each line of a task's samples until it gives false. Throws
-  /// Error(kInput) when they are not there or not JSON.
+  /// Error(kInput) when they are not there or not JSON, or have more than 2,000,000 lines.
   void ForEachSample(const std::string& task, const std::function<bool(size_t line, Json&& value)>& visit) const;
   const TaskSamples& Samples(const std::string& task);
 

@@ -33,6 +33,24 @@ def sanitized():
     return b"__asan_init" in (BINARIES / "evald-prepare").read_bytes() or b"__tsan_init" in (BINARIES / "evald-prepare").read_bytes()
 
 
+def baseline_bomb(folder):
+    """A results file whose 33 MB become more than a GB of values in memory."""
+    folder.mkdir()
+    (folder / "results.json").write_text('{"results": {"sums": {}}, "x": [' + ",".join(["[0]"] * 8_000_000) + "]}")
+    return str(folder)
+
+
+def long_baseline(folder):
+    """Results with more samples than are taken."""
+    folder.mkdir()
+    (folder / "results.json").write_text(json.dumps({"results": {"sums": {"exact_match,none": 1.0}}, "model_name": "m" * 10_000}))
+    (folder / "samples_sums.jsonl").write_bytes(b"\n" * 2_000_001)
+    return str(folder)
+
+
+DROP = {"task": "sums", "metric": "exact_match", "max_drop": 0.1}
+
+
 class Bombs(EvaldCase):
     LIMITS = {"memory": 256 * MIB}
 
@@ -151,6 +169,11 @@ class Bombs(EvaldCase):
         self.slow_prompts()
         self.blows("sums", "limits.seconds", limits={"seconds": 2})
 
+    @unittest.skipIf(sanitized(), "builds with sanitizers have no limit of memory")
+    def test_a_baseline_that_needs_more_memory(self):
+        baseline = baseline_bomb(self.folder / "baseline")
+        self.blows("gates", "memory", "limits.memory", tasks=["sums"], gates={"baseline": baseline, "rules": [DROP]})
+
     def test_a_process_that_others_kill_is_started_once_more(self):
         token = self.folder / "token"
         token.touch()
@@ -206,6 +229,26 @@ class ServiceBombs(Service):
         self.assertLess(peak_of(self.process.pid), MEMORY_MAX)
         status, body = self.post()
         self.assertEqual((status, self.ended(body["id"])["state"]), (201, "done"))
+
+    def test_baselines_take_nothing_of_the_service(self):
+        self.make_suite(4, 4)
+        self.serve(limits={"memory": 256 * MIB})
+        baselines = [(long_baseline(self.folder / "long"), "more than 2000000 lines")]
+        if not sanitized():
+            baselines.append((baseline_bomb(self.folder / "bomb"), "limits.memory"))
+        for baseline, said in baselines:
+            status, body = self.post(gates={"baseline": baseline, "rules": [DROP]})
+            self.assertEqual(status, 201, body)
+            run = self.ended(body["id"])
+            self.assertEqual((run["state"], run["exit_status"], run["verdict"]), ("done", 2, "error"), run)
+            status, _, verdict = self.ask("GET", f"/v1/runs/{run['id']}/verdict")
+            self.assertEqual(status, 200, verdict)
+            gate = json.loads(verdict)["gates"][0]
+            self.assertEqual(gate["outcome"], "not scored")
+            self.assertIn(said, gate["cause"])
+            self.assertEqual(self.ask("GET", f"/v1/runs/{run['id']}/results")[0], 200, "its results stand")
+        self.assertLess(peak_of(self.process.pid), MEMORY_MAX)
+        self.assert_lives()
 
     def test_a_submission_asks_for_no_more_than_the_service_allows(self):
         self.make_suite(4, 4)

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 import unittest
+import unittest.mock
 import urllib.error
 import urllib.request
 
@@ -527,6 +528,114 @@ class Service(ServiceCase):
         run = self.finished(run)
         self.assertEqual((run["state"], run["exit_status"], run["verdict"]), ("done", 1, "fail"))
         self.assertEqual(self.call("GET", f"/v1/runs/{run['id']}/verdict")["status"], "fail")
+
+    GATES = {"rules": [{"task": "sums", "metric": "exact_match", "min": 0.5}]}
+    REAL = 'exec {real} "$@"'
+    SLOW_JUDGE = 'input=$(cat); case "$input" in *\'"work":"judge"\'*) sleep 45;; esac; ' + REAL + ' <<< "$input"'
+
+    def killed_judging(self, serve):
+        """The daemon is killed when it begins to judge a run's gates."""
+        with unittest.mock.patch.dict(os.environ, EVALD_FAIL_POINT="evald/service.judging"):
+            self.serve()
+            run = serve()
+            self.daemon.communicate(timeout=120)
+        self.assertEqual(self.daemon.returncode, -signal.SIGKILL)
+        return run
+
+    def test_gates_that_a_killed_daemon_left_are_judged_while_the_next_serves(self):
+        self.make_suite(20, 20)
+        self.use_preparing(self.REAL)
+        run = self.killed_judging(lambda: self.submit(engine=self.ENGINE, gates=self.GATES))
+        self.use_preparing(self.SLOW_JUDGE)
+        self.serve()
+        self.wait_for("judging", lambda: json.loads((pathlib.Path(self.run_of(run)["directory"]) / "run.json")
+                                                    .read_text())["judgings"] == 2)
+        self.assertEqual(self.run_of(run)["state"], "running")
+        self.assertIn("ending by itself", self.call("POST", f"/v1/runs/{run['id']}/cancel", status=409)["detail"])
+        begin = time.monotonic()
+        self.daemon.send_signal(signal.SIGTERM)  # a drain waits for it
+        self.wait_for("the drain", lambda: not self.ready())
+        self.daemon.send_signal(signal.SIGTERM)
+        out, err = self.daemon.communicate(timeout=60)
+        self.assertEqual(self.daemon.returncode, 0, out + err)
+        self.assertLess(time.monotonic() - begin, 30)
+        self.use_preparing(self.REAL)
+        self.serve()
+        run = self.finished(run)
+        self.assertEqual((run["state"], run["exit_status"], run["verdict"]), ("done", 1, "fail"), run)
+        self.assertEqual(self.call("GET", f"/v1/runs/{run['id']}/verdict")["status"], "fail")
+
+    def ready(self):
+        try:
+            with urllib.request.urlopen(self.url + "/readyz", timeout=30) as answer:
+                return answer.status == 200
+        except urllib.error.HTTPError:
+            return False
+
+    def test_gates_at_which_two_lives_ended_are_not_judged_again(self):
+        self.make_suite(20, 20)
+        run = self.killed_judging(lambda: self.submit(engine=self.ENGINE, gates=self.GATES))
+        self.killed_judging(lambda: None)
+        self.serve()
+        run = self.finished(run)
+        self.assertEqual((run["state"], run["exit_status"], run["verdict"]), ("done", 3, "incomplete"), run)
+        self.assertIn("evald ended 2 times", run["problems"][0])
+        self.assertEqual(self.call("GET", f"/v1/runs/{run['id']}/results")["n-samples"]["sums"]["effective"], 20)
+
+    def test_a_restart_waits_for_no_preparation(self):
+        self.make_suite(20, 20)
+        self.use_preparing(self.REAL)
+        self.serve()
+        runs = [self.submit(engine={**self.ENGINE, "delay_ms": 60_000}) for _ in range(20)]
+        paused = runs[-1]
+        self.call("POST", f"/v1/runs/{paused['id']}/pause")
+        self.use_preparing("sleep 8; " + self.REAL)
+        self.daemon.kill()
+        self.daemon.communicate()
+        begin = time.monotonic()
+        self.serve()
+        found = [self.run_of(run)["state"] for run in runs]
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertEqual(found[-1], "paused")
+        self.assertLessEqual(set(found), {"queued", "preparing", "paused"})
+
+    def test_a_restart_without_a_preparing_program_fails_no_run_for_good(self):
+        self.make_suite(20, 20)
+        self.use_preparing(self.REAL)
+        self.serve()
+        runs = [self.submit(engine={**self.ENGINE, "delay_ms": 60_000}) for _ in range(3)]
+        self.daemon.kill()
+        self.daemon.communicate()
+        (self.binaries / "evald-prepare").unlink()
+        self.serve()
+        ended = [self.finished(run) for run in runs]
+        self.assertEqual([(run["state"], run["exit_status"]) for run in ended], [("incomplete", 3)] * 3, ended)
+        self.assertIn("evald-prepare", ended[0]["problems"][0])
+        self.use_preparing(self.REAL)
+        self.call("POST", f"/v1/runs/{runs[0]['id']}/resume")
+        self.call("POST", f"/v1/runs/{runs[0]['id']}/cancel")
+
+    def test_a_folder_that_cannot_be_read_at_a_restart_is_waited_for(self):
+        self.make_suite(20, 20)
+        self.serve()
+        runs = [self.submit(engine={**self.ENGINE, "delay_ms": 60_000}) for _ in range(2)]
+        self.daemon.kill()
+        self.daemon.communicate()
+        record = pathlib.Path(runs[0]["directory"]) / "run.json"
+        kept = record.read_bytes()
+        record.unlink()
+        record.symlink_to(record)  # ELOOP, as a failing disk would answer EIO
+        self.serve()
+        waits = self.run_of(runs[0])
+        self.assertEqual(waits["state"], "queued", waits)
+        self.assertIn("tried again", waits["problems"][0])
+        self.assertIn(self.run_of(runs[1])["state"], ("queued", "preparing", "running"))
+        record.unlink()
+        record.write_bytes(kept)
+        self.daemon.kill()
+        self.daemon.communicate()
+        self.serve()
+        self.assertEqual(self.run_of(runs[0])["problems"], [])
 
     def test_a_watched_folder(self):
         checkpoints = self.folder / "checkpoints"

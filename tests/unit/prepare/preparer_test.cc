@@ -163,6 +163,18 @@ TEST_F(PreparerTest, SaysWhereTheProgramIsMissing) {
   }
 }
 
+TEST_F(PreparerTest, WhatCannotBeJudgedSaysWhy) {
+  input_.work = PreparationInput::Work::kJudge;
+  Gate gate;
+  gate.name = gate.task = gate.metric = "g";
+  input_.judge.policy.gates = {gate};
+  const Judgement judgement =
+      Program(R"(echo '{"type":"doing","what":"judging r"}'; kill -SEGV $$)").JudgeOrSayWhy(input_);
+  EXPECT_EQ(judgement.status, ExitStatus::kUsage);
+  EXPECT_THAT(judgement.failure, HasSubstr("judging r: the process that prepares broke down"));
+  EXPECT_THAT(Program(R"(echo '{"type":"found","found":{"status":0}}')").JudgeOrSayWhy(input_).failure, HasSubstr("verdict"));
+}
+
 TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   PreparationInput input;
   input.work = PreparationInput::Work::kDescribe;
@@ -180,12 +192,24 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   input.roots = ReadRoots({"/r", "/s"});
   input.limits = {1, 2, 3, 4, 5.5};
   input.threads = 7;
+  input.gates = true;
+  input.judge.candidate = "/runs/r";
+  input.judge.results = {{"results", {{"t", 0.1}}}};
+  input.judge.run_status = ExitStatus::kIncomplete;
+  input.judge.problems = {"p"};
+  input.judge.page = false;
+  input.judge.policy.baseline = "/runs/b";
+  Gate gate;
+  gate.name = gate.task = gate.metric = "g";
+  gate.where = "eval.yaml:7";
+  input.judge.policy.gates = {gate};
   const PreparationInput back = PreparationInputFromJson(Json::parse(ToJson(input).dump()));
   EXPECT_EQ(ToJson(back), ToJson(input));
   EXPECT_EQ(back.roots.folders(), input.roots.folders());
   EXPECT_EQ(back.tasks[0].limit, 3);
   EXPECT_FALSE(back.tasks[1].limit.has_value());
   EXPECT_EQ(back.limits.seconds, 5.5);
+  EXPECT_EQ(back.judge.policy.gates.at(0).where, "eval.yaml:7");
 }
 
 }  // namespace

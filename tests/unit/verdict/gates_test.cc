@@ -60,6 +60,27 @@ rules:
   EXPECT_EQ(json["rules"][1]["confident"], true);
 }
 
+TEST_F(Gates, ComeBackFromTheirJson) {
+  const GatePolicy policy = Read(R"(baseline: runs/last
+alpha: 0.1
+resolution: 0.03
+rules:
+  - {task: a, metric: m, min: 0.1, confident: true, resolution: 0.01}
+  - {task: b, metric: m, filter: f, max: -3.25, tier: supporting, name: mine}
+  - {task: c, metric: m, max_drop: 0.1, direction: lower, tier: advisory}
+  - {task: d, metric: m, max_relative_drop: 0.3333333333333333}
+)");
+  Json json = ToJson(policy);
+  json["rules"][0]["where"] = policy.gates[0].where;
+  const GatePolicy back = GatePolicyFromJson(Json::parse(json.dump()), "test");
+  EXPECT_EQ(ToJson(back), ToJson(policy));
+  EXPECT_EQ(back.baseline, policy.baseline);
+  EXPECT_EQ(back.gates[0].where, policy.gates[0].where);
+  EXPECT_EQ(back.gates[1].where, "");
+  json["rules"][1].erase("max");
+  EXPECT_THROW(GatePolicyFromJson(json, "test"), Error);
+}
+
 TEST_F(Gates, RefuseWithFileLineAndTheNearestKey) {
   EXPECT_THAT(Refusal("rules:\n  - task: a\n    metrc: acc\n    min: 1\n"),
               HasSubstr("gates.yaml:2: key 'rules[0].metric': is absent"));

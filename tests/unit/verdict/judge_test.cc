@@ -7,8 +7,9 @@
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "orchestrator/verdict/examples.h"
+#include "orchestrator/verdict/judgement.h"
 #include "orchestrator/verdict/reports.h"
-#include "orchestrator/verdict/run_verdict.h"
+#include "orchestrator/verdict/result_set.h"
 #include "tests/unit/metrics/scratch.h"
 
 namespace evald {
@@ -259,6 +260,62 @@ TEST_F(Judging, ThePageShowsWhatWasLostFirst) {
   EXPECT_EQ(examples[0].doc_id, 28);
   EXPECT_EQ(examples[0].answer, "</pre><img src=x>");
   EXPECT_EQ(examples[0].baseline_answer, "</pre><img src=x>");
+}
+
+TEST_F(Judging, AJudgementSaysWhatTheVerdictSaysAndComesOutAsItWentIn) {
+  Side a = Candidate().Task("t", Ones(400, 40)), b = Baseline().Task("t", Ones(400, 2));
+  ResultSet mine = a.Set(), other = b.Set();
+  JudgeRequest request;
+  request.policy = Policy("{task: t, metric: acc, max_drop: 0.01}");
+  request.policy.baseline = scratch_.path() / "baseline";
+  request.candidate = scratch_.path() / "candidate";
+  std::vector<std::string> done;
+  const Judgement judgement = JudgeResults(request, {}, [&](const std::string& what) { done.push_back(what); });
+  const Verdict verdict = Judge(request.policy, &mine, &other, ExitStatus::kDone, {});
+  EXPECT_EQ(judgement.verdict, ToJson(verdict));
+  EXPECT_EQ(judgement.status, ExitStatus::kGateFailed);
+  EXPECT_EQ(judgement.text, VerdictText(verdict));
+  EXPECT_EQ(judgement.page, VerdictHtml(verdict, mine.results(), WrongAnswers(&mine, &other)));
+  EXPECT_THAT(done.back(), HasSubstr("baseline"));
+  const Judgement back = JudgementFromJson(ParseJson(ToLine(ToJson(judgement)), "test"), "test");
+  EXPECT_EQ(ToJson(back), ToJson(judgement));
+  EXPECT_EQ(back.verdict.dump(2), ToJson(verdict).dump(2));
+  EXPECT_THROW(JudgementFromJson({{"status", 9}}, "test"), Error);
+}
+
+TEST_F(Judging, GatesThatCouldNotBeJudgedSayWhy) {
+  JudgeRequest request;
+  request.policy = Policy("{task: t, metric: acc, min: 0.5}, {task: t, metric: acc, min: 0.6, tier: advisory}");
+  request.candidate = "/runs/r";
+  const Judgement wrong = NotJudged(request, Error(ErrorKind::kInput, "baseline: too large"));
+  EXPECT_EQ(wrong.status, ExitStatus::kUsage);
+  EXPECT_EQ(wrong.verdict["status"], "error");
+  for (const Json& gate : wrong.verdict["gates"]) {
+    EXPECT_EQ(gate["outcome"], "not scored");
+    EXPECT_EQ(gate["cause"], "baseline: too large");
+  }
+  EXPECT_EQ(wrong.failure, "baseline: too large");
+  EXPECT_EQ(NotJudged(request, Error(ErrorKind::kInfrastructure, "killed")).verdict["status"], "incomplete");
+  request.policy.gates.clear();
+  EXPECT_EQ(NotJudged(request, Error(ErrorKind::kInfrastructure, "killed")).status, ExitStatus::kDone);
+}
+
+TEST_F(Judging, ABaselineIsReadWithBounds) {
+  ResultSet mine = Candidate().Task("t", Ones(100)).Set();
+  Side side = Baseline().Task("t", Ones(100));
+  side.Set();
+  WriteFileAtomic(scratch_.path() / "baseline" / "samples_t.jsonl", std::string(2'000'001, '\n'));
+  ResultSet other = ResultSet::Open(scratch_.path() / "baseline");
+  try {
+    other.Samples("t");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kInput);
+    EXPECT_THAT(e.what(), HasSubstr("samples_t.jsonl: has more than 2000000 lines"));
+  }
+  Json results = mine.results();
+  results["model_name"] = std::string(10'000'000, 'x');
+  EXPECT_LT(ResultSet(results, "/runs/r").label().size(), 1000U);
 }
 
 }  // namespace
