@@ -38,6 +38,8 @@ namespace {
 
 // A child's socket may outlive it by what is still buffered, not by more.
 constexpr std::chrono::milliseconds kDrainAfterExit{2000};
+constexpr std::chrono::milliseconds kLookPause{10};
+constexpr int kLooksAfterExit = 5;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 // Runs in the child between fork and exec: own process group, SIGKILL when the parent dies.
@@ -132,7 +134,11 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     child->process->async_wait([self = shared_from_this(), id = spec.id, child](const ErrorCode& error, int) {
       const LoopTurn turn("the end of process", id);
       child->exit = error ? ProcessExit{0, SIGKILL} : FromWaitStatus(child->process->native_exit_code());
-      self->EndIfQuiet(id, child);
+      if (child->met) {
+        self->EndIfQuiet(id, child);
+      } else {
+        self->LookOnce(id, child, kLooksAfterExit);
+      }
       self->loop_->After(kDrainAfterExit, [child] {
         if (child->wire) child->wire->Close("still open after its process ended");
       });
@@ -188,6 +194,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     std::optional<process::process> process;
     std::shared_ptr<Wire> wire;
     std::optional<ProcessExit> exit;
+    bool met = false;  ///< it had a connection
   };
 
   // What `line` says, or nothing and the wire closed.
@@ -228,6 +235,7 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
 
   void Attach(const std::string& id, const std::shared_ptr<Child>& child, const std::shared_ptr<Wire>& wire) {
     child->wire = wire;
+    child->met = true;
     wire->on_closed = [this, self = shared_from_this(), id, child](const std::string& why) {
       if (!why.empty()) log::Warn("connection of {} ended: {}", id, why);
       child->wire = nullptr;
@@ -239,6 +247,13 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
       const auto message = strong ? Understand(strong.get(), line) : std::nullopt;
       if (message && events_.message) events_.message(id, *message);
     };
+  }
+
+  // A process that ended at once may have connected and said why: its connection waits to be accepted and read, which
+  // takes the loop a round each.
+  void LookOnce(const std::string& id, const std::shared_ptr<Child>& child, int looks) {
+    if (child->met || looks == 0) return EndIfQuiet(id, child);
+    loop_->After(kLookPause, [self = shared_from_this(), id, child, looks] { self->LookOnce(id, child, looks - 1); });
   }
 
   void EndIfQuiet(const std::string& id, const std::shared_ptr<Child>& child) {
