@@ -25,6 +25,9 @@ namespace {
 
 constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 const Caller kGone{false, "the caller has closed its socket", true};
+const Caller kUnknown{false, "the kernel cannot say now who calls", false, true};
+// Sockets come and go while the kernel walks its tables, so that one that is there may be passed over.
+constexpr int kLooksMax = 3;
 constexpr timeval kAnswerLimit{1, 0};  // the kernel answers within the call that asks
 
 bool IsIpv4(const TcpEnd& end) { return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), end.ip.begin()); }
@@ -208,21 +211,21 @@ std::optional<ListedSocket> ParseProcNetLine(std::string_view line) {
 }
 
 LookUp ReadProcNet(const TcpEnd& own, const TcpEnd& other) {
-  LookUp found;
+  bool read = false, failed = false;
   for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {  // an IPv6 socket may speak IPv4
+    if (::access(file, F_OK) != 0 && errno == ENOENT) continue;   // IPv6 may be absent
     try {
       const std::string text = ReadFile(file);
-      found.possible = true;
+      read = true;
       for (const std::string& line : Split(text, '\n')) {
         const auto socket = ParseProcNetLine(line);
-        if (!socket || socket->own != own || socket->other != other) continue;
-        found.socket = socket;
-        return found;
+        if (socket && socket->own == own && socket->other == other) return {true, socket};
       }
-    } catch (const Error&) {  // IPv6 may be absent
+    } catch (const Error&) {
+      failed = true;  // the socket may be listed there
     }
   }
-  return found;
+  return {read && !failed, std::nullopt};
 }
 
 PeerOwner::PeerOwner() {
@@ -246,12 +249,16 @@ LookUp PeerOwner::Find(const TcpEnd& own, const TcpEnd& other) const {
 Caller PeerOwner::Of(int socket) const {
   const auto peer = EndOf(socket, ::getpeername), server = EndOf(socket, ::getsockname);
   if (!peer || !server) return kGone;
-  const LookUp found = Find(*peer, *server);
-  if (!found.possible) return {false, "the kernel does not say who calls", false};
-  Caller caller = Judge(found.socket, *peer, *server, ::geteuid());
+  LookUp found;
+  Caller caller = kUnknown;
+  for (int look = 0; look < kLooksMax && !found.socket; ++look) {
+    found = Find(*peer, *server);
+    if (found.possible) caller = Judge(found.socket, *peer, *server, ::geteuid());
+  }
+  if (!found.possible) return kUnknown;
   // While this end is connected nobody else can have a socket with the caller's address and port. After a reset
   // somebody could, and what the reset caller had sent could still be read: hence a second look.
-  if (caller.accepted && !EndOf(socket, ::getpeername)) return kGone;
+  if ((caller.accepted || !found.socket) && !EndOf(socket, ::getpeername)) return kGone;
   return caller;
 }
 

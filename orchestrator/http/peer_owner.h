@@ -31,6 +31,7 @@ struct Caller {
   bool accepted = false;
   std::string reason;  ///< against the caller, when not accepted: "the call comes from uid 1000"
   bool gone = false;   ///< the caller has closed its socket, as any client may
+  bool unknown = false;  ///< the kernel could not be asked just now: another call may be answered
 };
 
 /// The decision, as a plain function. `listed` is what the kernel says of the socket whose ends are `peer` and
@@ -40,7 +41,7 @@ Caller Judge(const std::optional<ListedSocket>& listed, const TcpEnd& peer, cons
 
 /// What a look-up of one socket came to.
 struct LookUp {
-  bool possible = false;  ///< whether the kernel can say at all
+  bool possible = false;  ///< the kernel was asked, and answered
   std::optional<ListedSocket> socket;
 };
 
@@ -59,7 +60,8 @@ class PeerOwner {
   /// or this process's user cannot be told from others (the overflow user within a user namespace).
   PeerOwner();
 
-  /// Judges the peer of the accepted `socket`. To be asked at once after accept(), before a byte is read.
+  /// Judges the peer of the accepted `socket`. To be asked at once after accept(), before a byte is read. Where the
+  /// kernel cannot be asked (no descriptor or memory is left), the caller is neither accepted nor known as a stranger.
   Caller Of(int socket) const;
 
  private:

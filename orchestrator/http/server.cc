@@ -33,7 +33,12 @@ constexpr size_t kStrangersMax = 32;      // refused callers who are told why at
 constexpr size_t kStrangersLoggedMax = 100;
 constexpr std::chrono::seconds kRest{1};  // a client that has just been answered may be about to ask again
 
+// To a caller who is not served.
 Problem OtherUser(const Caller& caller) {
+  if (caller.unknown) {
+    return {503, "unavailable", "this service has no tokens and has to ask the kernel who calls, which fails: " + caller.reason,
+            "try again; the service's host may have no file descriptors or memory left", "", {{"Retry-After", "1"}}};
+  }
   return {403, "other-user",
           fmt::format("this service has no tokens and serves its own user (uid {}) only; {}", ::geteuid(), caller.reason),
           "ask that user to give the service a token file ('tokens' in serve.yaml, docs/rest.md) and you a token, or "
@@ -234,7 +239,8 @@ bool Server::State::MakePlace(const std::string& client) {
 void Server::State::TakeStranger(tcp::socket socket, const Caller& caller) {
   ++shared->statistics.connections_refused_total;
   if (!caller.gone && strangers_logged.size() < kStrangersLoggedMax && strangers_logged.insert(caller.reason).second) {
-    log::Warn("http: a call is refused: {}; without tokens the service serves its own user only", caller.reason);
+    log::Warn("http: a call is {}: {}; without tokens the service serves its own user only",
+              caller.unknown ? "put off" : "refused", caller.reason);
   }
   if (strangers >= kStrangersMax) return;
   auto connection = std::make_shared<Connection>(shared, std::move(socket), "", tls.get());

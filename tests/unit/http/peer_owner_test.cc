@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,6 +142,24 @@ TEST_P(PeerOwnerSockets, ACallerWhoHasGoneIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Families, PeerOwnerSockets,
                          ::testing::Values(std::pair(AF_INET, AF_INET), std::pair(AF_INET6, AF_INET6),
                                            std::pair(AF_INET, AF_INET6)));
+
+// Neither is anybody's fault: the caller is asked to try again, and is not told to be a stranger.
+TEST(PeerOwner, ACallerIsUnknownWhereTheKernelCannotBeAsked) {
+  const Pair pair = Connect(AF_INET, AF_INET);
+  ASSERT_TRUE(pair.accepted);
+  const PeerOwner owner;
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few{3, limit.rlim_max};  // none is left
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Caller caller = owner.Of(pair.accepted.get());
+  const LookUp listed = ReadProcNet(End(1, 1), End(1, 2));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_FALSE(caller.accepted);
+  EXPECT_TRUE(caller.unknown) << caller.reason;
+  EXPECT_FALSE(listed.possible) << "what could not be read may list the caller";
+  EXPECT_TRUE(owner.Of(pair.accepted.get()).accepted);
+}
 
 TEST(PeerOwner, BothWaysOfAskingSayTheSame) {
   const Pair pair = Connect(AF_INET, AF_INET);
