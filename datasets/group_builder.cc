@@ -79,6 +79,10 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
   }
   Json metrics = value.value("aggregate_metric_list", Json());
   if (metrics.is_object()) metrics = Json::array({metrics});
+  if (!metrics.is_null() && !metrics.is_array()) {
+    Fail(yaml.Where(pointer + "/aggregate_metric_list"),
+         fmt::format("aggregate_metric_list: found {}, expected a list of metrics", metrics.dump()));
+  }
   for (size_t i = 0; i < metrics.size(); ++i) {
     const std::string at = pointer + "/aggregate_metric_list/" + std::to_string(i);
     group.metrics.push_back(ReadGroupMetric(metrics[i], yaml.Where(at)));

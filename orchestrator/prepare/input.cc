@@ -92,13 +92,14 @@ JudgeRequest JudgeFromJson(const Json& json) {
 
 bool NeedsStaging(const EvalConfig& config) {
   if (config.checkpoint.empty() || config.engine.name == "replay") return false;
-  return !(config.engine.name == "openai" && config.engine.settings.contains("base_url"));
+  const Json url = config.engine.settings.value("base_url", Json());  // null or "": a server is started on the checkpoint
+  return !(config.engine.name == "openai" && !url.is_null() && url != "");
 }
 
 bool WantsTokens(const EvalConfig& config) {
   if (config.checkpoint.empty()) return false;
   return config.engine.name == "native" ||
-         (config.engine.name == "openai" && config.engine.settings.value("prompt", "") == "tokens");
+         (config.engine.name == "openai" && config.engine.settings.value("prompt", Json()) == "tokens");
 }
 
 PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) {

@@ -135,6 +135,9 @@ void WorkOrFail(const PreparationInput& input) {
     Fail(OfMemory(doing.what(), limits.memory_bytes));
   } catch (const std::system_error& e) {  // a thread that finds no room for its stack
     Fail(OfMemory(doing.what(), limits.memory_bytes));
+  } catch (const Json::exception& e) {  // nobody has looked at the type of a value of the files
+    Fail(Error(ErrorKind::kInput, fmt::format("{}: a value is of another type than it should be ({})", doing.what(), e.what()),
+               "compare the file with docs/tasks.md"));
   } catch (const std::exception& e) {
     Fail(Error(ErrorKind::kInternal, fmt::format("{}: {}", doing.what(), e.what())));
   }

@@ -118,6 +118,9 @@ void Service::Submit(Submission submission, Done<Submitted> done, const Cancelle
     });
   } catch (...) {
     done(draining_ || stopping_ ? StoppingError() : CurrentError());
+  } catch (const Json::exception& e) {  // nobody has looked at the type of a value
+    done(Error(ErrorKind::kUsage, fmt::format("eval.yaml: a value is of another type than it should be ({})", e.what()),
+               "docs/eval-yaml.md says what each key takes"));
   }
 }
 

@@ -146,7 +146,9 @@ void Watcher::LoadMemory() {
   if (options_.memory.empty() || !fs::exists(options_.memory)) return;
   const Json json = ParseJson(ReadFile(options_.memory), options_.memory.string());
   memory_.arrived = Field<int64_t>(json, "arrived", options_.memory.string());
-  for (const Json& key : json.at("decided")) memory_.decided.insert(key.get<std::string>());
+  for (const std::string& key : Field<std::vector<std::string>>(json, "decided", options_.memory.string())) {
+    memory_.decided.insert(key);
+  }
   memory_.waiting = FieldOr<std::vector<std::string>>(json, "waiting", {}, options_.memory.string());
 }
 

@@ -78,6 +78,21 @@ class Configuration(EvaldCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("sms", json.loads(done.stdout)["error"])
 
+    def test_values_of_another_type_in_task_files(self):
+        one = {"task": "one", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "sums.jsonl"}}, "test_split": "test",
+               "output_type": "generate_until", "doc_to_text": "{{question}}", "doc_to_target": "{{answer}}",
+               "metric_list": [{"metric": "exact_match"}]}
+        group = {"group": "sums", "task": [one]}
+        for key in ("aggregate_metric_list", "metadata", "group_alias", "task"):
+            for value in (5, 0.5, "x", True, [5], [None], {"a": 5}):
+                (self.tasks / "sums.yaml").write_text(json.dumps({**group, key: value}))
+                with self.subTest(key=key, value=value):
+                    done = self.evald("validate", self.write_config(tasks=["sums"]))
+                    self.assertIn(done.returncode, (0, 2), done.stderr)
+                    self.assertNotIn("json.exception", done.stderr)
+                    if key == "aggregate_metric_list":
+                        self.assertRegex(done.stderr, r"sums\.yaml(:\d+)?: .*aggregate_metric_list")
+
     def test_usage(self):
         self.assertEqual(self.evald("rnu").returncode, 2)
         self.assertEqual(self.evald("run").returncode, 2)
