@@ -4,11 +4,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -32,23 +36,40 @@ struct Roots {
   std::vector<Root> list;
 };
 
-// An open folder, and the open folders around it up to its root: ".." goes back to these.
+// What a folder is, whatever its name.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const Identity&) const = default;
+};
+
+// An open folder, and which folders the walk to it came through, from its root to itself: ".." goes back to these alone.
+// They are known by what they are, not held open: a path of many parts takes one descriptor.
 struct Place {
   const Root* root = nullptr;
-  std::vector<std::shared_ptr<const UniqueFd>> steps;
-  int fd() const { return steps.back()->get(); }
+  std::shared_ptr<const UniqueFd> folder;
+  std::vector<Identity> trail;
+  int fd() const { return folder->get(); }
 };
 
 }  // namespace read_roots
 
 namespace {
 
+using read_roots::Identity;
 using read_roots::Parts;
 using read_roots::Place;
 using read_roots::Root;
 using read_roots::Roots;
 
 constexpr int kLinksMax = 40;
+constexpr int kStepsMax = 256;
+constexpr size_t kShownBytesMax = 300;
+// The file systems in which the kernel shows processes and itself (linux/magic.h): proc, sysfs, debugfs, tracefs,
+// securityfs, cgroup, cgroup2, bpf, configfs, selinuxfs, smackfs, pstore, efivarfs, devpts, binfmt_misc.
+constexpr std::array<uint32_t, 15> kKernels = {0x9fa0,     0x62656572, 0x64626720, 0x74726163, 0x73636673,
+                                               0x27e0eb,   0x63677270, 0xcafe4a11, 0x62656570, 0xf97cff8c,
+                                               0x43415d53, 0x6165676c, 0xde5e81e4, 0x1cd1,     0x42494e4d};
 constexpr int kFileFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 std::shared_ptr<const UniqueFd> Shared(int fd) { return std::make_shared<const UniqueFd>(fd); }
@@ -82,6 +103,10 @@ class Walk {
     while (!open_.empty()) {
       const std::string part = std::move(open_.back());
       open_.pop_back();
+      if (++steps_ > kStepsMax) {
+        errno = ELOOP;
+        return std::nullopt;
+      }
       if (part == "..") {
         if (!Up()) return std::nullopt;
         continue;
@@ -92,7 +117,8 @@ class Walk {
       if (S_ISLNK(info.st_mode)) {
         if (!FollowLink(fd->get())) return std::nullopt;
       } else if (S_ISDIR(info.st_mode)) {
-        place_.steps.push_back(std::move(fd));
+        place_.folder = std::move(fd);
+        place_.trail.push_back({info.st_dev, info.st_ino});
       } else if (S_ISREG(info.st_mode) && open_.empty()) {
         return Arrival{std::move(place_), part};
       } else {
@@ -114,13 +140,19 @@ class Walk {
   bool Push(const std::string& path) {
     Parts parts = PartsOf(path);
     open_.insert(open_.end(), parts.rbegin(), parts.rend());
-    return ++jumps_ <= kLinksMax;
+    errno = open_.size() > kStepsMax ? ELOOP : ENOENT;
+    return ++jumps_ <= kLinksMax && open_.size() <= kStepsMax;
   }
 
+  // A folder that was moved meanwhile has another one around it, which may lie outside.
   bool Up() {
-    if (place_.steps.size() > 1) {
-      place_.steps.pop_back();
-      return true;
+    if (place_.trail.size() > 1) {
+      auto fd = Shared(::openat(place_.fd(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+      struct stat info {};
+      if (!*fd || ::fstat(fd->get(), &info) != 0) return false;
+      place_.trail.pop_back();
+      place_.folder = std::move(fd);
+      return place_.trail.back() == Identity{info.st_dev, info.st_ino};
     }
     const Root* root = place_.root;
     return !root->real.empty() && Restart("/" + Join(Parts(root->real.begin(), root->real.end() - 1), "/"));
@@ -147,8 +179,9 @@ class Walk {
 
   bool Enter(const Root& root) {
     auto fd = Shared(::open(root.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!*fd) return false;
-    place_ = {&root, {std::move(fd)}};
+    struct stat info {};
+    if (!*fd || ::fstat(fd->get(), &info) != 0) return false;
+    place_ = {&root, std::move(fd), {{info.st_dev, info.st_ino}}};
     return true;
   }
 
@@ -156,10 +189,12 @@ class Walk {
   Place place_;
   Parts open_;  // still to be followed, the next one last
   int jumps_ = 0;
+  int steps_ = 0;
 };
 
 std::optional<Arrival> Arrive(const Roots& roots, const Place& from, const std::string& path) {
-  if (path.find('\0') != std::string::npos) return std::nullopt;
+  errno = path.size() >= PATH_MAX ? ENAMETOOLONG : ENOENT;
+  if (path.find('\0') != std::string::npos || path.size() >= PATH_MAX) return std::nullopt;
   return Walk(roots).From(from, path);
 }
 
@@ -167,10 +202,22 @@ std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path) {
   return path.is_absolute() ? Arrive(roots, {}, path.string()) : std::nullopt;
 }
 
+// Whether the kernel shows itself or processes there: their environments hold keys, and none of it is anybody's data.
+// Asked of what is open, so that no link and no mount leads there by another name.
+bool IsKernels(int fd) {
+  struct statfs system {};
+  if (::fstatfs(fd, &system) != 0) return true;
+  return std::find(kKernels.begin(), kKernels.end(), static_cast<uint32_t>(system.f_type)) != kKernels.end();
+}
+
 // The descriptor where it is a regular file's; else none, and errno says why.
 UniqueFd IfRegular(UniqueFd fd) {
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0) return {};
+  if (IsKernels(fd.get())) {
+    errno = EOPNOTSUPP;
+    return {};
+  }
   if (S_ISREG(info.st_mode)) return fd;
   errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
   return {};
@@ -192,10 +239,17 @@ UniqueFd OpenArrival(const std::optional<Arrival>& arrival) {
   return OpenRegular(arrival->place.fd(), arrival->name, kFileFlags | O_NOFOLLOW);
 }
 
+// Of a file or folder that may be read; links are followed where `flags` do not say otherwise.
+bool StatReadable(int folder, const std::string& name, int flags, struct stat* info) {
+  const UniqueFd fd(::openat(folder, name.c_str(), O_PATH | O_CLOEXEC | flags));
+  if (!fd || ::fstat(fd.get(), info) != 0) return false;
+  return !(S_ISREG(info->st_mode) || S_ISDIR(info->st_mode)) || !IsKernels(fd.get());
+}
+
 bool StatArrival(const std::optional<Arrival>& arrival, struct stat* info) {
   if (!arrival) return false;
   if (arrival->name.empty()) return ::fstat(arrival->place.fd(), info) == 0;
-  return ::fstatat(arrival->place.fd(), arrival->name.c_str(), info, AT_SYMLINK_NOFOLLOW) == 0;
+  return StatReadable(arrival->place.fd(), arrival->name, O_NOFOLLOW, info);
 }
 
 std::vector<std::string> ListFolder(int folder, const fs::path& path, size_t count_max) {
@@ -241,7 +295,7 @@ std::vector<fs::path> ReadRoots::folders() const {
 
 bool ReadRoots::HasFile(const fs::path& path) const {
   struct stat info {};
-  const bool known = anywhere() ? ::stat(path.c_str(), &info) == 0 : StatArrival(Arrive(*roots_, path), &info);
+  const bool known = anywhere() ? StatReadable(AT_FDCWD, path.string(), 0, &info) : StatArrival(Arrive(*roots_, path), &info);
   return known && S_ISREG(info.st_mode);
 }
 
@@ -258,15 +312,25 @@ std::string ReadRoots::Read(const fs::path& path, uint64_t bytes_max) const {
 }
 
 void ReadRoots::Refuse(const fs::path& path, int failure) const {
-  if (!anywhere()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: {}", path.string(), kNotThere),
-                "the service's configuration lists them under 'roots'");
+  std::string shown = path.string();
+  if (shown.size() > kShownBytesMax) shown = Printable(shown.substr(0, kShownBytesMax)) + "...";
+  const auto refuse = [&](const std::string& why, const std::string& remedy) {
+    throw Error(ErrorKind::kInput, shown + ": " + why, remedy);
+  };
+  if (failure == ENAMETOOLONG) {
+    refuse(fmt::format("is too long: a path has at most {} bytes, each of its parts {}", PATH_MAX - 1, NAME_MAX), "give a shorter path");
   }
-  throw Error(ErrorKind::kInput,
-              failure == EINVAL ? path.string() + ": is neither a regular file nor a folder"
-                                : fmt::format("{}: {}", path.string(), std::strerror(failure)),
-              failure == ENOENT ? "check the path" : failure == EACCES ? "check the permissions" : "");
+  if (failure == EOPNOTSUPP) {
+    refuse("lies in a file system in which the kernel shows processes or itself, such as /proc and /sys",
+           "name a file or folder that holds data");
+  }
+  if (!anywhere() && failure == ELOOP) {
+    refuse(fmt::format("has more than {} parts, those of links on its way included", kStepsMax), "give a shorter path");
+  }
+  if (!anywhere()) refuse(kNotThere, "the service's configuration lists them under 'roots'");
+  if (failure == EINVAL) refuse("is neither a regular file nor a folder", "");
+  refuse(std::strerror(failure), failure == ENOENT ? "check the path" : failure == EACCES ? "check the permissions" : "");
+  std::abort();  // refuse throws
 }
 
 ReadFolder::ReadFolder(fs::path path, const ReadRoots& roots) : path_(std::move(path)), roots_(roots) {
@@ -275,14 +339,14 @@ ReadFolder::ReadFolder(fs::path path, const ReadRoots& roots) : path_(std::move(
     return;
   }
   std::optional<Arrival> arrival = Arrive(*roots.roots_, path_);
-  failure_ = arrival && arrival->name.empty() ? 0 : ENOENT;
+  failure_ = !arrival ? errno : arrival->name.empty() ? 0 : ENOENT;
   if (failure_ == 0) place_ = std::make_shared<const Place>(std::move(arrival->place));
 }
 
 std::shared_ptr<const Place> ReadFolder::OpenAnywhere(int folder, const std::string& name, int* failure) {
   auto fd = Shared(::openat(folder, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  *failure = *fd ? 0 : errno;
-  return *fd ? std::make_shared<const Place>(Place{nullptr, {std::move(fd)}}) : nullptr;
+  *failure = !*fd ? errno : IsKernels(fd->get()) ? EOPNOTSUPP : 0;
+  return *failure == 0 ? std::make_shared<const Place>(Place{nullptr, std::move(fd), {}}) : nullptr;
 }
 
 ReadFolder ReadFolder::Folder(const std::string& name) const {
@@ -296,7 +360,7 @@ ReadFolder ReadFolder::Folder(const std::string& name) const {
     return inner;
   }
   std::optional<Arrival> arrival = Arrive(*roots_.roots_, *place_, name);
-  inner.failure_ = arrival && arrival->name.empty() ? 0 : ENOENT;
+  inner.failure_ = !arrival ? errno : arrival->name.empty() ? 0 : ENOENT;
   if (inner.failure_ == 0) inner.place_ = std::make_shared<const Place>(std::move(arrival->place));
   return inner;
 }
@@ -318,7 +382,7 @@ bool ReadFolder::HasFolder(const std::string& name) const {
 
 bool ReadFolder::Stat(const std::string& name, struct stat* info) const {
   if (!exists()) return false;
-  return roots_.anywhere() ? ::fstatat(place_->fd(), name.c_str(), info, 0) == 0
+  return roots_.anywhere() ? StatReadable(place_->fd(), name, 0, info)
                            : StatArrival(Arrive(*roots_.roots_, *place_, name), info);
 }
 

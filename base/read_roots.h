@@ -28,7 +28,12 @@ struct Place;
 /// them, as it is written here or by its real path. Hard links cannot be told from files
 /// (fs.protected_hardlinks of the kernel is what forbids them), and mounts inside count as inside.
 ///
-/// Only regular files and folders are opened: opening a pipe or a device can wait or act.
+/// Only regular files and folders are opened: opening a pipe or a device can wait or act. None is, with or without
+/// folders, of a file system in which the kernel shows processes or itself (/proc, /sys and their like, wherever they
+/// are mounted): another process's environment holds keys.
+///
+/// With folders, a path has at most PATH_MAX bytes, 256 parts and 40 links, what links lead to included. A walk holds two
+/// descriptors at most, an open ReadFolder one.
 ///
 /// Errors are Error(kInput). With folders there is one text for a path that is absent, that lies outside
 /// and that is of another kind, so that it tells nothing of what lies outside. Copies share what they

@@ -1,8 +1,11 @@
 """What a submission may read: nothing outside the service's roots, by whatever name, and no word of what lies there."""
 import json
+import os
+import pathlib
 import shutil
 import time
 import unittest
+import unittest.mock
 
 from evald_case import QUICKSTART
 from service_case import Service
@@ -74,6 +77,41 @@ class Reach(Service):
         (self.tasks / "inside.jsonl").symlink_to(self.tasks / "sums.jsonl")
         status, body = self.with_data("inside.jsonl")
         self.assertEqual((status, self.ended(body["id"])["state"]), (201, "done"))
+
+    def test_the_environment_of_a_process_is_nobodys_data(self):
+        """Also for a service without roots: its processes' environments hold the keys of engines."""
+        with unittest.mock.patch.dict(os.environ, EVALD_TEST_KEY=SECRET):
+            self.serve()
+        environments = [f"/proc/{self.process.pid}/environ", "/proc/self/environ", "/proc/thread-self/environ",
+                        f"/proc/{self.process.pid}/task/{self.process.pid}/environ",
+                        f"/proc/{self.process.pid}/root/proc/{self.process.pid}/environ", "/dev/fd/../environ"]
+        self.assertIn(SECRET.encode(), pathlib.Path(environments[0]).read_bytes(), "nothing would be tried")
+        status, body = self.with_data("sums.jsonl")
+        run = self.ended(body["id"])
+        worker = json.loads(self.ask("GET", "/v1/workers")[2])["workers"][0]["pid"]
+        self.assertIn(SECRET.encode(), pathlib.Path(f"/proc/{worker}/environ").read_bytes(), run)
+        for number, environment in enumerate([*environments, f"/proc/{worker}/environ"]):
+            link = self.tasks / f"link{number}.jsonl"
+            link.symlink_to(environment)
+            (self.tasks / f"folder{number}").symlink_to(pathlib.Path(environment).parent)
+            for name in (environment, link.name, f"folder{number}/environ"):
+                with self.subTest("data", name=name):
+                    text = self.words(self.with_data(name))
+                    self.assertRegex(text, "is not there|the kernel shows processes")
+            with self.subTest("include", name=environment):
+                (self.tasks / "reads.yaml").write_text(f"include: {environment}\ntask: reads\n")
+                self.assertRegex(self.words(self.post(tasks=["reads"])), "is not there|the kernel shows processes")
+        (self.tasks / "reads.yaml").unlink()
+        for name, config in (("task files", {"task_dirs": [str(self.tasks), f"/proc/{worker}"]}),
+                             ("data", {"data_dir": f"/proc/{worker}"}),
+                             ("a checkpoint", {"checkpoint": f"/proc/{worker}"}),
+                             ("answers", {"engine": {"name": "replay", "generations": f"/proc/{worker}/environ"}})):
+            with self.subTest(name):
+                status, body = answer = self.post(**config)
+                self.words(answer)
+                if status == 201 and name != "data":  # nothing of the folder is needed
+                    self.assertEqual(self.ended(body["id"])["state"], "failed")
+        self.assert_nothing_leaked()
 
     def test_includes(self):
         self.serve(roots=[str(self.tasks)])

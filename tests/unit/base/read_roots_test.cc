@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -170,6 +171,88 @@ TEST_F(ReadRootsTest, ListsNoMoreThanIsAllowed) {
   for (int i = 0; i < 5; ++i) Put(root_ / "sub" / std::to_string(i), "");
   EXPECT_THROW(ReadFolder(root_ / "sub", Roots()).Names(".", 5), Error);
   EXPECT_EQ(ReadFolder(root_ / "sub", Roots()).Names(".", 6).size(), 6u);
+}
+
+// A chain of folders below `folder`, each made within the one before, since no single path may be so long.
+void MakeChain(const fs::path& folder, const std::string& name, int length, const std::string& text) {
+  UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY));
+  for (int i = 0; i < length; ++i) {
+    ASSERT_EQ(::mkdirat(fd.get(), name.c_str(), 0700), 0);
+    fd.reset(::openat(fd.get(), name.c_str(), O_PATH | O_DIRECTORY));
+  }
+  const UniqueFd file(::openat(fd.get(), "file", O_WRONLY | O_CREAT, 0600));
+  ASSERT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+std::string Repeated(const std::string& part, int times) {
+  std::string path;
+  for (int i = 0; i < times; ++i) path += part;
+  return path;
+}
+
+size_t OpenFiles() {
+  const fs::directory_iterator files("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST_F(ReadRootsTest, APathHasNoMoreBytesPartsAndLinksThanItMay) {
+  MakeChain(root_, "d", 300, "far");
+  const fs::path near = root_ / Repeated("d/", 250) / "..", far = root_ / Repeated("d/", 256) / "file";
+  EXPECT_TRUE(ReadFolder(near, Roots()).exists());
+  EXPECT_NE(Refusal(Roots(), far).find("more than 256 parts"), std::string::npos) << Refusal(Roots(), far);
+  EXPECT_FALSE(Roots().HasFile(far));
+  const fs::path around = root_ / (Repeated("sub/../", 200) + "file");  // not deep, and long
+  EXPECT_NE(Refusal(Roots(), around).find("more than 256 parts"), std::string::npos);
+  fs::create_directory_symlink(Repeated("d/", 200), root_ / "link");
+  EXPECT_NE(Refusal(Roots(), root_ / "link" / Repeated("d/", 90) / "file").find("more than 256 parts"), std::string::npos);
+  for (const ReadRoots& roots : {Roots(), ReadRoots()}) {
+    const std::string text = Refusal(roots, root_ / std::string(100'000, 'x'));
+    EXPECT_NE(text.find("is too long"), std::string::npos) << text;
+    EXPECT_LT(text.size(), 1000u);
+  }
+}
+
+TEST_F(ReadRootsTest, AFolderHoldsOneDescriptorHoweverDeepItLies) {
+  MakeChain(root_, "d", 200, "far");
+  const size_t before = OpenFiles();
+  const ReadFolder folder(root_ / Repeated("d/", 200), Roots());
+  EXPECT_TRUE(folder.exists());
+  EXPECT_EQ(OpenFiles(), before + 1);
+  EXPECT_EQ(folder.Read("file"), "far");
+  EXPECT_TRUE(folder.HasFile("../d/file"));
+  EXPECT_TRUE(folder.HasFile(Repeated("../", 200) + "file"));
+}
+
+TEST_F(ReadRootsTest, UpwardsLeadsToTheFolderThatTheWalkCameThrough) {
+  fs::create_directories(root_ / "a" / "b");
+  Put(root_ / "a" / "near", "near");
+  Put(folder_ / "outside" / "near", "outside");
+  const ReadFolder folder(root_ / "a" / "b", Roots());
+  EXPECT_EQ(folder.Read("../near"), "near");
+  fs::rename(root_ / "a" / "b", folder_ / "outside" / "b");  // by whoever may
+  EXPECT_FALSE(folder.HasFile("../near"));
+  EXPECT_THROW(folder.OpenFile("../near"), Error);
+}
+
+// Where a process has keys in its environment, its user's other processes could read them there.
+TEST_F(ReadRootsTest, NothingIsReadOfProcessesAndTheKernelByAnyName) {
+  fs::create_symlink("/proc/self/environ", root_ / "link");
+  fs::create_directory_symlink("/proc", root_ / "processes");
+  const std::string parent = "/proc/" + std::to_string(::getppid());
+  for (const fs::path& path :
+       {fs::path("/proc/self/environ"), fs::path("/proc/thread-self/environ"), fs::path("/proc/self/task/../environ"),
+        fs::path(parent + "/environ"), fs::path(parent + "/cmdline"), fs::path("/proc/self/root/proc/self/environ"),
+        fs::path("/proc/cpuinfo"), fs::path("/dev/fd/../environ"), fs::path("/sys/kernel/uevent_seqnum"), root_ / "link",
+        root_ / "processes" / "self" / "environ"}) {
+    for (const ReadRoots& roots : {ReadRoots(), ReadRoots({"/"}), ReadRoots({"/proc", root_})}) {
+      EXPECT_FALSE(roots.HasFile(path)) << path;
+      EXPECT_THROW(roots.OpenFile(path), Error) << path;
+    }
+  }
+  EXPECT_NE(Refusal(ReadRoots(), "/proc/self/environ").find("the kernel shows processes"), std::string::npos);
+  EXPECT_FALSE(ReadFolder("/proc/self", ReadRoots()).exists());
+  EXPECT_THROW(ReadFolder(root_, ReadRoots()).OpenFile("processes/self/environ"), Error);
+  EXPECT_FALSE(ReadFolder(root_, ReadRoots()).Folder("processes").exists());
 }
 
 }  // namespace
