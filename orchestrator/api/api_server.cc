@@ -18,7 +18,6 @@ namespace api {
 
 namespace {
 constexpr int kBackgroundThreads = 2;
-constexpr int kJudgingThreads = 2;
 constexpr size_t kBackgroundWaitingMax = 256;
 }  // namespace
 
@@ -48,6 +47,11 @@ void RequirePriority(const Context& context, const http::Request& request, int64
   if (request.principal.role != http::Role::kSubmit || priority <= most) return;
   throw http::ProblemError({403, "priority", fmt::format("priority {}: the role submit may ask for at most {}", priority, most),
                             "ask for less, or have an admin raise it"});
+}
+
+http::Response QuotaAnswer(const OverQuota& over) {
+  const char* again = over.what == "judging" ? "5" : "60";
+  return http::ProblemResponse({429, over.what, over.message, over.remedy, "", {{"Retry-After", again}}});
 }
 
 http::Response JsonAnswer(int status, const Json& value) { return http::JsonResponse(status, ToLine(value) + "\n"); }
@@ -114,12 +118,10 @@ struct ApiServer::State {
   State(RunService* service, ApiOptions given)
       : options(std::move(given)),
         hub(service),
-        background(api::kBackgroundThreads, api::kBackgroundWaitingMax),
-        judging(api::kJudgingThreads, api::kBackgroundWaitingMax) {
+        background(api::kBackgroundThreads, api::kBackgroundWaitingMax) {
     webhooks = std::make_unique<Webhooks>(service, options.webhooks);
     context.service = service;
     context.background = &background;
-    context.judging = &judging;
     context.hub = &hub;
     context.samples = &samples;
     context.options = &options;
@@ -135,7 +137,6 @@ struct ApiServer::State {
   api::EventHub hub;
   api::Context context;
   api::Background background;
-  api::Background judging;
   std::unique_ptr<Webhooks> webhooks;
   std::unique_ptr<http::Server> server;
   std::latch started{1};

@@ -38,7 +38,7 @@ struct ApiOptions {
 };
 
 /// The REST interface of docs/openapi.json over a RunService, with its own threads: one for HTTP, two
-/// for what reads files or checks a submission, one for webhooks. The service's thread is never
+/// for what reads files, one for webhooks. The service's thread is never
 /// waited for.
 class ApiServer {
  public:

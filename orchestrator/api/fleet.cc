@@ -39,7 +39,7 @@ void Announce(const Context& context, const RequestPtr& request, const Responder
   if (!path || !std::filesystem::path(*path).is_absolute()) {
     BodyReader::Refuse("/path", "path: expected the absolute path of a checkpoint's folder");
   }
-  const auto done = [answer](std::variant<Json, Error> result) {
+  const auto done = [answer](Answer<Json> result) {
     if (const Error* error = std::get_if<Error>(&result)) {
       http::Problem problem = http::ProblemFor(*error);
       if (problem.status == 409) problem.status = 422, problem.code = "invalid";

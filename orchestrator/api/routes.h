@@ -20,7 +20,6 @@ using RequestPtr = std::shared_ptr<const http::Request>;
 struct Context {
   RunService* service = nullptr;
   Background* background = nullptr;
-  Background* judging = nullptr;  ///< what has other people's files read: it may take a minute
   EventHub* hub = nullptr;
   SampleStore* samples = nullptr;
   std::function<http::Statistics()> http_statistics;   ///< server's thread only
@@ -56,6 +55,9 @@ void RequireOwner(const http::Request& request, const std::string& what, const s
 
 /// Throws ProblemError(403) when the request asks for a higher priority than its role may.
 void RequirePriority(const Context& context, const http::Request& request, int64_t priority);
+
+/// 429: what was asked for is over a quota.
+http::Response QuotaAnswer(const OverQuota& over);
 
 /// `value` as a response.
 http::Response JsonAnswer(int status, const Json& value);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/jsonl.h"
-#include "orchestrator/api/background.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/http/target.h"
@@ -82,8 +81,9 @@ Submission ReadSubmission(const Request& request) {
 
 // A wrong state is a conflict; that the run is there was seen before.
 RunService::Done<Json> AnswerWithRun(const Responder& answer) {
-  return [answer](std::variant<Json, Error> result) {
+  return [answer](Answer<Json> result) {
     if (const Error* error = std::get_if<Error>(&result)) return answer(http::ProblemResponse(http::ProblemFor(*error)));
+    if (const OverQuota* over = std::get_if<OverQuota>(&result)) return answer(QuotaAnswer(*over));
     answer(JsonAnswer(200, std::get<Json>(result)));
   };
 }
@@ -92,31 +92,18 @@ void Submit(const Context& context, const RequestPtr& request, const Responder& 
   Submission submission = ReadSubmission(*request);
   SetUser(*request, &submission.user);
   RequirePriority(context, *request, submission.priority);
-  RunService* service = context.service;
-  const auto done = [answer](std::variant<Submitted, Error> result) {
+  context.service->Submit(std::move(submission), [answer](Answer<Submitted> result) {
     if (const Error* error = std::get_if<Error>(&result)) {
       http::Problem problem = http::ProblemFor(*error);
       if (problem.status == 409) problem = {422, "invalid", error->message(), error->remedy()};
       return answer(http::ProblemResponse(problem));
     }
+    if (const OverQuota* over = std::get_if<OverQuota>(&result)) return answer(QuotaAnswer(*over));
     const Submitted& submitted = std::get<Submitted>(result);
-    if (!submitted.refused.empty()) {
-      return answer(http::ProblemResponse({429, "runs", submitted.refused, "submit again when some are over, or cancel some", "",
-                                           {{"Retry-After", "60"}}}));
-    }
     http::Response response = JsonAnswer(submitted.created ? 201 : 200, submitted.run);
     response.headers.Add("Location", "/v1/runs/" + http::PercentEncode(submitted.run.value("id", "")));
     answer(std::move(response));
-  };
-  // Judging an eval.yaml has its checkpoint and task files read.
-  const bool taken = context.judging->Run([service, submission = std::move(submission), done, answer]() mutable {
-    try {
-      service->Submit(std::move(submission), done);
-    } catch (const std::exception& error) {
-      answer(AnswerFor(error));
-    }
   });
-  if (!taken) answer(http::ProblemResponse({503, "busy", "too many submissions wait", "", "", {{"Retry-After", "1"}}}));
 }
 
 http::Response List(const Context& context, const Request& request) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/jsonl.h"
-#include "orchestrator/api/background.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/http/target.h"
@@ -16,6 +15,7 @@ using http::Responder;
 using http::Role;
 
 constexpr double kSecondsMax = 86'400;
+constexpr double kSubmitPollSeconds = 1;  // the least that the role submit may ask for
 const std::vector<std::string> kWhich = {"all", "newest", "every"};
 
 WatchRegistry* Registry(const Context& context) {
@@ -78,10 +78,14 @@ WatchDefinition ReadWatch(const Request& request) {
   body.Finish();
   watch.checkpoints = AbsolutePath(checkpoints, "checkpoints");
   SetUser(request, &watch.user);
+  if (request.principal.role == Role::kSubmit && watch.poll_s < kSubmitPollSeconds) {
+    BodyReader::Refuse("/poll_s", fmt::format("poll_s: found {:g}, expected at least {:g} from the role submit",
+                                              watch.poll_s, kSubmitPollSeconds));
+  }
   return watch;
 }
 
-http::Response Refusal(const Error& error) {
+http::Response RefusalAnswer(const Error& error) {
   http::Problem problem = http::ProblemFor(error);
   if (problem.status == 409) problem.status = 422, problem.code = "invalid";
   return http::ProblemResponse(problem);
@@ -92,8 +96,9 @@ void Add(const Context& context, const RequestPtr& request, const Responder& ans
   const WatchDefinition watch = ReadWatch(*request);
   RequirePriority(context, *request, watch.priority);
   const auto done = [answer,
-                     service = context.service](std::variant<RegisteredWatch, Error> result) {
-    if (const Error* error = std::get_if<Error>(&result)) return answer(Refusal(*error));
+                     service = context.service](Answer<RegisteredWatch> result) {
+    if (const Error* error = std::get_if<Error>(&result)) return answer(RefusalAnswer(*error));
+    if (const OverQuota* over = std::get_if<OverQuota>(&result)) return answer(QuotaAnswer(*over));
     RegisteredWatch& registered = std::get<RegisteredWatch>(result);
     registered.watch["sequence"] = service->View()->sequence;
     http::Response response = JsonAnswer(registered.created ? 201 : 200, registered.watch);
@@ -101,19 +106,7 @@ void Add(const Context& context, const RequestPtr& request, const Responder& ans
                          "/v1/watches/" + http::PercentEncode(registered.watch.value("id", "")));
     answer(std::move(response));
   };
-  const bool taken =
-      context.judging->Run([registry, watch, done, answer]() mutable {
-        try {
-          registry->Add(std::move(watch), done);
-        } catch (const Error& error) {
-          answer(Refusal(error));
-        } catch (const std::exception& error) {
-          answer(AnswerFor(error));
-        }
-      });
-  if (!taken)
-    answer(http::ProblemResponse(
-        {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  registry->Add(watch, done);
 }
 
 http::Response List(const Context& context, const Request& request) {
@@ -131,22 +124,11 @@ Json FindWatch(const Context& context, const Request& request) {
 void Remove(const Context& context, const RequestPtr& request, const Responder& answer) {
   const Json watch = FindWatch(context, *request);
   RequireOwner(*request, "watch", watch.value("user", ""));
-  const auto done = [answer](std::variant<Json, Error> result) {
+  Registry(context)->Remove(watch.value("id", ""), [answer](Answer<Json> result) {
     if (const Error* error = std::get_if<Error>(&result))
       return answer(http::ProblemResponse(http::ProblemFor(*error)));
     answer(JsonAnswer(200, std::get<Json>(result)));
-  };
-  const bool taken = context.background->Run(
-      [registry = Registry(context), id = watch.value("id", ""), done, answer] {
-        try {
-          registry->Remove(id, done);
-        } catch (const std::exception& error) {
-          answer(AnswerFor(error));
-        }
-      });
-  if (!taken)
-    answer(http::ProblemResponse(
-        {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  });
 }
 
 }  // namespace

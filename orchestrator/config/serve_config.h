@@ -47,6 +47,7 @@ struct ServeConfig {
   std::map<std::string, std::string> engine_keys;  ///< of these URLs: the variable that holds the server's key
   bool allow_commands = false;
   int runs_per_user_max = 1000;  ///< that are not over
+  int watches_per_user_max = 16;  ///< that were registered
   int submit_priority_max = 50;  ///< of the role submit
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;

@@ -30,8 +30,19 @@ struct Submission {
 struct Submitted {
   Json run;              ///< the Run resource
   bool created = true;   ///< false: the idempotency key was known
-  std::string refused;   ///< why it was not taken: its user has too many runs that are not over; "" when it was
 };
+
+/// Nothing was done: a user, or all together, has as much of something as the service's configuration allows.
+struct OverQuota {
+  std::string what;     ///< "runs", "judging" or "watches"
+  std::string message;  ///< who has how many, and how many are allowed
+  std::string remedy;
+};
+/// Why nothing was done.
+using Refusal = std::variant<Error, OverQuota>;
+/// What is asked for, or why there is none.
+template <typename T>
+using Answer = std::variant<T, Error, OverQuota>;
 
 /// Something that happened, for followers. `sequence` grows without gaps per service, over restarts
 /// too; a follower that saw n asks for what came after n.
@@ -79,14 +90,15 @@ struct RunPage {
 /// What the REST interface may ask of the service. Every method may be called from any thread and
 /// returns at once or after a short read of the database; `done` callbacks run on the service's
 /// thread and must not block. Errors come as Error: kUsage for what the caller did wrong (unknown
-/// run, wrong state), kInput for a bad eval.yaml.
+/// run, wrong state), kInput for a bad eval.yaml. OverQuota comes for a submission or a resume beyond a quota.
 class RunService {
  public:
   template <typename T>
-  using Done = std::function<void(std::variant<T, Error>)>;
+  using Done = std::function<void(Answer<T>)>;
 
   virtual ~RunService() = default;
 
+  /// Checks the user's quota, has the submission judged when it is the user's turn, and queues the run.
   virtual void Submit(Submission submission, Done<Submitted> done) = 0;
   virtual void Act(const std::string& run, RunAction action, Done<Json> done) = 0;  ///< Run resource
   virtual void SetPriority(const std::string& run, int priority, Done<Json> done) = 0;

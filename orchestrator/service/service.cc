@@ -74,7 +74,7 @@ Service::Service(ServiceOptions options)
   finisher_ = std::make_unique<TaskFinisher>(&loop_);
   files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
   looks_ = std::make_unique<WorkThread>("looks", &loop_, WorkThread::AtEnd::kDrop);
-  judges_ = std::make_unique<WorkThread>("judges", &loop_, WorkThread::AtEnd::kDrop);
+  judges_ = std::make_unique<Judging>(&loop_);
   fleet_ = std::make_unique<Fleet>(&loop_, FleetOptionsOf(options_));
   fleet_->on_change = [this](const std::string& worker) { Emit("", "worker", {{"id", worker}}); };
   fleet_->release = [this](StagedCheckpoint staged) {  // dropping gigabytes takes its time
@@ -300,6 +300,8 @@ void Service::OnSignal(int) {
 
 void Service::CheckDrained() {
   if (!draining_ || stopping_) return;
+  // Whoever submits or resumes hears that the service stops, and a resumed run's folder says again how it ended.
+  if (!registering_.empty() || !resuming_.empty()) return;
   for (const auto& [number, run] : queue_.runs()) {
     if (run.evaluation || run.concluding) return;
   }

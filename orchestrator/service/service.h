@@ -18,6 +18,7 @@
 #include "orchestrator/service/agent_hub.h"
 #include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/fleet.h"
+#include "orchestrator/service/judging.h"
 #include "orchestrator/service/run_queue.h"
 #include "orchestrator/service/run_service.h"
 #include "orchestrator/state/database_thread.h"
@@ -63,10 +64,9 @@ class Service : public RunService {
   void Run();
   Loop* loop() { return &loop_; }
 
-  /// Reads the submission in the calling thread, which may take a minute. A stop of the service ends that.
   void Submit(Submission submission, Done<Submitted> done) override { Submit(std::move(submission), std::move(done), {}); }
-  /// The same; `cancelled` ends the reading too.
-  void Submit(Submission submission, Done<Submitted> done, const Cancelled& cancelled);
+  /// The same. Where `cancelled` says so, which any thread may ask, the submission is not judged to its end.
+  void Submit(Submission submission, Done<Submitted> done, Cancelled cancelled);
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
   void Announce(const std::filesystem::path& checkpoint, Done<Json> done) override;
@@ -78,9 +78,10 @@ class Service : public RunService {
   std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
 
   // What the watches of this service need (watches.h). Any thread.
-  /// Throws Error when a watch of `folder` by this eval.yaml could submit nothing but refusals. Takes up to a minute;
-  /// a stop of the service ends it.
-  void CheckWatch(const Submission& submission, const std::filesystem::path& folder) const;
+  /// Has a watch of `folder` by this eval.yaml judged when it is the user's turn. Then calls `done` on the loop: with
+  /// an Error when the watch could submit nothing but refusals, with OverQuota when too many judgements wait.
+  void CheckWatch(Submission submission, const std::filesystem::path& folder,
+                  std::function<void(const std::optional<Refusal>&)> done);
   const ReadRoots& roots() const { return options_.roots; }
   std::vector<WatchRow> SavedWatches() const;
   /// `done` runs on the loop, when it is on disk.
@@ -106,15 +107,31 @@ class Service : public RunService {
   EvalConfig Configure(const Submission& submission, const Cancelled& cancelled = {}) const;
   /// Judges its tasks too, and its checkpoint where `weights` says so.
   EvalConfig ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const;
-  std::string OverLimit(const std::string& user) const;
-  void Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done);
-  void AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const std::string& refused,
-              const Done<Submitted>& done);
-  void OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Done<Submitted>& done);
-  void ForgetFolder(std::shared_ptr<QueuedRun> run, const std::optional<RunRow>& known, const std::string& refused,
-                    const Done<Submitted>& done);
+  struct Asked {  ///< a submission on its way
+    Submission submission;
+    Done<Submitted> done;
+    Cancelled cancelled;
+  };
+  using AskedPtr = std::shared_ptr<const Asked>;
+  using Registered = std::function<void(const Answer<Submitted>&)>;
+  void AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwise);
+  void AnswerKnown(const RunRow& known, const std::function<void(const Answer<Submitted>&)>& done);
+  void HaveJudged(const std::string& user, Cancelled cancelled, std::function<void()> work,
+                  std::function<void(const std::optional<Refusal>&)> then);
+  std::optional<OverQuota> OverLimit(const std::string& user) const;
+  void Judge(const AskedPtr& asked);
+  void Register(std::shared_ptr<EvalConfig> config, const AskedPtr& asked);
+  void AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const Registered& done);
+  void OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Registered& done);
+  void Join(QueuedRun run, const Registered& done);
+  void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Registered& done);
+  /// Whether the run's row is just being written; `then` is called once the run is in the queue, or is no run.
+  bool DeferWhileRegistering(const std::string& run, std::function<void()> then);
+  void DoDeferred(const std::string& run);
 
   // what people ask of a run (service_act.cc)
+  void ActNow(const std::string& run, RunAction action, Done<Json> done);
+  void SetPriorityNow(const std::string& run, int priority, const Done<Json>& done);
   void Cancel(const std::string& run, Done<Json> done);
   void CancelWaiting(QueuedRun* run, Done<Json> done);
   void Pause(const std::string& run, Done<Json> done);
@@ -123,14 +140,17 @@ class Service : public RunService {
   // resuming one that has ended (service_resume.cc)
   struct Resuming {
     std::vector<Done<Json>> asked;
-    bool cancelled = false;  ///< meanwhile
+    std::string user;  ///< against whose quota it counts; "" until that is known
+    bool judging = false;  ///< its configuration waits to be judged, or is being judged
+    /// Meanwhile. Also ends the judging, on another thread.
+    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
   void Resume(const std::string& run, Done<Json> done);
   void BeginResume(const std::string& run, std::vector<Done<Json>> asked);
   void OnResumeRow(const std::string& run, const std::optional<RunRow>& row);
   void OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config);
   void TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run);
-  void EndResume(const std::string& run, const Error& why);
+  void EndResume(const std::string& run, const Refusal& why);
   static Error ResumeCancelled(const std::string& run);
 
   // taking up what an earlier life left (service_recovery.cc)
@@ -187,10 +207,12 @@ class Service : public RunService {
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<DatabaseThread> database_;
   std::map<std::string, int> registering_;  ///< by user: submissions whose row is being written
+  /// By run: what to do once its row is written and it is in the queue.
+  std::map<std::string, std::vector<std::function<void()>>> deferred_;
   std::unique_ptr<TaskFinisher> finisher_;
   std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
   std::unique_ptr<WorkThread> looks_;   ///< at checkpoints and shared memory, and gives staged ones back
-  std::unique_ptr<WorkThread> judges_;  ///< configurations of runs that are resumed: one may take a minute
+  std::unique_ptr<Judging> judges_;  ///< of submissions, watches and resumed runs
   std::deque<Unjudged> unjudged_;       // runs that have ended, whose gates are judged next
   std::map<int64_t, std::unique_ptr<WorkThread>> judging_;  // by run: the thread that waits for its judgement
   std::unique_ptr<Fleet> fleet_;

@@ -9,29 +9,33 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-Error Refusal(const std::string& id, const char* why) {
+Error RefusedAct(const std::string& id, const char* why) {
   return Error(ErrorKind::kUsage, fmt::format("run {} {}", id, why), "see how it ends, then decide");
 }
 
 }  // namespace
 
 void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
-  loop_.Post([this, id, action, done = std::move(done)]() mutable {
-    switch (action) {
-      case RunAction::kCancel:
-        return Cancel(id, std::move(done));
-      case RunAction::kPause:
-        return Pause(id, std::move(done));
-      case RunAction::kResume:
-        return Resume(id, std::move(done));
-    }
-  });
+  loop_.Post([this, id, action, done = std::move(done)]() mutable { ActNow(id, action, std::move(done)); });
+}
+
+void Service::ActNow(const std::string& id, RunAction action, Done<Json> done) {
+  if (DeferWhileRegistering(id, [this, id, action, done] { ActNow(id, action, done); })) return;
+  switch (action) {
+    case RunAction::kCancel:
+      return Cancel(id, std::move(done));
+    case RunAction::kPause:
+      return Pause(id, std::move(done));
+    case RunAction::kResume:
+      return Resume(id, std::move(done));
+  }
 }
 
 // The last word counts: who waits for the run to be resumed hears that it is not.
 void Service::Cancel(const std::string& id, Done<Json> done) {
   if (const auto resuming = resuming_.find(id); resuming != resuming_.end()) {
-    resuming->second.cancelled = true;
+    *resuming->second.cancelled = true;
+    if (resuming->second.judging) EndResume(id, ResumeCancelled(id));
     auto row = std::make_shared<std::optional<RunRow>>();
     return database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
                            [id, row, done = std::move(done)] {
@@ -42,7 +46,7 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
   QueuedRun* run = queue_.Find(id);
   if (run == nullptr) return RefuseOver(id, std::move(done));
   if (run->state != "cancelling") {
-    if (run->ending()) return done(Refusal(id, "is ending by itself"));
+    if (run->ending()) return done(RefusedAct(id, "is ending by itself"));
     if (!run->evaluation) return CancelWaiting(run, std::move(done));
     run->paused = false;
     SetState(run, "cancelling");
@@ -83,10 +87,10 @@ void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
 
 void Service::Pause(const std::string& id, Done<Json> done) {
   QueuedRun* run = queue_.Find(id);
-  if (resuming_.count(id) > 0) return done(Refusal(id, "is just being resumed"));
+  if (resuming_.count(id) > 0) return done(RefusedAct(id, "is just being resumed"));
   if (run == nullptr) return RefuseOver(id, std::move(done));
-  if (run->state == "cancelling") return done(Refusal(id, "is being cancelled"));
-  if (run->ending()) return done(Refusal(id, "is ending by itself"));
+  if (run->state == "cancelling") return done(RefusedAct(id, "is being cancelled"));
+  if (run->ending()) return done(RefusedAct(id, "is ending by itself"));
   run->paused = true;
   if (run->evaluation) run->evaluation->Pause(true);
   SetState(run, "paused");
@@ -105,20 +109,23 @@ void Service::RefuseOver(const std::string& id, Done<Json> done) {
 }
 
 void Service::SetPriority(const std::string& id, int priority, Done<Json> done) {
-  loop_.Post([this, id, priority, done = std::move(done)] {
-    QueuedRun* run = queue_.Find(id);
-    if (run == nullptr) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {} that is not over", id)));
-    if (priority < -100 || priority > 100) {
-      return done(Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", priority)));
-    }
-    run->priority = priority;
-    fleet_->SetPriority(run->number, priority);
-    Save(*run);
-    Emit(run->id, "run.state", {{"state", run->state}, {"priority", priority}});
-    StartRuns();
-    Publish();
-    AnswerOnceOnDisk(std::move(done), Resource(*run));
-  });
+  loop_.Post([this, id, priority, done = std::move(done)] { SetPriorityNow(id, priority, done); });
+}
+
+void Service::SetPriorityNow(const std::string& id, int priority, const Done<Json>& done) {
+  if (DeferWhileRegistering(id, [this, id, priority, done] { SetPriorityNow(id, priority, done); })) return;
+  QueuedRun* run = queue_.Find(id);
+  if (run == nullptr) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {} that is not over", id)));
+  if (priority < -100 || priority > 100) {
+    return done(Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", priority)));
+  }
+  run->priority = priority;
+  fleet_->SetPriority(run->number, priority);
+  Save(*run);
+  Emit(run->id, "run.state", {{"state", run->state}, {"priority", priority}});
+  StartRuns();
+  Publish();
+  AnswerOnceOnDisk(done, Resource(*run));
 }
 
 // What was answered holds in the next life, too: all that was posted before is on disk by then.

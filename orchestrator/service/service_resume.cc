@@ -18,7 +18,7 @@ Error Service::ResumeCancelled(const std::string& id) {
 }
 
 void Service::Resume(const std::string& id, Done<Json> done) {
-  if (const auto resuming = resuming_.find(id); resuming != resuming_.end() && !resuming->second.cancelled) {
+  if (const auto resuming = resuming_.find(id); resuming != resuming_.end() && !*resuming->second.cancelled) {
     return resuming->second.asked.push_back(std::move(done));
   }
   QueuedRun* run = queue_.Find(id);
@@ -50,21 +50,31 @@ void Service::BeginResume(const std::string& id, std::vector<Done<Json>> asked) 
 
 // What it was submitted with holds; its folder insists on it.
 void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& row) {
+  Resuming& resuming = resuming_.at(id);
+  if (*resuming.cancelled) return EndResume(id, ResumeCancelled(id));
   if (draining_) return EndResume(id, Stopping());
   if (!row) return EndResume(id, Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
   if (row->state == "done") {
     return EndResume(id, Error(ErrorKind::kUsage, fmt::format("run {} is done: there is nothing to resume", id),
                                "submit it again for another run of the same"));
   }
-  if (const std::string refused = OverLimit(row->user); !refused.empty()) {
-    return EndResume(id, Error(ErrorKind::kInfrastructure, refused, "resume it when others are over"));
+  if (std::optional<OverQuota> over = OverLimit(row->user)) {
+    over->remedy = "resume it when others are over, or cancel some";
+    return EndResume(id, *over);
   }
+  resuming.user = row->user;  // it counts from now on
+  resuming.judging = true;
+  const Cancelled cancelled = [flag = resuming.cancelled] { return flag->load(); };
   auto config = std::make_shared<EvalConfig>();
-  judges_->Post([this, row = *row, config] { *config = Configure(SubmissionOf(row)); },
-                [this, row = *row, config](const std::optional<Error>& error) {
-                  if (error) return EndResume(row.run, *error);
-                  OpenAgain(row, config);
-                });
+  HaveJudged(
+      row->user, cancelled, [this, row = *row, config, cancelled] { *config = Configure(SubmissionOf(row), cancelled); },
+      [this, row = *row, config, cancelled](const std::optional<Refusal>& refusal) {
+        if (cancelled()) return;  // the cancel has ended it
+        resuming_.at(row.run).judging = false;
+        if (draining_) return EndResume(row.run, Stopping());
+        if (refusal) return EndResume(row.run, *refusal);
+        OpenAgain(row, config);
+      });
 }
 
 void Service::OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config) {
@@ -78,15 +88,13 @@ void Service::OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config) {
 }
 
 void Service::TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run) {
-  if (draining_ || stopping_ || resuming_.at(row.run).cancelled) {
+  if (draining_ || stopping_ || *resuming_.at(row.run).cancelled) {
     // Its folder says again how it ended, should the database be lost.
     files_->Post([run, state = row.state] { run->directory->Update({{"state", state}}); },
                  [this, run](const std::optional<Error>& error) {
                    if (error) log::Warn("{}", error->what());
                    run->directory.reset();
-                   EndResume(run->id, resuming_.at(run->id).cancelled
-                                          ? ResumeCancelled(run->id)
-                                          : Stopping());
+                   EndResume(run->id, *resuming_.at(run->id).cancelled ? ResumeCancelled(run->id) : Stopping());
                  });
     return;
   }
@@ -101,10 +109,11 @@ void Service::TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run) {
   for (const auto& done : asked) AnswerOnceOnDisk(done, resource);
 }
 
-void Service::EndResume(const std::string& id, const Error& why) {
+void Service::EndResume(const std::string& id, const Refusal& why) {
   const auto asked = std::move(resuming_.at(id).asked);
   resuming_.erase(id);
-  for (const auto& done : asked) done(why);
+  for (const auto& done : asked) std::visit([&done](const auto& refusal) { done(refusal); }, why);
+  CheckDrained();
 }
 
 }  // namespace evald

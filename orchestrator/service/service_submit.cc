@@ -39,7 +39,9 @@ void CheckPaths(const EvalConfig& config) {
   }
 }
 
-Error StoppingError() { return Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"); }
+Error Stopping() { return Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"); }
+
+std::string Of(const std::string& user) { return user.empty() ? "without a user" : fmt::format("of the user '{}'", user); }
 
 }  // namespace
 
@@ -103,112 +105,199 @@ EvalConfig Service::ForThisHost(EvalConfig config) const {
 }
 
 // The folder stands for the checkpoints that will be in it.
-void Service::CheckWatch(const Submission& submission, const fs::path& folder) const {
-  Submission example = submission;
-  example.set.push_back("checkpoint=" + Json(folder.string()).dump());
-  ReadSubmission(example, false, {});
+void Service::CheckWatch(Submission submission, const fs::path& folder,
+                         std::function<void(const std::optional<Refusal>&)> done) {
+  submission.set.push_back("checkpoint=" + Json(folder.string()).dump());
+  const auto work = [this, submission, folder] {
+    if (!options_.roots.HasFolder(folder)) {
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("checkpoints: {} {}", folder.string(),
+                              options_.roots.anywhere() ? "is not a folder of this host" : ReadRoots::kNotThere),
+                  "name the folder that a training run writes its checkpoints into");
+    }
+    ReadSubmission(submission, false, {});
+  };
+  loop_.Post([this, user = submission.user, work, done = std::move(done)] { HaveJudged(user, {}, work, done); });
 }
 
-void Service::Submit(Submission submission, Done<Submitted> done, const Cancelled& cancelled) {
-  try {
-    auto config = std::make_shared<EvalConfig>(Configure(submission, cancelled));
-    loop_.Post([this, config, submission = std::move(submission), done = std::move(done)]() mutable {
-      if (draining_) return done(StoppingError());
-      Register(std::move(config), std::move(submission), std::move(done));
-    });
-  } catch (...) {
-    done(draining_ || stopping_ ? StoppingError() : CurrentError());
+void Service::Submit(Submission submission, Done<Submitted> done, Cancelled cancelled) {
+  auto asked = std::make_shared<const Asked>(Asked{std::move(submission), std::move(done), std::move(cancelled)});
+  loop_.Post([this, asked = std::move(asked)] { AnswerIfKnown(asked, [this, asked] { Judge(asked); }); });
+}
+
+// A key that was submitted before costs no judgement and no quota: that run answers.
+void Service::AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwise) {
+  if (asked->submission.idempotency_key.empty()) return otherwise();
+  auto known = std::make_shared<std::optional<RunRow>>();
+  database_->Post(
+      [asked, known](RunStore& store) {
+        *known = service_store::FindByKey(store.database(), asked->submission.user, asked->submission.idempotency_key);
+      },
+      [this, asked, known, otherwise = std::move(otherwise)] {
+        if (!*known) return otherwise();
+        AnswerKnown(**known, asked->done);
+      });
+}
+
+// Once its folder says what was submitted.
+void Service::AnswerKnown(const RunRow& known, const std::function<void(const Answer<Submitted>&)>& done) {
+  const auto answer = [this, known, done] {
+    QueuedRun* active = queue_.Find(known.run);
+    done(Submitted{active ? Resource(*active) : Json::parse(known.resource), false});
+  };
+  if (!DeferWhileRegistering(known.run, answer)) answer();
+}
+
+// `then` hears on the loop what became of `work`, or why it was not taken. A service that stops judges nothing.
+void Service::HaveJudged(const std::string& user, Cancelled cancelled, std::function<void()> work,
+                         std::function<void(const std::optional<Refusal>&)> then) {
+  if (draining_) return then(Stopping());
+  auto judge = [this, cancelled = std::move(cancelled), work = std::move(work)] {
+    if (draining_ || stopping_) throw Stopping();
+    if (cancelled && cancelled()) throw Error(ErrorKind::kInfrastructure, "it was cancelled before it was judged");
+    work();
+  };
+  const Taken taken = judges_->Post(user, std::move(judge), [this, then](const std::optional<Error>& error) {
+    if (draining_) return then(Stopping());
+    then(error ? std::optional<Refusal>(*error) : std::nullopt);
+  });
+  if (taken == Taken::kUserIsFull) {
+    return then(OverQuota{"judging", fmt::format("{} submissions {} wait to be judged, and no more may",
+                                                 Judging::kWaitingPerUserMax, Of(user)),
+                          "try again when they are judged"});
+  }
+  if (taken == Taken::kFull) {
+    then(Error(ErrorKind::kInfrastructure, "too many submissions wait to be judged", "try again in a minute"));
   } catch (const Json::exception& e) {  // nobody has looked at the type of a value
     done(Error(ErrorKind::kUsage, fmt::format("eval.yaml: a value is of another type than it should be ({})", e.what()),
                "docs/eval-yaml.md says what each key takes"));
   }
 }
 
-// Why no further run of this user is taken now; "" when one is.
-std::string Service::OverLimit(const std::string& user) const {
-  if (user.empty()) return "";
-  const auto own = std::count_if(queue_.runs().begin(), queue_.runs().end(), [&](const auto& entry) { return entry.second.user == user; });
+// Why no further run of this user is taken now. Runs that are being submitted or resumed count.
+std::optional<OverQuota> Service::OverLimit(const std::string& user) const {
+  if (user.empty()) return std::nullopt;
+  const auto own = [&](const auto& entry) { return entry.second.user == user; };
+  const auto queued = std::count_if(queue_.runs().begin(), queue_.runs().end(), own);
+  const auto resuming = std::count_if(resuming_.begin(), resuming_.end(), own);
   const auto registering = registering_.find(user);
-  const auto count = own + (registering == registering_.end() ? 0 : registering->second);
-  if (count < options_.runs_per_user_max) return "";
-  return fmt::format("the user '{}' has {} runs that are not over, and may have {}", user, count, options_.runs_per_user_max);
+  const auto count = queued + resuming + (registering == registering_.end() ? 0 : registering->second);
+  if (count < options_.runs_per_user_max) return std::nullopt;
+  return OverQuota{"runs",
+                   fmt::format("the user '{}' has {} runs that are not over, and may have {}", user, count,
+                               options_.runs_per_user_max),
+                   "submit again when some are over, or cancel some"};
+}
+
+// What is over the quota is not judged.
+void Service::Judge(const AskedPtr& asked) {
+  if (const std::optional<OverQuota> over = OverLimit(asked->submission.user)) return asked->done(*over);
+  auto config = std::make_shared<EvalConfig>();
+  HaveJudged(
+      asked->submission.user, asked->cancelled,
+      [this, asked, config] { *config = Configure(asked->submission, asked->cancelled); },
+      [this, asked, config](const std::optional<Refusal>& refusal) {
+        if (refusal) return std::visit([&](const auto& why) { asked->done(why); }, *refusal);
+        Register(config, asked);
+      });
 }
 
 // The folder first, then the row in the database, then the folder says what was submitted: the answer waits for all.
-void Service::Register(std::shared_ptr<EvalConfig> config, Submission submission, Done<Submitted> done) {
+// The quota may have been used up while the submission was judged, also by a submission under the same key.
+void Service::Register(std::shared_ptr<EvalConfig> config, const AskedPtr& asked) {
+  const std::string& user = asked->submission.user;
+  if (const std::optional<OverQuota> over = OverLimit(user)) {
+    return AnswerIfKnown(asked, [asked, over] { asked->done(*over); });
+  }
   auto run = std::make_shared<QueuedRun>();
   run->config = std::move(*config);
-  run->user = submission.user;
-  run->priority = submission.priority;
-  const std::string refused = OverLimit(run->user);  // unless the key is known
-  ++registering_[run->user];
-  auto registered = [this, user = run->user, done = std::move(done)](const std::variant<Submitted, Error>& result) {
-    if (--registering_[user] == 0) registering_.erase(user);
-    done(result);
+  run->user = user;
+  run->priority = asked->submission.priority;
+  ++registering_[user];
+  const Registered registered = [this, asked](const Answer<Submitted>& answer) {
+    const auto own = registering_.find(asked->submission.user);
+    if (--own->second == 0) registering_.erase(own);
+    asked->done(answer);
+    CheckDrained();
   };
   files_->Post(
       [run] {
         run->directory = RunDirectory::Create(run->config);
         FailPoint("service.folder_made");
       },
-      [this, run, refused, submission = std::move(submission),
-       done = std::move(registered)](const std::optional<Error>& error) {
-        if (error) return done(*error);
-        AddRow(run, submission, refused, done);
+      [this, run, asked, registered](const std::optional<Error>& error) {
+        if (error) return registered(*error);
+        AddRow(run, asked->submission, registered);
       });
 }
 
-void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const std::string& refused,
-                     const Done<Submitted>& done) {
+void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const Registered& done) {
   run->id = run->directory->id();
   run->path = run->directory->path();
   run->created = run->directory->record().value("created", WallSeconds());
+  deferred_[run->id];  // others can see the row before this thread hears of it
   auto row = std::make_shared<RunRow>();
   *row = {0,        run->id,        run->path.string(), run->created, "queued", run->config.name,
           run->user, run->priority, run->config.checkpoint.string(), ToJson(submission).dump(),
           submission.idempotency_key, Resource(*run).dump()};
   auto known = std::make_shared<std::optional<RunRow>>();
   database_->Post(
-      [row, known, refused](RunStore& store) {
+      [row, known](RunStore& store) {
         *known = service_store::FindByKey(store.database(), row->user, row->idempotency_key);
-        if (!*known && refused.empty()) row->number = service_store::AddRun(store.database(), *row);
+        if (!*known) row->number = service_store::AddRun(store.database(), *row);
       },
-      [this, run, row, known, refused, done] {
-        if (!*known && refused.empty()) return OnRegistered(run, *row, done);
-        ForgetFolder(run, *known, refused, done);
+      [this, run, row, known, done] {
+        if (!*known) return OnRegistered(run, *row, done);
+        ForgetFolder(run, **known, done);
       });
 }
 
-void Service::OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Done<Submitted>& done) {
+void Service::OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Registered& done) {
   FailPoint("service.run_registered");
   run->number = row.number;
   files_->Post([run, row, state_dir = options_.state_dir] { RecordSubmission(&*run->directory, SubmissionOf(row), state_dir); },
-               [this, run, done](const std::optional<Error>&) {
-                 QueuedRun* queued = queue_.Add(std::move(*run));
-                 counters_["runs_submitted_total"] += 1;
-                 Emit(queued->id, "run.state", {{"state", "queued"}, {"name", queued->config.name}});
-                 const Json resource = Resource(*queued);
-                 StartRuns();
-                 Publish();
-                 done(Submitted{resource, true, ""});
-               });
+               [this, run, done](const std::optional<Error>&) { Join(std::move(*run), done); });
 }
 
-// The key was submitted before: that run answers. It is in the queue by then: its folder was written before this one
-// is removed. Or the user has too many runs.
-void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const std::optional<RunRow>& known,
-                           const std::string& refused, const Done<Submitted>& done) {
+// The queue. One that was cancelled meanwhile does not start.
+void Service::Join(QueuedRun run, const Registered& done) {
+  const std::string id = run.id;
+  QueuedRun* queued = queue_.Add(std::move(run));
+  counters_["runs_submitted_total"] += 1;
+  Emit(id, "run.state", {{"state", "queued"}, {"name", queued->config.name}});
+  const Json resource = Resource(*queued);
+  DoDeferred(id);
+  StartRuns();
+  Publish();
+  done(Submitted{resource, true});
+}
+
+// The key was submitted before, while this one was judged: that run answers.
+void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Registered& done) {
   files_->Post(
       [run] {
         std::error_code ignored;
         run->directory.reset();
         fs::remove_all(run->path, ignored);
       },
-      [this, known, refused, done](const std::optional<Error>&) {
-        if (!known) return done(Submitted{Json(), false, refused});
-        QueuedRun* active = queue_.Find(known->run);
-        done(Submitted{active ? Resource(*active) : Json::parse(known->resource), false, ""});
+      [this, id = run->id, known, done](const std::optional<Error>&) {
+        DoDeferred(id);
+        AnswerKnown(known, done);
       });
+}
+
+bool Service::DeferWhileRegistering(const std::string& run, std::function<void()> then) {
+  const auto found = deferred_.find(run);
+  if (found == deferred_.end()) return false;
+  found->second.push_back(std::move(then));
+  return true;
+}
+
+void Service::DoDeferred(const std::string& run) {
+  const auto found = deferred_.find(run);
+  const std::vector<std::function<void()>> asked = std::move(found->second);
+  deferred_.erase(found);
+  for (const auto& then : asked) then();
 }
 
 }  // namespace evald

@@ -23,7 +23,7 @@ Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text)
 
 }  // namespace
 
-ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin origin)
+ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin origin, ScanTurns* turns)
     : service_(service), definition_(std::move(definition)), origin_(std::move(origin)) {
   WatchOptions options;
   options.checkpoints = definition_.checkpoints;
@@ -40,6 +40,8 @@ ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin 
                 Json::array({definition_.yaml, definition_.base.string(), definition_.set}).dump());
   options.may_be_missing = !configured();
   options.roots = service->roots();
+  options.turns = turns;
+  options.user = definition_.user.empty() ? origin_.id : definition_.user;  // those of nobody do not wait for each other
   Watcher::Actions actions;
   actions.submit = [this](const FoundCheckpoint& checkpoint, const std::string& key) {
     return Submit(checkpoint, key);
@@ -52,11 +54,17 @@ ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin 
   watcher_ = std::make_unique<Watcher>(std::move(options), std::move(actions));
 }
 
-ServiceWatch::~ServiceWatch() { Stop(); }
-
-void ServiceWatch::Stop() {
-  ending_ = true;
+ServiceWatch::~ServiceWatch() {
+  End();
   watcher_->Stop();
+}
+
+void ServiceWatch::End() {
+  {
+    const std::lock_guard lock(mutex_);
+    *ending_ = true;
+  }
+  watcher_->End();
 }
 
 // Waits for the answer: a watch has a thread of its own.
@@ -69,19 +77,19 @@ std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::s
   submission.user = definition_.user;
   submission.priority = definition_.priority;
   submission.idempotency_key = key;
-  auto answer = std::make_shared<std::promise<std::variant<Submitted, Error>>>();
+  auto answer = std::make_shared<std::promise<Answer<Submitted>>>();
   service_->Submit(
-      std::move(submission),
-      [answer](std::variant<Submitted, Error> result) { answer->set_value(std::move(result)); },
-      [this] { return ending_.load(); });
-  std::future<std::variant<Submitted, Error>> future = answer->get_future();
+      std::move(submission), [answer](Answer<Submitted> result) { answer->set_value(std::move(result)); },
+      [ending = ending_] { return ending->load(); });
+  std::future<Answer<Submitted>> future = answer->get_future();
   while (future.wait_for(kPatience) != std::future_status::ready) {
-    if (ending_) throw Error(ErrorKind::kInfrastructure, "the service is ending");
+    if (*ending_) throw Error(ErrorKind::kInfrastructure, "the watch is ending");
   }
-  const std::variant<Submitted, Error> result = future.get();
+  const Answer<Submitted> result = future.get();
   if (const auto* error = std::get_if<Error>(&result)) throw *error;
-  const std::string& refused = std::get<Submitted>(result).refused;
-  if (!refused.empty()) throw Error(ErrorKind::kInfrastructure, refused);  // it is submitted when others are over
+  if (const auto* over = std::get_if<OverQuota>(&result)) {  // it is submitted when others are over
+    throw Error(ErrorKind::kInfrastructure, over->message);
+  }
   return std::get<Submitted>(result).run.at("id").get<std::string>();
 }
 
@@ -92,6 +100,7 @@ void ServiceWatch::Note(const WatchNote& note) {
                 {"detail", OrNull(note.detail)}};
   {
     const std::lock_guard lock(mutex_);
+    if (*ending_) return;
     if (!recent_.empty()) {  // what is tried again and again is said once
       Json last = recent_.back();
       last.erase("time");
@@ -104,11 +113,11 @@ void ServiceWatch::Note(const WatchNote& note) {
     timed["time"] = Rfc3339(WallSeconds());
     recent_.push_back(std::move(timed));
     if (recent_.size() > kRecentMax) recent_.pop_front();
+    entry["watch"] = id();
+    service_->Tell("watch.checkpoint", std::move(entry));  // before anybody tells that this watch is removed
   }
   log::Info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision,
                note.run, note.detail);
-  entry["watch"] = id();
-  service_->Tell("watch.checkpoint", std::move(entry));
 }
 
 void ServiceWatch::Trouble(const std::string& why) {

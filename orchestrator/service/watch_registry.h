@@ -9,6 +9,7 @@
 
 #include "evald/error.h"
 #include "evald/json.h"
+#include "orchestrator/service/run_service.h"
 
 namespace evald {
 
@@ -35,23 +36,23 @@ struct RegisteredWatch {
 };
 
 /// The watches of a service, as the REST interface asks for them. Methods may be called from any
-/// thread and may read files; `done` may come on another one and must not block.
+/// thread and return at once; `done` may come on another one and must not block.
 class WatchRegistry {
  public:
   template <typename T>
-  using Done = std::function<void(std::variant<T, Error>)>;
+  using Done = std::function<void(Answer<T>)>;
 
   virtual ~WatchRegistry() = default;
 
   /// Registers a watch, over restarts too. A second registration of the same is the first one.
-  /// Throws Error: kUsage or kInput for a folder that is none and for what a submission would be
-  /// refused for.
+  /// Answers with an Error: kUsage or kInput for a folder that is none and for what a submission would be
+  /// refused for; with OverQuota where the user has too many watches, or all have.
   virtual void Add(WatchDefinition definition, Done<RegisteredWatch> done) = 0;
   /// Watch resources, oldest first.
   virtual std::vector<Json> List() const = 0;
   virtual std::optional<Json> Find(const std::string& id) const = 0;
-  /// Ends a watch; its runs go on. Gives its last resource. Throws Error(kUsage) for one that
-  /// stands in the service's configuration or is not there.
+  /// Ends a watch, and waits for no look and no judgement of it; its runs go on. Gives its last resource.
+  /// Answers with Error(kUsage) for one that stands in the service's configuration or is not there.
   virtual void Remove(const std::string& id, Done<Json> done) = 0;
 };
 

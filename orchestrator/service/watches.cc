@@ -64,7 +64,8 @@ Submission SubmissionOf(const WatchDefinition& watch) {
 }  // namespace
 
 Watches::Watches(Service* service, const ServeConfig& config)
-    : service_(service), memory_dir_(config.state_dir / "watch") {
+    : service_(service), memory_dir_(config.state_dir / "watch"),
+      per_user_max_(static_cast<size_t>(config.watches_per_user_max)) {
   for (const ServeWatch& watch : config.watches) AddConfigured(watch);
   for (const WatchRow& row : service->SavedWatches()) {
     try {
@@ -77,6 +78,10 @@ Watches::Watches(Service* service, const ServeConfig& config)
   for (const WatchPtr& watch : watches_) watch->Start();
 }
 
+Watches::~Watches() {
+  for (const WatchPtr& watch : watches_) watch->End();
+}
+
 void Watches::AddConfigured(const ServeWatch& watch) {
   WatchDefinition definition{
       watch.checkpoints, "",           watch.eval.parent_path(), {},           watch.which,
@@ -86,34 +91,58 @@ void Watches::AddConfigured(const ServeWatch& watch) {
   watches_.push_back(std::make_shared<ServiceWatch>(
       service_, std::move(definition),
       ServiceWatch::Origin{"watch-" + place.substr(0, kIdDigits), 0, watch.eval,
-                           memory_dir_ / (place + ".json")}));
+                           memory_dir_ / (place + ".json")},
+      &turns_));
 }
 
 Watches::WatchPtr Watches::Make(const WatchDefinition& definition, double created) {
   const std::string id = IdOf(ToJson(definition));
   return std::make_shared<ServiceWatch>(
-      service_, definition, ServiceWatch::Origin{id, created, {}, memory_dir_ / (id + ".json")});
+      service_, definition, ServiceWatch::Origin{id, created, {}, memory_dir_ / (id + ".json")}, &turns_);
 }
 
 void Watches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
-  const ReadRoots& roots = service_->roots();
-  if (!roots.HasFolder(definition.checkpoints)) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("checkpoints: {} {}", definition.checkpoints.string(),
-                            roots.anywhere() ? "is not a folder of this host" : ReadRoots::kNotThere),
-                "name the folder that a training run writes its checkpoints into");
-  }
-  service_->CheckWatch(SubmissionOf(definition), definition.checkpoints);
-  const Json json = ToJson(definition);
-  const std::string id = IdOf(json);
+  service_->loop()->Post([this, definition = std::move(definition), done = std::move(done)] { AddNow(definition, done); });
+}
+
+// A watch that is there costs no judgement and no quota.
+void Watches::AddNow(const WatchDefinition& definition, const Done<RegisteredWatch>& done) {
+  const std::string id = IdOf(ToJson(definition));
   if (const WatchPtr known = Get(id)) return done(RegisteredWatch{known->Resource(), false});
-  if (All().size() >= kWatchesMax) {
-    throw Error(ErrorKind::kUsage, fmt::format("there are {} watches already", kWatchesMax),
-                "remove one that is done with");
+  if (const std::optional<OverQuota> over = OverLimit(definition.user)) return done(*over);
+  const auto own = adding_.emplace(id, definition.user);
+  const Done<RegisteredWatch> added = [this, own, done](const Answer<RegisteredWatch>& answer) {
+    adding_.erase(own);
+    done(answer);
+  };
+  service_->CheckWatch(SubmissionOf(definition), definition.checkpoints,
+                       [this, definition, added](const std::optional<Refusal>& refusal) {
+                         if (!refusal) return Save(definition, added);
+                         std::visit([&added](const auto& why) { added(why); }, *refusal);
+                       });
+}
+
+// Why no further watch of this user is taken now. A removed one counts until its thread has ended.
+std::optional<OverQuota> Watches::OverLimit(const std::string& user) {
+  std::erase_if(ended_, [](const WatchPtr& watch) { return watch->ended(); });
+  std::vector<WatchPtr> watches = All();
+  std::erase_if(watches, [](const WatchPtr& watch) { return watch->configured(); });
+  watches.insert(watches.end(), ended_.begin(), ended_.end());
+  if (watches.size() + adding_.size() >= kWatchesMax) {
+    return OverQuota{"watches", fmt::format("there are {} watches already", kWatchesMax), "remove one that is done with"};
   }
+  if (user.empty()) return std::nullopt;
+  const auto own = std::count_if(watches.begin(), watches.end(), [&](const WatchPtr& watch) { return watch->user() == user; });
+  const auto adding = std::count_if(adding_.begin(), adding_.end(), [&](const auto& entry) { return entry.second == user; });
+  if (static_cast<size_t>(own + adding) < per_user_max_) return std::nullopt;
+  return OverQuota{"watches", fmt::format("the user '{}' has {} watches, and may have {}", user, own + adding, per_user_max_),
+                   "remove one that is done with"};
+}
+
+void Watches::Save(const WatchDefinition& definition, const Done<RegisteredWatch>& done) {
+  const Json json = ToJson(definition);
   const double now = WallSeconds();
-  service_->SaveWatch({id, now, json.dump()}, [this, definition = std::move(definition), now,
-                                               done] { Begin(definition, now, done); });
+  service_->SaveWatch({IdOf(json), now, json.dump()}, [this, definition, now, done] { Begin(definition, now, done); });
 }
 
 // Once it is on disk. Its folder may be slow to look at.
@@ -121,8 +150,9 @@ void Watches::Begin(const WatchDefinition& definition, double created,
                     const Done<RegisteredWatch>& done) {
   auto watch = std::make_shared<WatchPtr>();
   service_->LookBeside([this, watch, definition, created] { *watch = Make(definition, created); },
-                       [this, watch, done](const std::optional<Error>& error) {
+                       [this, watch, definition, done](const std::optional<Error>& error) {
                          if (error) {
+                           service_->DropWatch(IdOf(ToJson(definition)), nullptr);
                            return done(Error(ErrorKind::kInfrastructure,
                                              fmt::format("the watch cannot begin: {}", error->what())));
                          }
@@ -162,14 +192,21 @@ Watches::WatchPtr Watches::TakeOut(const std::string& id) {
 }
 
 void Watches::Remove(const std::string& id, Done<Json> done) {
-  const WatchPtr watch = TakeOut(id);
-  watch->Stop();
+  service_->loop()->Post([this, id, done = std::move(done)] { RemoveNow(id, done); });
+}
+
+// Its thread may look at a folder that answers slowly: nobody waits for its end.
+void Watches::RemoveNow(const std::string& id, const Done<Json>& done) {
+  WatchPtr watch;
+  try {
+    watch = TakeOut(id);
+  } catch (const Error& e) {
+    return done(e);
+  }
+  watch->End();
+  ended_.push_back(watch);
   service_->DropWatch(id, [this, watch, done] {
-    const auto forget = [watch] {
-      std::error_code ignored;
-      fs::remove(watch->memory(), ignored);
-    };
-    service_->LookBeside(forget, [this, watch, done](const std::optional<Error>&) {
+    service_->LookBeside([watch] { watch->Forget(); }, [this, watch, done](const std::optional<Error>&) {
       service_->Tell("watch.state", {{"watch", watch->id()}, {"state", "removed"}});
       done(watch->Resource());
     });

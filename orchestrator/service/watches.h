@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,19 +26,24 @@ class ServiceWatch {
     std::filesystem::path memory;  ///< where it remembers what it has decided
   };
 
-  /// `service` must outlive this. Throws Error as Watcher does.
-  ServiceWatch(Service* service, WatchDefinition definition, Origin origin);
-  /// Ends it, though the service answers no more.
+  /// `service` and `turns` must outlive this. Throws Error as Watcher does.
+  ServiceWatch(Service* service, WatchDefinition definition, Origin origin, ScanTurns* turns);
+  /// Ends it, though the service answers no more; waits for a look under way.
   ~ServiceWatch();
 
   void Start() { watcher_->Start(); }
-  /// Waits for a look under way. Not from the service's thread.
-  void Stop();
+  /// Has it end without waiting for that: it submits and tells nothing more, and a submission under way is not judged
+  /// to its end.
+  void End();
+  /// Whether it has ended: its destructor waits for nothing.
+  bool ended() const { return watcher_->ended(); }
+  /// Forgets what it has decided. For one that was ended.
+  void Forget() { watcher_->Forget(); }
   bool Covers(const std::filesystem::path& folder) const;
   void Wake() { watcher_->Wake(); }
   const std::string& id() const { return origin_.id; }
   bool configured() const { return !origin_.eval.empty(); }
-  const std::filesystem::path& memory() const { return origin_.memory; }
+  const std::string& user() const { return definition_.user; }
   Json Resource() const;
 
  private:
@@ -48,7 +54,7 @@ class ServiceWatch {
   Service* service_;
   const WatchDefinition definition_;
   const Origin origin_;
-  std::atomic<bool> ending_{false};
+  const std::shared_ptr<std::atomic<bool>> ending_ = std::make_shared<std::atomic<bool>>(false);
   mutable std::mutex mutex_;
   int64_t submitted_ = 0, passed_over_ = 0, refused_ = 0;  // in this life
   std::deque<Json> recent_;                                // the newest last
@@ -61,10 +67,13 @@ class ServiceWatch {
 class Watches : public WatchRegistry {
  public:
   static constexpr size_t kWatchesMax = 64;  // each has a thread
+  static constexpr size_t kScansAtOnce = 4;
 
   /// Starts them. `service` must outlive this. Throws Error for a folder or eval.yaml of the
   /// configuration that is missing; a registered one waits for its folder.
   Watches(Service* service, const ServeConfig& config);
+  /// Ends them; waits for looks under way.
+  ~Watches() override;
 
   void Add(WatchDefinition definition, Done<RegisteredWatch> done) override;
   std::vector<Json> List() const override;
@@ -77,8 +86,13 @@ class Watches : public WatchRegistry {
 
  private:
   using WatchPtr = std::shared_ptr<ServiceWatch>;
+  using Adding = std::multimap<std::string, std::string>;
+  void AddNow(const WatchDefinition& definition, const Done<RegisteredWatch>& done);
+  std::optional<OverQuota> OverLimit(const std::string& user);
+  void Save(const WatchDefinition& definition, const Done<RegisteredWatch>& done);
   void Begin(const WatchDefinition& definition, double created, const Done<RegisteredWatch>& done);
   void Begun(const WatchPtr& watch, const Done<RegisteredWatch>& done);
+  void RemoveNow(const std::string& id, const Done<Json>& done);
   WatchPtr TakeOut(const std::string& id);
   WatchPtr Get(const std::string& id) const;
   std::vector<WatchPtr> All() const;
@@ -87,6 +101,10 @@ class Watches : public WatchRegistry {
 
   Service* service_;
   std::filesystem::path memory_dir_;
+  size_t per_user_max_;
+  ScanTurns turns_{kScansAtOnce};
+  Adding adding_;                // users, by id: watches that are being registered; the loop's
+  std::vector<WatchPtr> ended_;  // removed ones, whose threads may still be at work; the loop's
   mutable std::mutex mutex_;
   std::vector<WatchPtr> watches_;
 };

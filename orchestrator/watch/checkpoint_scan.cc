@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/weight_index.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -18,6 +19,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kEntriesMax = 1'000'000;
+constexpr size_t kNamedMax = 10'000;  // by an index; checkpoints have hundreds of shards
+constexpr double kRefusedSeconds = 600;
 
 // Sizes and times of what would be staged; "" when something cannot be looked at just now.
 std::string IdentityOf(const CheckpointLayout& layout) {
@@ -28,6 +31,44 @@ std::string IdentityOf(const CheckpointLayout& layout) {
     text += fmt::format("{} {} {}.{}\n", file.name, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
   }
   return HashHex(text);
+}
+
+// A checkpoint's files at one moment, found without opening any.
+struct Stamp {
+  std::string quiet;  // names, sizes, times of content
+  std::string exact;  // devices, inodes and times of inodes too, which some file systems make up anew at each look
+};
+
+Stamp StampOf(const ReadFolder& checkpoint, const std::vector<std::string>& named) {
+  std::vector<std::string> names = CandidateNames(checkpoint);
+  names.insert(names.end(), named.begin(), named.end());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::string quiet, exact;
+  for (const std::string& name : names) {
+    struct stat about {};
+    if (!checkpoint.Stat(name, &about)) {
+      quiet += name + " absent\n";
+      continue;
+    }
+    quiet += fmt::format("{} {} {}.{}\n", name, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+    exact += fmt::format("{} {} {}.{}\n", about.st_dev, about.st_ino, about.st_ctim.tv_sec, about.st_ctim.tv_nsec);
+  }
+  return {HashHex(quiet), HashHex(quiet + exact)};
+}
+
+// The files that its index names: they may lie in folders below, and may not be there yet.
+std::vector<std::string> NamedByIndex(const ReadFolder& checkpoint) {
+  std::vector<std::string> named;
+  if (!checkpoint.HasFile(kWeightIndexFile)) return named;
+  try {
+    for (const IndexEntry& entry : ReadWeightIndex(checkpoint.OpenFile(kWeightIndexFile), checkpoint / kWeightIndexFile)) {
+      if (named.size() < kNamedMax && (named.empty() || named.back() != entry.shard)) named.push_back(entry.shard);
+    }
+  } catch (const Error&) {  // the check says why
+    named.clear();
+  }
+  return named;
 }
 
 }  // namespace
@@ -45,7 +86,7 @@ int64_t StepOf(const std::string& name) {
 CheckpointScan::CheckpointScan(fs::path folder, std::string marker, double settle_s, ReadRoots roots)
     : folder_(std::move(folder)), marker_(std::move(marker)), settle_s_(settle_s), roots_(std::move(roots)) {}
 
-std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s) {
+std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s, const std::atomic<bool>* ending) {
   const ReadFolder folder(folder_, roots_);
   if (!folder.exists()) {
     throw Error(ErrorKind::kInput,
@@ -53,29 +94,20 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s) {
                             roots_.anywhere() ? std::strerror(folder.failure()) : ReadRoots::kNotThere),
                 "--checkpoints names the folder that a training run writes its checkpoints into");
   }
-  unsettled_ = false;
+  unsettled_ = settling_ = false;
   std::vector<FoundCheckpoint> found;
+  std::map<std::string, Seen> before = std::move(seen_);
+  seen_.clear();
   for (const std::string& name : folder.Names(".", kEntriesMax)) {
+    if (ending != nullptr && *ending) break;
     if (name[0] == '.' || !folder.HasFolder(name)) continue;
-    const fs::path path = folder / name;
     const ReadFolder checkpoint = folder.Folder(name);
     struct stat about {};
     if (!marker_.empty() && !checkpoint.Stat(marker_, &about)) continue;
-    try {
-      const CheckpointLayout layout = ReadCheckpointLayout(checkpoint);
-      const std::string identity = IdentityOf(layout);
-      Seen& seen = seen_[name];
-      if (seen.identity != identity) seen = {identity, now_s, false};
-      const bool at_rest = !marker_.empty() || now_s - seen.since_s >= settle_s_;
-      if (identity.empty() || !at_rest) {
-        unsettled_ = true;
-        continue;
-      }
-      if (!seen.whole) CheckShards(layout);
-      seen.whole = true;
-      found.push_back({path, name, identity});
-    } catch (const Error& e) {  // not whole yet, or not a checkpoint
-      log::Debug("{}: {}", path.string(), e.what());
+    Seen& seen = seen_[name] = std::move(before[name]);
+    if (IsWhole(checkpoint, now_s, &seen)) {
+      found.push_back({folder / name, name, seen.identity});
+    } else {
       unsettled_ = true;
     }
   }
@@ -83,6 +115,47 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s) {
     return std::tuple(StepOf(a.name), a.name) < std::tuple(StepOf(b.name), b.name);
   });
   return found;
+}
+
+// Nothing is opened before the files are at rest, and nothing again before one of them has changed.
+bool CheckpointScan::IsWhole(const ReadFolder& checkpoint, double now_s, Seen* seen) {
+  try {
+    Stamp stamp = StampOf(checkpoint, seen->named);
+    if (!AtRest(stamp.quiet, now_s, seen)) return false;
+    const bool refused_lately = seen->identity.empty() && now_s - seen->checked_s < kRefusedSeconds;
+    if (stamp.exact == seen->exact && (!seen->identity.empty() || refused_lately)) return !seen->identity.empty();
+    seen->named = NamedByIndex(checkpoint);
+    stamp = StampOf(checkpoint, seen->named);
+    if (!AtRest(stamp.quiet, now_s, seen)) return false;
+    Check(checkpoint, seen);
+    seen->exact = stamp.exact;
+    seen->checked_s = now_s;
+    return !seen->identity.empty();
+  } catch (const Error& e) {  // its folder cannot be listed
+    log::Debug("{}: {}", checkpoint.path().string(), e.what());
+    return false;
+  }
+}
+
+bool CheckpointScan::AtRest(const std::string& quiet, double now_s, Seen* seen) {
+  if (seen->quiet != quiet) {
+    seen->quiet = quiet;
+    seen->since_s = now_s;
+  }
+  const bool at_rest = !marker_.empty() || now_s - seen->since_s >= settle_s_;
+  settling_ = settling_ || !at_rest;
+  return at_rest;
+}
+
+void CheckpointScan::Check(const ReadFolder& checkpoint, Seen* seen) {
+  seen->identity.clear();
+  try {
+    const CheckpointLayout layout = ReadCheckpointLayout(checkpoint);
+    CheckShards(layout);
+    seen->identity = IdentityOf(layout);
+  } catch (const Error& e) {  // not whole yet, or not a checkpoint
+    log::Debug("{}: {}", checkpoint.path().string(), e.what());
+  }
 }
 
 }  // namespace evald

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -17,6 +18,9 @@
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr std::chrono::milliseconds kGap{100};  // between two looks, whatever wakes it
+constexpr double kSoonSeconds = 1;              // while something is coming to rest, it looks sooner, but not more often
 
 double Now() { return static_cast<double>(MonotonicMicros()) / 1e6; }
 
@@ -48,9 +52,13 @@ void Watcher::Start() {
   thread_ = std::thread([this] { Main(); });
 }
 
-void Watcher::Stop() {
+void Watcher::End() {
   ending_ = true;
   Wake();
+}
+
+void Watcher::Stop() {
+  End();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -67,8 +75,9 @@ void Watcher::Main() {
     } catch (const Error& e) {
       Trouble(e.what());  // a file system that is away may come back
     }
-    Wait();
+    if (!ending_) Wait();
   }
+  ended_ = true;
 }
 
 void Watcher::Trouble(const std::string& why) {
@@ -76,9 +85,11 @@ void Watcher::Trouble(const std::string& why) {
   trouble_ = why;
 }
 
-// Until something appears, or it is time to look anyway: sooner while something is still growing.
+// Until something appears, or it is time to look anyway: sooner while something is coming to rest.
 void Watcher::Wait() {
-  const double seconds = scan_.unsettled() ? std::min(options_.poll_s, std::max(0.1, options_.settle_s / 2)) : options_.poll_s;
+  std::this_thread::sleep_for(kGap);
+  const double soon = std::max(kSoonSeconds, options_.settle_s / 2);
+  const double seconds = scan_.settling() ? std::min(options_.poll_s, soon) : options_.poll_s;
   pollfd waits[2] = {{wake_fd_, POLLIN, 0}, {inotify_fd_, POLLIN, 0}};
   ::poll(waits, 2, static_cast<int>(seconds * 1000));
   char forget[4096];
@@ -90,7 +101,12 @@ void Watcher::Wait() {
 
 std::vector<std::string> Watcher::Look() {
   ForgetRunsThatAreOver();
-  const std::vector<FoundCheckpoint> found = scan_.Scan(Now());
+  std::vector<FoundCheckpoint> found;
+  {
+    const std::shared_ptr<void> turn = options_.turns != nullptr ? options_.turns->Wait(options_.user, ending_) : nullptr;
+    if (!ending_) found = scan_.Scan(Now(), &ending_);
+  }
+  if (ending_) return {};
   const WatchDecision decision = DecideWatch(options_.which, options_.every, found, memory_, memory_.waiting.size());
   undecided_ = false;
   std::vector<std::string> runs;
@@ -100,7 +116,7 @@ std::vector<std::string> Watcher::Look() {
   }
   for (const FoundCheckpoint& checkpoint : decision.submit) {
     Submit(checkpoint, &runs);
-    if (undecided_) break;  // the order is kept
+    if (undecided_ || ending_) break;  // the order is kept
   }
   return runs;
 }
@@ -152,11 +168,19 @@ void Watcher::LoadMemory() {
   memory_.waiting = FieldOr<std::vector<std::string>>(json, "waiting", {}, options_.memory.string());
 }
 
-void Watcher::SaveMemory() const {
-  if (options_.memory.empty()) return;
+void Watcher::SaveMemory() {
+  const std::lock_guard lock(file_mutex_);
+  if (options_.memory.empty() || forgotten_) return;
   MakeDirectories(options_.memory.parent_path());
   const Json json = {{"arrived", memory_.arrived}, {"decided", memory_.decided}, {"waiting", memory_.waiting}};
   WriteFileAtomic(options_.memory, json.dump(1) + "\n");
+}
+
+void Watcher::Forget() {
+  const std::lock_guard lock(file_mutex_);
+  forgotten_ = true;
+  std::error_code ignored;
+  fs::remove(options_.memory, ignored);
 }
 
 }  // namespace evald

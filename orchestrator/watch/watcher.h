@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/read_roots.h"
+#include "orchestrator/watch/scan_turns.h"
 #include "orchestrator/watch/watch_policy.h"
 
 namespace evald {
@@ -27,6 +28,8 @@ struct WatchOptions {
   std::string scope;
   bool may_be_missing = false;  ///< the folder may appear later
   ReadRoots roots;              ///< below which the folder and its checkpoints lie
+  ScanTurns* turns = nullptr;   ///< outlives the watcher; nullptr: it looks whenever it wants to
+  std::string user;             ///< whose turn a look takes
 };
 
 /// What a watch did about a checkpoint.
@@ -38,7 +41,8 @@ struct WatchNote {
 };
 
 /// Watches a folder and submits each new whole checkpoint once. Wakes by inotify where the file
-/// system tells of changes, else by polling. Runs on a thread of its own.
+/// system tells of changes, else by polling; looks ten times a second at most, whatever wakes it. Runs on a thread of
+/// its own.
 class Watcher {
  public:
   struct Actions {
@@ -58,8 +62,14 @@ class Watcher {
   ~Watcher();
 
   void Start();
+  /// Has the thread end, and does not wait for that. Any thread.
+  void End();
+  /// Whether no thread is at work. Not while Start() is called.
+  bool ended() const { return !thread_.joinable() || ended_; }
   /// Ends the thread; waits for a look under way.
   void Stop();
+  /// Removes the memory's file, and writes none from now on. Any thread.
+  void Forget();
   /// Looks once, now. Not while started. Gives the ids of the runs submitted.
   std::vector<std::string> Look();
   /// Looks soon. Any thread.
@@ -76,7 +86,7 @@ class Watcher {
   void ForgetRunsThatAreOver();
   void Trouble(const std::string& why);
   void LoadMemory();
-  void SaveMemory() const;
+  void SaveMemory();
 
   WatchOptions options_;
   Actions actions_;
@@ -87,6 +97,9 @@ class Watcher {
   int wake_fd_ = -1;     // eventfd
   int inotify_fd_ = -1;  // -1 where there is none
   std::atomic<bool> ending_{false};
+  std::atomic<bool> ended_{false};
+  std::mutex file_mutex_;  // the memory's file
+  bool forgotten_ = false;
   std::thread thread_;
 };
 

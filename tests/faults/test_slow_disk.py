@@ -2,6 +2,7 @@
 
 Which thread waits is recorded by the layer, so the test does not hang on how fast the machine is: what the loop's thread
 asks of the disk is counted, and is nothing. The clock is asked only for what a wait of two seconds would show."""
+import concurrent.futures
 import json
 import pathlib
 import re
@@ -61,6 +62,18 @@ class SlowDisk(FaultCase):
               f"minute {1e3 * found['evald_loop_turn_seconds_max']:.1f} ms by the clock; the longest of all "
               f"{1e3 * self.longest_processor_s:.1f} ms of processor time", flush=True)
         self.assertLess(self.longest_processor_s, (10 if is_sanitized() else 1) * PROCESSOR_S)
+
+    def test_a_run_is_cancelled_while_its_submission_is_being_written(self):
+        """Others see a run once its row is on disk, some slow fsyncs before it is queued and the submission is answered."""
+        self.make_suite(12, 8)
+        self.serve_slowly(others_ms=1000 * WAIT_S)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            submitted = pool.submit(self.submit, "cancelled")
+            run = self.wait_for("the run's row", lambda: next(iter(self.call("GET", "/v1/runs")["runs"]), None), 120)
+            self.assertIn(self.call("POST", f"/v1/runs/{run['id']}/cancel")["state"], ("cancelling", "cancelled"))
+            self.assertEqual(submitted.result()["id"], run["id"])
+        self.assertEqual(self.call("GET", f"/v1/runs/{run['id']}")["state"], "cancelled")
+        self.check_loop()
 
     def test_two_runs_and_what_people_ask_of_them(self):
         expected = self.undisturbed()

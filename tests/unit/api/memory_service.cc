@@ -77,7 +77,7 @@ void MemoryService::Submit(Submission submission, Done<Submitted> done) {
   if (submission.yaml.find("refuse") != std::string::npos) {
     return done(Error(ErrorKind::kUsage, "key 'refuse': not understood", "leave it out"));
   }
-  if (!refuse_submissions.empty()) return done(Submitted{Json(), false, refuse_submissions});
+  if (!refuse_submissions.empty()) return done(OverQuota{"runs", refuse_submissions, "submit again when some are over"});
   Submitted submitted;
   {
     const std::lock_guard lock(mutex_);
@@ -86,7 +86,7 @@ void MemoryService::Submit(Submission submission, Done<Submitted> done) {
     const auto known = submission.idempotency_key.empty() ? keys_.end() : keys_.find(key);
     if (known != keys_.end()) {
       for (const Json& run : runs_) {
-        if (run.at("id") == known->second) submitted = {run, false, ""};
+        if (run.at("id") == known->second) submitted = {run, false};
       }
     } else {
       submitted.run = MakeRun(submission);
@@ -282,7 +282,7 @@ MemoryWatches::MemoryWatches() {
 }
 
 void MemoryWatches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
-  if (definition.yaml.find("refuse") != std::string::npos) throw Error(ErrorKind::kUsage, "key 'refuse': not understood");
+  if (definition.yaml.find("refuse") != std::string::npos) return done(Error(ErrorKind::kUsage, "key 'refuse': not understood"));
   Json made;
   {
     const std::lock_guard lock(mutex_);
@@ -312,7 +312,7 @@ std::optional<Json> MemoryWatches::Find(const std::string& id) const {
 
 void MemoryWatches::Remove(const std::string& id, Done<Json> done) {
   const std::optional<Json> watch = Find(id);
-  if (!watch || watch->at("configured").get<bool>()) throw Error(ErrorKind::kUsage, "it stands in the configuration");
+  if (!watch || watch->at("configured").get<bool>()) return done(Error(ErrorKind::kUsage, "it stands in the configuration"));
   {
     const std::lock_guard lock(mutex_);
     std::erase(watches_, *watch);

@@ -54,6 +54,18 @@ TEST_F(OwnershipTest, TheRoleSubmitAsksForNoMoreThanItsPriority) {
   EXPECT_EQ(Post("/v1/watches", watch, By("root")).status, 201);
 }
 
+// A look at a folder costs the service's host something.
+TEST_F(OwnershipTest, TheRoleSubmitHasAFolderLookedAtNotTooOften) {
+  const auto add = [&](const char* poll, const std::string& who) {
+    return Post("/v1/watches", fmt::format(R"({{"checkpoints": "/train/{0}{1}", "yaml": "a: 1", "poll_s": {0}}})", poll, who), By(who));
+  };
+  const Answer refused = add("0.9", "ada");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(Parse(refused)["errors"][0]["pointer"], "/poll_s");
+  EXPECT_EQ(add("1", "ada").status, 201);
+  EXPECT_EQ(add("0.1", "root").status, 201);
+}
+
 TEST_F(OwnershipTest, ARunThatIsOneTooManyIsRefusedUntilOthersAreOver) {
   service_.refuse_submissions = "the user 'ada' has 1000 runs";
   const Answer answer = Post("/v1/runs", R"({"yaml": "a: 1"})", By("ada"));

@@ -58,6 +58,14 @@ TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
   EXPECT_EQ(config.watches[0].every, 3);
 }
 
+TEST_F(ServeConfigTest, QuotasOfUsers) {
+  const ServeConfig config = Read("quotas: {runs_per_user: 3, watches_per_user: 2, submit_priority: 7}\n");
+  EXPECT_EQ(config.runs_per_user_max, 3);
+  EXPECT_EQ(config.watches_per_user_max, 2);
+  EXPECT_EQ(config.submit_priority_max, 7);
+  EXPECT_EQ(Read("{}\n").watches_per_user_max, 16);
+}
+
 TEST_F(ServeConfigTest, AKeyBelongsToAListedServer) {
   const ServeConfig config = Read("engine_urls: ['http://gpu1:8000']\nengine_keys: {'http://gpu1:8000': GPU1_KEY}\n");
   EXPECT_EQ(config.engine_keys, (std::map<std::string, std::string>{{"http://gpu1:8000", "GPU1_KEY"}}));

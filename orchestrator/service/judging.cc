@@ -1,0 +1,57 @@
+#include "orchestrator/service/judging.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace evald {
+
+Judging::Judging(Loop* loop) : loop_(loop) {
+  for (int i = 0; i < kThreads; ++i) {
+    threads_.emplace_back([this] { Main(); });
+    ::pthread_setname_np(threads_.back().native_handle(), "judges");
+  }
+}
+
+Judging::~Judging() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+Taken Judging::Post(const std::string& user, std::function<void()> work, WorkThread::Done done) {
+  const std::lock_guard lock(mutex_);
+  wake_.notify_one();
+  return queue_.Add(user, {std::move(work), std::move(done)});
+}
+
+void Judging::Main() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    auto turn = queue_.Next();
+    if (!turn) {
+      wake_.wait(lock);
+      continue;
+    }
+    lock.unlock();
+    Do(std::move(turn->second));
+    lock.lock();
+    queue_.Done(turn->first);
+  }
+}
+
+void Judging::Do(Task task) {
+  std::optional<Error> error;
+  try {
+    task.work();
+  } catch (...) {
+    error = CurrentError();
+  }
+  task.work = nullptr;  // what it holds goes before anybody hears that it is done
+  loop_->Post([done = std::move(task.done), error = std::move(error)] { done(error); });
+}
+
+}  // namespace evald

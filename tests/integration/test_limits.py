@@ -1,0 +1,203 @@
+"""Users of one service do not hold each other up: judgements in turns, quotas, watches that are removed."""
+import concurrent.futures
+import http.client
+import json
+import pathlib
+import shutil
+import signal
+import unittest
+import urllib.parse
+
+from evald_case import QUICKSTART
+from test_service import ServiceCase
+
+# evald-prepare that tells of each judgement, and where its input names `word` waits until the file `go` is there.
+HELD = """input=$(cat)
+case $input in *'"work":"check"'*)
+  echo started >> {starts}
+  case $input in *{word}*) echo $$ >> {began}; while [ ! -e {go} ]; do sleep 0.05; done;; esac;;
+esac
+exec {real} "$@" <<< "$input"
+"""
+
+
+class Limits(ServiceCase):
+    def setUp(self):
+        super().setUp()
+        self.starts, self.began, self.go = (self.folder / name for name in ("starts", "began", "go"))
+        self.addCleanup(self.go.touch)
+
+    def hold(self, word):
+        """From now on evald-prepare does not answer where its input holds this word."""
+        script = HELD.replace("{starts}", str(self.starts)).replace("{began}", str(self.began))
+        self.use_preparing(script.replace("{go}", str(self.go)).replace("{word}", word))
+
+    def lines(self, file):
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    def held(self, count=1):
+        self.wait_for("a judgement", lambda: self.lines(self.began) >= count, 60)
+
+    def ask(self, method, path, body=None, timeout=60, **headers):
+        """Status, header fields, answer."""
+        where = urllib.parse.urlparse(self.url)
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=timeout)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body),
+                               {"Content-Type": "application/json", **headers})
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def config(self, name):
+        """Of slow runs; evald-prepare sees the name."""
+        (self.folder / name).mkdir(exist_ok=True)
+        return {"tasks": ["sums", "choice"], "task_dirs": ["tasks", name],
+                "engine": {"name": "emulated", "delay_ms": 500, "concurrency": 1}}
+
+    def post(self, user, name="plain", **headers):
+        return self.ask("POST", "/v1/runs", {"config": self.config(name), "base": str(self.folder), "user": user}, **headers)
+
+    def watch(self, user, **changes):
+        folder = self.folder / "train"
+        folder.mkdir(exist_ok=True)
+        return {"checkpoints": str(folder), "config": self.config("plain"), "base": str(self.folder), "user": user, **changes}
+
+    def test_a_user_who_submits_much_holds_up_nobody(self):
+        self.make_suite(4, 4)
+        self.hold("slowly")
+        self.serve()
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            asked = [pool.submit(self.post, "ada", "slowly") for _ in range(40)]
+            self.held()
+            refused = self.wait_for("refusals", lambda: len(done := [one for one in asked if one.done()]) == 7 and done)
+            self.assertEqual(self.post("bob")[0], 201, "another user's submission waits")
+            for one in refused:  # one is being judged and 32 wait
+                status, fields, problem = one.result()
+                self.assertEqual((status, problem["type"]), (429, "urn:evald:problem:judging"), problem)
+                self.assertIn("Retry-After", fields)
+                self.assertIn("32 submissions of the user 'ada'", problem["detail"])
+            self.assertEqual(self.lines(self.began), 1, "two of one user are judged at once")
+            self.daemon.send_signal(signal.SIGTERM)
+            others = [one for one in asked if one not in refused]
+            self.assertEqual({one.result()[0] for one in others}, {503}, "a drain answers those who wait")
+
+    def test_what_is_over_its_quota_is_neither_judged_nor_written(self):
+        self.make_suite(400, 4)
+        self.hold("slowly")
+        self.serve(quotas={"runs_per_user": 1}, active_runs=1)
+        first = self.post("ada", **{"Idempotency-Key": "first"})
+        self.assertEqual(first[0], 201)
+        starts = self.lines(self.starts)
+        again = self.post("ada", **{"Idempotency-Key": "first"})
+        self.assertEqual((again[0], again[2]["id"]), (200, first[2]["id"]))
+        status, _, problem = self.post("ada")
+        self.assertEqual((status, problem["type"]), (429, "urn:evald:problem:runs"))
+        # A watch whose run is over the quota says so, at each look.
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", self.folder / "train" / "step-1")
+        self.call("POST", "/v1/watches", self.watch("ada", settle_s=0, poll_s=0.1), 201)
+        recent = self.wait_for("a note", lambda: self.call("GET", "/v1/watches")["watches"][0]["recent"])
+        self.assertEqual(recent[0]["decision"], "postponed")
+        self.assertIn("'ada' has 1 runs", recent[0]["detail"])
+        self.assertEqual(self.lines(self.starts), starts + 1, "only the watch itself was judged")
+        self.assertEqual(len(list((self.folder / "state" / "runs").iterdir())), 1)
+
+    def test_a_quota_that_is_used_up_meanwhile_holds(self):
+        self.make_suite(400, 4)
+        self.hold("slowly")
+        self.serve(quotas={"runs_per_user": 1}, active_runs=1)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            both = [pool.submit(self.post, "ada", "slowly") for _ in range(2)]
+            self.held()
+            self.go.touch()
+            self.assertEqual(sorted(one.result()[0] for one in both), [201, 429])
+        self.assertEqual(len(list((self.folder / "state" / "runs").iterdir())), 1)
+
+    def cancelled(self, user, name):
+        run = self.post(user, name)[2]
+        self.call("POST", f"/v1/runs/{run['id']}/cancel")
+        self.finished(run)
+        return run
+
+    def test_resumes_count(self):
+        self.make_suite(400, 4)
+        self.serve(quotas={"runs_per_user": 1}, active_runs=1)
+        run = self.cancelled("ada", "slowly")
+        other = self.post("ada")[2]
+        status, fields, problem = self.ask("POST", f"/v1/runs/{run['id']}/resume")
+        self.assertEqual((status, problem["type"]), (429, "urn:evald:problem:runs"), problem)
+        self.assertIn("Retry-After", fields)
+        self.call("POST", f"/v1/runs/{other['id']}/cancel")
+        self.finished(other)
+        self.hold("slowly")
+        self.restart(quotas={"runs_per_user": 1}, active_runs=1)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            resumed = pool.submit(self.ask, "POST", f"/v1/runs/{run['id']}/resume")
+            self.held()
+            self.assertEqual(self.post("ada")[0], 429, "one that is just being resumed does not count")
+            self.assertEqual(self.ask("POST", f"/v1/runs/{other['id']}/resume")[0], 429)
+            # The last action counts, at once.
+            self.assertEqual(self.call("POST", f"/v1/runs/{run['id']}/cancel")["state"], "cancelled")
+            self.assertEqual(resumed.result(30)[0], 409)
+            resumed = pool.submit(self.ask, "POST", f"/v1/runs/{run['id']}/resume")
+            self.held(2)
+            self.go.touch()
+            self.assertEqual(resumed.result()[0], 200)
+
+    def test_a_drain_answers_who_resumes(self):
+        self.make_suite(4, 4)
+        self.serve()
+        run = self.cancelled("ada", "slowly")
+        self.hold("slowly")
+        self.restart()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            resumed = pool.submit(self.ask, "POST", f"/v1/runs/{run['id']}/resume")
+            self.held()
+            self.daemon.send_signal(signal.SIGTERM)
+            status, _, problem = resumed.result()
+            self.assertEqual(status, 503)
+            self.assertIn("stopping", problem["detail"])
+        self.assertEqual(self.daemon.wait(60), 0)
+        record = json.loads((pathlib.Path(run["directory"]) / "run.json").read_text())
+        self.assertEqual(record["state"], "cancelled")
+
+    def test_a_watch_is_removed_while_its_checkpoint_is_judged(self):
+        self.make_suite(4, 4)
+        self.hold("step-1")
+        self.serve()
+        watch = self.call("POST", "/v1/watches", self.watch("ada", settle_s=0), 201)
+        shutil.copytree(QUICKSTART / "checkpoints" / "step-00100", self.folder / "making")
+        (self.folder / "making").rename(self.folder / "train" / "step-1")
+        self.held()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            removed = [pool.submit(self.ask, "DELETE", f"/v1/watches/{watch['id']}", timeout=30) for _ in range(2)]
+            self.assertEqual(sorted(one.result()[0] for one in removed)[0], 200)
+        self.assertEqual(self.call("GET", "/v1/watches")["watches"], [])
+        self.wait_for("the end of the judgement", lambda: self.ended(int(self.began.read_text().split()[0])), 30)
+        self.assertFalse(list((self.folder / "state" / "watch").glob("*.json")), "it remembers something")
+        self.go.touch()
+        self.call("POST", "/v1/watches", self.watch("ada", settle_s=0), 201)
+        self.wait_for("the run", lambda: self.call("GET", "/v1/runs")["runs"], 60)
+
+    def test_a_user_has_so_many_watches(self):
+        self.make_suite(4, 4)
+        self.serve(quotas={"watches_per_user": 2})
+
+        def add(user, poll):
+            return self.ask("POST", "/v1/watches", self.watch(user, poll_s=poll))
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = [one.result() for one in [pool.submit(add, "ada", poll) for poll in (5, 6, 7, 8)]]
+        self.assertEqual(sorted(answer[0] for answer in answers), [201, 201, 429, 429])
+        problem = next(answer[2] for answer in answers if answer[0] == 429)
+        self.assertEqual(problem["type"], "urn:evald:problem:watches")
+        self.assertIn("'ada' has 2 watches", problem["detail"])
+        made = [answer[2] for answer in answers if answer[0] == 201]
+        self.assertEqual(add("ada", made[0]["poll_s"])[0], 200, "the same watch is the first one")
+        self.assertEqual(add("bob", 5)[0], 201)
+        self.call("DELETE", f"/v1/watches/{made[0]['id']}")
+        self.wait_for("room for another watch", lambda: add("ada", 9)[0] == 201, 30)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,129 @@
+// What a scan opens: a checkpoint that does not change is not read again.
+#include "orchestrator/watch/checkpoint_scan.h"
+
+#include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/file.h"
+#include "evald/json.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kExample = fs::path(EVALD_SOURCE_DIR) / "examples/quickstart/checkpoints/step-00100";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+class CheckpointScanTest : public testing::Test {
+ protected:
+  CheckpointScanTest() : reads_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    std::string name = (fs::temp_directory_path() / "evald-scan-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    fs::copy(kExample, checkpoint());
+  }
+  ~CheckpointScanTest() override { fs::remove_all(folder_); }
+
+  fs::path checkpoint() const { return folder_ / "step-1"; }
+  // Into `shard`, under an index that names it and nothing else.
+  void Shard(const std::string& shard) {
+    weights_ = ReadFile(checkpoint() / "model.safetensors");
+    fs::remove(checkpoint() / "model.safetensors");
+    const uint64_t length = *reinterpret_cast<const uint64_t*>(weights_.data());
+    const Json header = Json::parse(weights_.substr(8, length));
+    Json map = Json::object();
+    for (const auto& [tensor, about] : header.items()) {
+      if (tensor != "__metadata__") map[tensor] = shard;
+    }
+    std::ofstream(checkpoint() / kIndex) << Json{{"weight_map", map}}.dump();
+    fs::create_directories((checkpoint() / shard).parent_path());
+  }
+  void Write(const std::string& name, size_t bytes) {
+    std::ofstream(checkpoint() / name, std::ios::binary).write(weights_.data(), static_cast<std::streamsize>(bytes));
+  }
+  // Counts reads of a file from now on.
+  void CountReads(const std::string& name) {
+    ASSERT_GE(::inotify_add_watch(reads_.get(), (checkpoint() / name).c_str(), IN_OPEN | IN_ACCESS), 0);
+  }
+  // Whether a counted file was opened or read since the last call.
+  bool WasRead() const {
+    char events[4096];
+    bool read = false;
+    while (::read(reads_.get(), events, sizeof events) > 0) read = true;
+    return read;
+  }
+
+  fs::path folder_;
+  UniqueFd reads_;
+  std::string weights_;
+};
+
+TEST_F(CheckpointScanTest, AnIncompleteCheckpointIsReadOnceUntilItChanges) {
+  Shard("shard.safetensors");
+  Write("shard.safetensors", weights_.size() / 2);
+  CountReads(kIndex);
+  CountReads("shard.safetensors");
+  CheckpointScan scan(folder_, "", 0);
+  EXPECT_TRUE(scan.Scan(1).empty());
+  EXPECT_TRUE(WasRead()) << "this test sees nothing";
+  for (const double now : {2.0, 3.0, 4.0}) EXPECT_TRUE(scan.Scan(now).empty());
+  EXPECT_FALSE(WasRead());
+  EXPECT_TRUE(scan.unsettled());
+  EXPECT_FALSE(scan.settling());
+  Write("shard.safetensors", weights_.size());
+  EXPECT_EQ(scan.Scan(5).size(), 1u);
+  EXPECT_TRUE(WasRead());
+  EXPECT_EQ(scan.Scan(6).size(), 1u);  // nor is a whole one
+  EXPECT_FALSE(WasRead());
+}
+
+TEST_F(CheckpointScanTest, ABrokenIndexIsReadOnceUntilItChanges) {
+  Shard("shard.safetensors");
+  std::ofstream(checkpoint() / kIndex) << "{";
+  CountReads(kIndex);
+  CheckpointScan scan(folder_, "", 0);
+  EXPECT_TRUE(scan.Scan(1).empty());
+  EXPECT_TRUE(WasRead());
+  EXPECT_TRUE(scan.Scan(2).empty());
+  EXPECT_FALSE(WasRead());
+  EXPECT_TRUE(scan.Scan(1000).empty());  // a file system may have failed for a moment
+  EXPECT_TRUE(WasRead());
+}
+
+TEST_F(CheckpointScanTest, ShardsInFoldersBelowAreLookedAtToo) {
+  Shard("parts/a/shard.safetensors");
+  CheckpointScan scan(folder_, "", 0);
+  EXPECT_TRUE(scan.Scan(1).empty());  // the index names one that is not there
+  Write("parts/a/shard.safetensors", weights_.size() / 2);
+  EXPECT_TRUE(scan.Scan(2).empty());
+  Write("parts/a/shard.safetensors", weights_.size());
+  EXPECT_EQ(scan.Scan(3).size(), 1u);
+}
+
+TEST_F(CheckpointScanTest, NothingIsOpenedBeforeItIsAtRest) {
+  CountReads("model.safetensors");
+  CheckpointScan scan(folder_, "", 10);
+  EXPECT_TRUE(scan.Scan(1).empty());
+  EXPECT_TRUE(scan.Scan(10).empty());
+  EXPECT_TRUE(scan.settling());
+  EXPECT_FALSE(WasRead());
+  EXPECT_EQ(scan.Scan(11).size(), 1u);
+  EXPECT_TRUE(WasRead());
+}
+
+TEST_F(CheckpointScanTest, ItIsTheSameOneForAllThatWasEvaluatedBefore) {
+  CheckpointScan scan(folder_, "", 0);
+  const std::vector<FoundCheckpoint> first = scan.Scan(1), again = scan.Scan(2), other = CheckpointScan(folder_, "", 0).Scan(1);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(again.at(0).identity, first[0].identity);
+  EXPECT_EQ(other.at(0).identity, first[0].identity);
+  std::ofstream(checkpoint() / "config.json", std::ios::app) << "\n";
+  EXPECT_NE(scan.Scan(3).at(0).identity, first[0].identity);
+}
+
+}  // namespace
+}  // namespace evald
