@@ -45,16 +45,12 @@ void Announce(const Context& context, const RequestPtr& request, const Responder
       if (problem.status == 409) problem.status = 422, problem.code = "invalid";
       return answer(http::ProblemResponse(problem));
     }
+    if (const OverQuota* over = std::get_if<OverQuota>(&result)) return answer(QuotaAnswer(*over));
     answer(JsonAnswer(200, std::get<Json>(result)));
   };
-  const bool taken = context.background->Run([service = context.service, path = *path, done, answer] {
-    try {
-      service->Announce(path, done);
-    } catch (const std::exception& error) {
-      answer(AnswerFor(error));
-    }
-  });
-  if (!taken) answer(http::ProblemResponse({503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  std::string user;
+  SetUser(*request, &user);
+  context.service->Announce(*path, user, done);
 }
 
 }  // namespace

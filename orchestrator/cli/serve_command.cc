@@ -87,7 +87,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
   api_options.watches = &watches;
   api_options.http.connections_max = std::min<size_t>(api_options.http.connections_max, files - kFilesNeeded / 2);
   ApiServer api(&service, std::move(api_options));
-  service.on_announce = [&](const std::filesystem::path& checkpoint) { return watches.Announce(checkpoint); };
+  service.on_announce = [&](const std::filesystem::path& checkpoint, bool look) { return watches.Announce(checkpoint, look); };
   if (common.json) {
     PrintJson({{"url", api.url()}, {"port", api.port()}, {"state_dir", config.state_dir.string()}});
   } else if (!common.quiet) {

@@ -105,7 +105,8 @@ class RunService {
   /// A training run says that a checkpoint is complete: the watches whose folder holds it look at
   /// once, and submit it if it is new to them. The answer is a CheckpointAnnouncement resource; its
   /// runs are those that this checkpoint had before. kUsage when no watch covers the folder.
-  virtual void Announce(const std::filesystem::path& checkpoint, Done<Json> done) = 0;
+  /// Where the folder has another name than the watch's, it is looked at when it is the turn of `user`.
+  virtual void Announce(const std::filesystem::path& checkpoint, const std::string& user, Done<Json> done) = 0;
 
   virtual std::shared_ptr<const ServiceView> View() const = 0;
   /// Active and past runs.

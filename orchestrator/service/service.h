@@ -69,7 +69,7 @@ class Service : public RunService {
   void Submit(Submission submission, Done<Submitted> done, Cancelled cancelled);
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
-  void Announce(const std::filesystem::path& checkpoint, Done<Json> done) override;
+  void Announce(const std::filesystem::path& checkpoint, const std::string& user, Done<Json> done) override;
   std::shared_ptr<const ServiceView> View() const override;
   RunPage Runs(const RunFilter& filter) const override;
   std::optional<Json> Run(const std::string& run) const override;
@@ -94,8 +94,9 @@ class Service : public RunService {
   /// The agents of hosts; loop thread only, but for its files().
   AgentHub* agents() { return hub_.get(); }
 
-  /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once.
-  std::function<bool(const std::filesystem::path& checkpoint)> on_announce;
+  /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once. Folders are told by
+  /// their names only, or (`look`) by the file system, which may take its time. Any thread.
+  std::function<bool(const std::filesystem::path& checkpoint, bool look)> on_announce;
 
  private:
   // submitting (service_submit.cc)
@@ -136,6 +137,7 @@ class Service : public RunService {
   void CancelWaiting(QueuedRun* run, Done<Json> done);
   void Pause(const std::string& run, Done<Json> done);
   void RefuseOver(const std::string& run, Done<Json> done);
+  Json Announced(const std::filesystem::path& checkpoint) const;
 
   // resuming one that has ended (service_resume.cc)
   struct Resuming {

@@ -133,16 +133,31 @@ void Service::AnswerOnceOnDisk(Done<Json> done, Json answer) {
   database_->Post([](RunStore&) {}, [done = std::move(done), answer = std::move(answer)] { done(answer); });
 }
 
-void Service::Announce(const fs::path& checkpoint, Done<Json> done) {
-  if (!on_announce || !on_announce(checkpoint)) {
-    return done(Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
-                      "add a watch of it ('evald watch --checkpoints'), or submit a run"));
-  }
-  Json runs = Json::array();  // of this checkpoint already
+// A name that is a watch's own is enough. To find out what another name stands for may take a slow file system long.
+void Service::Announce(const fs::path& checkpoint, const std::string& user, Done<Json> done) {
+  if (on_announce && on_announce(checkpoint, false)) return done(Announced(checkpoint));
+  auto answer = std::make_shared<Json>();
+  const auto look = [this, checkpoint, answer] {
+    if (!on_announce || !on_announce(checkpoint, true)) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
+                  "add a watch of it ('evald watch --checkpoints'), or submit a run");
+    }
+    *answer = Announced(checkpoint);
+  };
+  const auto then = [answer, done = std::move(done)](const std::optional<Refusal>& refusal) {
+    if (!refusal) return done(*answer);
+    std::visit([&done](const auto& why) { done(why); }, *refusal);
+  };
+  loop_.Post([this, user, look, then] { HaveJudged(user, {}, look, then); });
+}
+
+// With the runs of this checkpoint that there are already.
+Json Service::Announced(const fs::path& checkpoint) const {
+  Json runs = Json::array();
   RunFilter filter;
   filter.checkpoint = checkpoint.string();
   for (const Json& run : Runs(filter).runs) runs.push_back(run["id"]);
-  done(Json{{"checkpoint", checkpoint.string()}, {"known", !runs.empty()}, {"runs", std::move(runs)}});
+  return {{"checkpoint", checkpoint.string()}, {"known", !runs.empty()}, {"runs", std::move(runs)}};
 }
 
 }  // namespace evald

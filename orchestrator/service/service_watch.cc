@@ -10,7 +10,7 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{50};
+constexpr std::chrono::milliseconds kPatience{200};
 constexpr size_t kRecentMax = 20;
 
 WatchWhich WhichFrom(const std::string& text) {
@@ -130,7 +130,8 @@ void ServiceWatch::Trouble(const std::string& why) {
   problem_ = why;
 }
 
-bool ServiceWatch::Covers(const fs::path& folder) const {
+bool ServiceWatch::Covers(const fs::path& folder, bool look) const {
+  if (!look) return definition_.checkpoints.lexically_normal() == folder.lexically_normal();
   std::error_code error;
   return fs::equivalent(definition_.checkpoints, folder, error);
 }

@@ -79,7 +79,9 @@ Watches::Watches(Service* service, const ServeConfig& config)
 }
 
 Watches::~Watches() {
+  watches_.insert(watches_.end(), ended_.begin(), ended_.end());
   for (const WatchPtr& watch : watches_) watch->End();
+  for (const WatchPtr& watch : watches_) watch->Join();  // others may hold it beyond this
 }
 
 void Watches::AddConfigured(const ServeWatch& watch) {
@@ -236,10 +238,10 @@ std::optional<Json> Watches::Find(const std::string& id) const {
   return watch ? std::optional(watch->Resource()) : std::nullopt;
 }
 
-bool Watches::Announce(const fs::path& checkpoint) {
+bool Watches::Announce(const fs::path& checkpoint, bool look) {
   bool covered = false;
   for (const WatchPtr& watch : All()) {
-    if (!watch->Covers(checkpoint.parent_path())) continue;
+    if (!watch->Covers(checkpoint.parent_path(), look)) continue;
     covered = true;
     watch->Wake();
   }

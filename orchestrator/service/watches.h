@@ -35,11 +35,13 @@ class ServiceWatch {
   /// Has it end without waiting for that: it submits and tells nothing more, and a submission under way is not judged
   /// to its end.
   void End();
+  /// Waits until it has ended. For one that was ended.
+  void Join() { watcher_->Stop(); }
   /// Whether it has ended: its destructor waits for nothing.
   bool ended() const { return watcher_->ended(); }
   /// Forgets what it has decided. For one that was ended.
   void Forget() { watcher_->Forget(); }
-  bool Covers(const std::filesystem::path& folder) const;
+  bool Covers(const std::filesystem::path& folder, bool look) const;
   void Wake() { watcher_->Wake(); }
   const std::string& id() const { return origin_.id; }
   bool configured() const { return !origin_.eval.empty(); }
@@ -81,8 +83,8 @@ class Watches : public WatchRegistry {
   void Remove(const std::string& id, Done<Json> done) override;
 
   /// A training run says that `checkpoint` is there: the watches of its folder look at once. Gives
-  /// whether there is one.
-  bool Announce(const std::filesystem::path& checkpoint);
+  /// whether there is one. With `look`, other names of a folder count too: that may take its time.
+  bool Announce(const std::filesystem::path& checkpoint, bool look);
 
  private:
   using WatchPtr = std::shared_ptr<ServiceWatch>;

@@ -37,9 +37,6 @@ Watcher::Watcher(WatchOptions options, Actions actions)
   LoadMemory();
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   inotify_fd_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  if (inotify_fd_ >= 0) {
-    ::inotify_add_watch(inotify_fd_, options_.checkpoints.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-  }
 }
 
 Watcher::~Watcher() {
@@ -68,6 +65,9 @@ void Watcher::Wake() {
 }
 
 void Watcher::Main() {
+  if (inotify_fd_ >= 0) {  // on this thread, since the folder may be slow to find
+    ::inotify_add_watch(inotify_fd_, options_.checkpoints.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  }
   while (!ending_) {
     try {
       Look();

@@ -180,6 +180,26 @@ class Limits(ServiceCase):
         self.call("POST", "/v1/watches", self.watch("ada", settle_s=0), 201)
         self.wait_for("the run", lambda: self.call("GET", "/v1/runs")["runs"], 60)
 
+    def test_an_announcement_under_another_name_of_the_folder_waits_for_its_users_turn_alone(self):
+        """What a name stands for is asked of the file system, which may be slow: not where results are read."""
+        self.make_suite(4, 4)
+        self.hold("slowly")
+        self.serve()
+        self.call("POST", "/v1/watches", self.watch("ada"), 201)
+        (self.folder / "link").symlink_to(self.folder / "train")
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            judged = pool.submit(self.post, "", "slowly")
+            self.held()
+            named = [pool.submit(self.ask, "POST", "/v1/checkpoints", {"path": str(self.folder / "link" / "step-1")}) for _ in range(4)]
+            status, _, answer = self.ask("POST", "/v1/checkpoints", {"path": str(self.folder / "train" / "step-1")}, timeout=30)
+            self.assertEqual((status, answer["known"]), (200, False))
+            self.assertEqual(self.post("bob")[0], 201)
+            self.assertFalse([one for one in named if one.done()])
+            self.go.touch()
+            self.assertEqual(judged.result()[0], 201)
+            self.assertEqual({one.result()[0] for one in named}, {200})
+        self.assertEqual(self.ask("POST", "/v1/checkpoints", {"path": str(self.folder / "elsewhere" / "step-1")})[0], 422)
+
     def test_a_user_has_so_many_watches(self):
         self.make_suite(4, 4)
         self.serve(quotas={"watches_per_user": 2})

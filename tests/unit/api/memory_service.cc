@@ -127,7 +127,7 @@ void MemoryService::SetPriority(const std::string& run, int priority, Done<Json>
   done(Error(ErrorKind::kUsage, "no such run"));
 }
 
-void MemoryService::Announce(const fs::path& checkpoint, Done<Json> done) {
+void MemoryService::Announce(const fs::path& checkpoint, const std::string&, Done<Json> done) {
   done(Json{{"checkpoint", checkpoint.string()}, {"runs", Json::array()}, {"known", false}});
 }
 

@@ -20,7 +20,7 @@ class MemoryService : public RunService {
   void Submit(Submission submission, Done<Submitted> done) override;
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
-  void Announce(const std::filesystem::path& checkpoint, Done<Json> done) override;
+  void Announce(const std::filesystem::path& checkpoint, const std::string& user, Done<Json> done) override;
   std::shared_ptr<const ServiceView> View() const override;
   RunPage Runs(const RunFilter& filter) const override;
   std::optional<Json> Run(const std::string& run) const override;
