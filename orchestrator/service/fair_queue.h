@@ -17,7 +17,8 @@ enum class Taken {
 };
 
 /// Tasks of users, who take turns: a user has at most one task at work, and a user whose task was done goes behind all
-/// others. Tasks of one user keep their order. How many wait is bounded, per user and in all. A plain value.
+/// others. Tasks of one user keep their order. How many wait is bounded, per user and in all. The user "" is everybody of
+/// a service without tokens, and may fill it all. A plain value.
 template <typename Task>
 class FairQueue {
  public:
@@ -26,7 +27,8 @@ class FairQueue {
 
   Taken Add(const std::string& user, Task task) {
     const auto known = users_.find(user);
-    if (known != users_.end() && known->second.waiting.size() >= waiting_per_user_max_) return Taken::kUserIsFull;
+    const size_t waiting = known == users_.end() ? 0 : known->second.waiting.size();
+    if (!user.empty() && waiting >= waiting_per_user_max_) return Taken::kUserIsFull;
     if (waiting_ >= waiting_max_) return Taken::kFull;
     User& own = users_[user];
     if (!own.at_work && own.waiting.empty()) turns_.push_back(user);

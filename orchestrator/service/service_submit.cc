@@ -41,8 +41,6 @@ void CheckPaths(const EvalConfig& config) {
 
 Error Stopping() { return Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"); }
 
-std::string Of(const std::string& user) { return user.empty() ? "without a user" : fmt::format("of the user '{}'", user); }
-
 }  // namespace
 
 // The submitted eval.yaml, as far as it may be asked for here.
@@ -155,22 +153,24 @@ void Service::HaveJudged(const std::string& user, Cancelled cancelled, std::func
   auto judge = [this, cancelled = std::move(cancelled), work = std::move(work)] {
     if (draining_ || stopping_) throw Stopping();
     if (cancelled && cancelled()) throw Error(ErrorKind::kInfrastructure, "it was cancelled before it was judged");
-    work();
+    try {
+      work();
+    } catch (const Json::exception& e) {  // nobody has looked at the type of a value
+      throw Error(ErrorKind::kUsage, fmt::format("eval.yaml: a value is of another type than it should be ({})", e.what()),
+                  "docs/eval-yaml.md says what each key takes");
+    }
   };
   const Taken taken = judges_->Post(user, std::move(judge), [this, then](const std::optional<Error>& error) {
     if (draining_) return then(Stopping());
     then(error ? std::optional<Refusal>(*error) : std::nullopt);
   });
   if (taken == Taken::kUserIsFull) {
-    return then(OverQuota{"judging", fmt::format("{} submissions {} wait to be judged, and no more may",
-                                                 Judging::kWaitingPerUserMax, Of(user)),
+    return then(OverQuota{"judging", fmt::format("{} submissions of the user '{}' wait to be judged, and no more may",
+                                                 Judging::kWaitingPerUserMax, user),
                           "try again when they are judged"});
   }
   if (taken == Taken::kFull) {
     then(Error(ErrorKind::kInfrastructure, "too many submissions wait to be judged", "try again in a minute"));
-  } catch (const Json::exception& e) {  // nobody has looked at the type of a value
-    done(Error(ErrorKind::kUsage, fmt::format("eval.yaml: a value is of another type than it should be ({})", e.what()),
-               "docs/eval-yaml.md says what each key takes"));
   }
 }
 

@@ -29,6 +29,13 @@ TEST(FairQueueTest, UsersTakeTurnsAndEachKeepsItsOrder) {
   EXPECT_EQ(queue.waiting(), 0u);
 }
 
+TEST(FairQueueTest, WhereThereAreNoUsersOneMayFillItAll) {
+  Queue queue(3, 1);
+  for (const int task : {1, 2, 3}) EXPECT_EQ(queue.Add("", task), Taken::kYes);
+  EXPECT_EQ(queue.Add("", 4), Taken::kFull);
+  EXPECT_EQ(queue.Add("ada", 5), Taken::kFull);
+}
+
 TEST(FairQueueTest, AUserHasOneTaskAtWork) {
   Queue queue(100, 100);
   for (const int task : {1, 2, 3}) queue.Add("ada", task);
