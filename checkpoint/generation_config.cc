@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "base/jsonl.h"
 #include "base/text.h"
@@ -175,15 +176,20 @@ struct Value {
   }
 };
 
-// [[[token, ...], bias], ...]
+// [[[token, ...], bias], ...]. Of entries for the same tokens the last one counts, as in Python's
+// dictionaries.
 std::vector<TokenBias> Biases(const Value& value) {
   const char* expected = "a list of [[token id, ...], bias]";
   std::vector<TokenBias> biases;
+  std::map<std::vector<int32_t>, size_t> places;
   if (!value.json.is_array()) value.Expected(expected);
   for (const Json& entry : value.json) {
     if (!entry.is_array() || entry.size() != 2 || !entry[1].is_number()) value.Expected(expected);
-    biases.push_back({value.TokenList(entry[0]), entry[1].get<float>()});
-    if (biases.back().tokens.empty()) value.Expected(expected);
+    const std::vector<int32_t> tokens = value.TokenList(entry[0]);
+    if (tokens.empty()) value.Expected(expected);
+    const size_t place = places.emplace(tokens, biases.size()).first->second;
+    if (place == biases.size()) biases.push_back({tokens, 0});
+    biases[place].bias = entry[1].get<float>();
   }
   return biases;
 }
@@ -204,6 +210,17 @@ LengthPenalty PenaltyOfLength(const Value& value) {
     value.Expected("[tokens, factor]");
   }
   return {value.CountOf(pair[0], 0), pair[1].get<double>()};
+}
+
+// Each token once: exponential_decay_length_penalty acts once on a token. An id below 0 is that of no
+// token.
+std::vector<int32_t> EndTokens(const Value& value) {
+  std::set<int32_t> tokens;
+  for (const Json& token : value.json.is_array() ? value.json : Json::array({value.json})) {
+    const int id = value.CountOf(token, INT32_MIN);
+    if (id >= 0) tokens.insert(id);
+  }
+  return {tokens.begin(), tokens.end()};
 }
 
 void ApplySampling(const Value& value, GenerationSettings* settings) {
@@ -233,7 +250,7 @@ void ApplyAlways(const Value& value, GenerationSettings* settings) {
   if (key == "exponential_decay_length_penalty") settings->length_penalty = PenaltyOfLength(value);
   if (key == "suppress_tokens") settings->suppressed = value.Tokens(true);
   if (key == "begin_suppress_tokens") settings->suppressed_at_begin = value.Tokens(true);
-  if (key == "eos_token_id") settings->eos_ids = value.Tokens(true);
+  if (key == "eos_token_id") settings->eos_ids = EndTokens(value);
   if (key == "max_new_tokens") settings->max_new_tokens = value.Count(1);
   if (key == "max_length") settings->max_length = value.Count(1);
 }
@@ -261,6 +278,28 @@ void Apply(const std::string& name, const Json& json, const std::string& where, 
       value.Refuse(Shown(json) + " is not served");
     case Effect::kNone:
       break;
+  }
+}
+
+// Keys that some checkpoints' files hold for code of their own. transformers keeps keys that it does not
+// know, and does nothing with them.
+bool IsForOtherCode(const std::string& key) {
+  static const std::set<std::string> keys = {"assistant_token_id", "chat_format", "max_window_size",
+                                             "trust_remote_code", "user_token_id"};
+  return keys.contains(key);
+}
+
+// The settings that need end tokens end in an error in transformers where one of these is below 0.
+void CheckEndTokens(const Json& merged, const std::string& where, const GenerationSettings& settings) {
+  const bool needed = settings.min_length > 0 || settings.min_new_tokens > 0 || settings.length_penalty.has_value();
+  const Json ends = merged.value("eos_token_id", Json());
+  for (const Json& token : ends.is_array() ? ends : Json::array({ends})) {
+    if (!needed || !token.is_number_integer() || token >= 0) continue;
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}eos_token_id: found {}, expected ids of at least 0 beside min_length, min_new_tokens "
+                            "and exponential_decay_length_penalty",
+                            where, Shown(ends)),
+                kRemedy);
   }
 }
 
@@ -307,7 +346,7 @@ GenerationConfig GenerationConfig::Parse(const Json& json, const std::string& wh
     if (value.is_null() || key == "max_length") continue;
     if (IsGenerationKey(key)) {
       config.values_[key] = value;
-    } else if (own && config.unknown_.empty()) {
+    } else if (own && config.unknown_.empty() && !IsForOtherCode(key)) {
       config.unknown_ = key + ": evald does not know this setting";
     }
   }
@@ -333,6 +372,8 @@ GenerationSettings GenerationConfig::For(const SamplingParams& sampling) const {
     if (asked && !IsGenerationKey(key)) CheckGenerationSetting(key, value, "a request");
     Apply(key, value, asked ? "generation_kwargs." : where_ + ": ", &settings);
   }
+  const bool asked_ends = sampling.settings.contains("eos_token_id");
+  CheckEndTokens(merged, asked_ends ? "generation_kwargs." : where_ + ": ", settings);
   // NoBadWordsLogitsProcessor lets end tokens be generated.
   std::erase_if(settings.bad_words, [&](const TokenBias& word) {
     const auto& ends = settings.eos_ids;

@@ -68,6 +68,15 @@ GREEDY = {
                         "min_p": 0.3, "epsilon_cutoff": 0.1, "eta_cutoff": 0.1, "renormalize_logits": True,
                         "remove_invalid_values": True, "pad_token_id": 1, "bos_token_id": 0, "use_cache": True,
                         "num_beam_groups": 1, "length_penalty": 1.0, "transformers_version": "4.37.0"}, {}, {}),
+    # Of biases of the same tokens the last one counts.
+    "biased_twice": ({**END, "sequence_bias": [[[SAID], 6.0], [[32], 2.5], [[65, 66], -9.0], [[65, 66], 3.0],
+                                               [[SAID], -4.0], [[32], 2.5]]}, {}, {}),
+    "decay_of_one_end_token_named_twice": ({"eos_token_id": [SAID, 1, SAID],
+                                            "exponential_decay_length_penalty": [4, 1.04]}, {}, {}),
+    "end_token_that_is_none": ({"eos_token_id": -1}, {}, {}),
+    "end_tokens_of_which_one_is_none": ({"eos_token_id": [-1, SAID]}, {}, {}),
+    "unknown_keys": ({**END, "chat_format": "chatml", "trust_remote_code": True, "max_window_size": 6,
+                      "user_token_id": 195, "assistant_token_id": 196}, {}, {}),
 }
 
 WARM = {"do_sample": True, "temperature": 1.0}
@@ -163,7 +172,8 @@ def greedy_cases(checkpoint, folder):
         assert kept > 0, name
     # Each setting that does something must have changed something.
     plain = {c["context"]: c["generated"] for c in cases if c["name"] == "none"}
-    same = {"none", "config_json_beside_a_file", "one_beam", "without_effect", "request_switches_off"}
+    same = {"none", "config_json_beside_a_file", "one_beam", "without_effect", "request_switches_off",
+            "end_token_that_is_none", "unknown_keys"}
     for name in GREEDY:
         changed = any(c["generated"] != plain.get(c["context"]) for c in cases if c["name"] == name)
         assert changed == (name not in same), name

@@ -154,6 +154,13 @@ MODELS = {
                         rotary_pct=0.25, rotary_emb_base=100, use_parallel_residual=True,
                         tie_word_embeddings=False, torch_dtype="float32")},
         torch.float32),
+    # A Mistral with layer_types, which transformers loads as a Ministral: windows in the outer layers alone.
+    "ministral": checkpoint(
+        family("MistralForCausalLM", "mistral", sliding_window=48, head_dim=16, num_hidden_layers=3,
+               layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+               rms_norm_eps=1e-5, rope_theta=5000.0, tie_word_embeddings=False,
+               torch_dtype="bfloat16"),
+        torch.bfloat16),
 }
 
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "worker/native/config_reader.h"
 #include "worker/native/families/family.h"
+#include "worker/native/families/windows.h"
 
 namespace evald::native {
 namespace {
@@ -38,17 +39,34 @@ const Family& FamilyOf(const ConfigReader& reader) {
                 remedy);
 }
 
+// Keys that make another model of any class in transformers 5.23.
+void RefuseOtherModels(const ConfigReader& reader) {
+  if (reader.Has("quantization_config")) {
+    reader.Refuse("quantization_config", "none: quantised weights are not served",
+                  "use a bf16, fp16 or fp32 checkpoint");
+  }
+  if (reader.json().contains("is_causal") && reader.json()["is_causal"] != true) {
+    reader.Refuse("is_causal", "true: a model whose tokens see later ones is not served");
+  }
+  for (const char* key : {"per_layer_config", "text_config"}) {
+    if (reader.Has(key)) reader.Refuse(key, "null: one configuration for the whole model");
+  }
+}
+
 }  // namespace
 
 ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
   const ConfigReader reader(json, where);
   ModelConfig config;
   config.family = &FamilyOf(reader);
-  if (reader.Has("quantization_config")) {
-    reader.Refuse("quantization_config", "none: quantised weights are not served",
-                  "use a bf16, fp16 or fp32 checkpoint");
-  }
+  RefuseOtherModels(reader);
   config.family->read(reader, &config);
+  ReadWindows(reader, config.family->windows, &config);
+  if (config.rope.type == RopeType::kDynamic && config.context > config.max_positions) {
+    reader.Refuse("n_positions",
+                  fmt::format("at most max_position_embeddings ({}), which rope scaling 'dynamic' is "
+                              "not served beyond", config.max_positions));
+  }
   return config;
 }
 

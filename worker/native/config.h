@@ -62,7 +62,10 @@ struct ModelConfig {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   int64_t rotary_dim = 0;  ///< leading dimensions of a head that are rotated
-  int64_t max_positions = 0;
+  int64_t max_positions = 0;  ///< max_position_embeddings
+  /// Tokens of context, as lm_eval's resolve_max_length finds them: n_positions, which no family's
+  /// class knows, goes before max_position_embeddings.
+  int64_t context = 0;
   NormKind norm = NormKind::kRms;
   double norm_eps = 1e-6;
   HeadNorm head_norm = HeadNorm::kNone;
@@ -74,6 +77,9 @@ struct ModelConfig {
   bool output_bias = false;  ///< of the attention's output matrix
   bool mlp_bias = false;
   std::vector<int64_t> windows;  ///< by layer: positions that a token sees, itself included; 0: all
+  /// Positions up to which generated tokens see in the cache of transformers' generate() all that
+  /// `windows` let them see (families/windows.h). Longer texts are not served. 0: any number.
+  int64_t generation_positions = 0;
   ExpertsConfig experts;
   std::vector<bool> sparse;  ///< by layer: has experts
   RopeConfig rope;

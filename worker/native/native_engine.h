@@ -18,7 +18,7 @@ namespace evald {
 /// Settings, all optional (docs/engines.md has those of GPUs):
 ///
 ///     max_length: N       context length in tokens, at most the checkpoint's
-///                         max_position_embeddings (the default)
+///                         (the default): n_positions, else max_position_embeddings
 ///     kv_cache: 4GiB      memory for keys and values, taken as it is needed; by default a quarter
 ///                         of what the host and the process's cgroups have available, times the
 ///                         worker's share of the processors

@@ -36,6 +36,9 @@ struct PlanLimits {
   /// Positions that the model has angles for; 0: any number. A checkpoint's max_new_tokens, and a
   /// request's max_length, may go beyond max_length.
   int64_t positions_max = 0;
+  /// Positions up to which the text of a generation is that of transformers' generate(); 0: any
+  /// number (ModelConfig::generation_positions).
+  int64_t generation_positions = 0;
   GenerationConfig generation;  ///< the checkpoint's settings
 };
 
@@ -44,7 +47,8 @@ std::string RequestName(const Request& request);
 
 /// Throws Error(kInput) naming the document for what can never be answered: an empty prompt, a
 /// continuation longer than the context, no room for a prompt beside max_gen_toks, a prompt that
-/// fills max_length, a token outside the vocabulary, settings that are none or are not served.
+/// fills max_length, a text longer than generation_positions, a token outside the vocabulary, settings
+/// that are none or are not served.
 RequestPlan PlanRequest(const Request& request, const PlanLimits& limits);
 
 }  // namespace evald::native

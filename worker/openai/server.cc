@@ -143,7 +143,10 @@ void Server::AskForModel() {
 void Server::ReadConfig() {
   try {
     const Json config = ParseJson(ReadFolder(checkpoint_, roots_).Read("config.json", kConfigBytesMax), "config.json");
-    max_length_ = FieldOr(config, "max_position_embeddings", 0, "config.json");
+    // The harness's order (lm_eval, resolve_max_length).
+    for (const char* key : {"n_positions", "max_position_embeddings"}) {
+      if (max_length_ == 0) max_length_ = FieldOr(config, key, 0, "config.json");
+    }
   } catch (const Error& e) {
     log::Warn("the context length is not known: {}", e.what());
   }

@@ -56,6 +56,7 @@ TEST(FamilySensitivityTest, YarnAttentionFactorOfTheConfig) {
 TEST(FamilySensitivityTest, MistralWindow) {
   EXPECT_GT(ErrorWith("mistral", "sliding_window", nullptr), kFar);
   EXPECT_GT(ErrorWith("mistral", "sliding_window", 47), kFar);
+  EXPECT_GT(ErrorWith("ministral", "sliding_window", 49), kFar);
   EXPECT_GT(ErrorWith("mistral", "sliding_window", 49), kFar);
 }
 

@@ -159,7 +159,9 @@ TEST(GenerationSettingsTest, RefusalsNameFileKeyAndRemedy) {
   EXPECT_THAT(refusal(R"({"guidance_scale": 1.5})"), HasSubstr("guidance_scale"));
   EXPECT_THAT(refusal(R"({"stop_strings": ["a"]})"), HasSubstr("stop_strings"));
   EXPECT_THAT(refusal(R"({"cache_implementation": "quantized"})"), HasSubstr("quantized"));
-  EXPECT_THAT(refusal(R"({"chat_format": "chatml"})"), HasSubstr("chat_format: evald does not know"));
+  EXPECT_THAT(refusal(R"({"chat_style": "chatml"})"), HasSubstr("chat_style: evald does not know"));
+  EXPECT_THAT(refusal(R"({"eos_token_id": [1, -1], "min_new_tokens": 3})"), HasSubstr("eos_token_id: found [1,-1]"));
+  EXPECT_THAT(refusal(R"({"eos_token_id": -1, "min_length": 3})"), HasSubstr("eos_token_id: found -1"));
   EXPECT_THAT(refusal(R"({"repetition_penalty": 0})"), HasSubstr("repetition_penalty: found 0, expected a number above 0"));
   EXPECT_THAT(refusal(R"({"repetition_penalty": "1.1"})"), HasSubstr("repetition_penalty"));
   EXPECT_THAT(refusal(R"({"top_k": -1})"), HasSubstr("top_k: found -1"));

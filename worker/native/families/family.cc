@@ -61,43 +61,12 @@ void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, Mode
   ReadHeads(reader, defaults, config);
   config->max_positions =
       reader.SizeOr("max_position_embeddings", kPositionsMax, defaults.max_positions);
+  config->context = reader.SizeOr("n_positions", kPositionsMax, config->max_positions);
   config->norm_eps = reader.PositiveOr("rms_norm_eps", defaults.norm_eps);
   config->tied_embeddings = reader.FlagOr("tie_word_embeddings", false);
   config->activation = ReadActivation(reader);
-  config->windows.assign(static_cast<size_t>(config->layers), 0);
   config->sparse.assign(static_cast<size_t>(config->layers), false);
   ReadRope(reader, defaults.rope, config);
-}
-
-void ReadQwenWindows(const ConfigReader& reader, ModelConfig* config) {
-  const bool used = reader.FlagOr("use_sliding_window", false);
-  const bool off = reader.json().contains("sliding_window") && !reader.Has("sliding_window");
-  const int64_t window = used && !off ? reader.SizeOr("sliding_window", kPositionsMax, 4096) : 0;
-  const auto layers = static_cast<size_t>(config->layers);
-  if (!reader.Has("layer_types")) {
-    int64_t full = 28;
-    if (reader.Has("max_window_layers") && reader.json()["max_window_layers"] != 0) {
-      full = reader.Size("max_window_layers", kLayersMax);
-    } else if (reader.Has("max_window_layers")) {
-      full = 0;
-    }
-    for (size_t i = 0; i < layers; ++i) {
-      config->windows[i] = static_cast<int64_t>(i) >= full ? window : 0;
-    }
-    return;
-  }
-  const Json& types = reader.json()["layer_types"];
-  if (!types.is_array() || types.size() != layers) {
-    reader.Refuse("layer_types", fmt::format("a list of {} names", layers));
-  }
-  for (size_t i = 0; i < layers; ++i) {
-    if (types[i] == "full_attention") continue;
-    if (types[i] != "sliding_attention" || window == 0) {
-      reader.Refuse("layer_types", window == 0 ? "full_attention, since there is no sliding window"
-                                               : "full_attention or sliding_attention");
-    }
-    config->windows[i] = window;
-  }
 }
 
 }  // namespace evald::native

@@ -38,13 +38,22 @@ struct TensorNames {
   std::vector<const char*> passed_over = {".rotary_emb.inv_freq"};
 };
 
+/// Which layers of a family attend within a window.
+enum class WindowRule {
+  kNone,
+  kMistral,  ///< all within sliding_window; those that layer_types names where the key is there
+  kQwen,     ///< the last ones, or those that layer_types names, where use_sliding_window is true
+  kQwenMoe,  ///< all where use_sliding_window is true
+};
+
 /// One architecture of decoder: what its config.json and its tensors are like.
 struct Family {
   const char* architecture;  ///< in config.json's "architectures"
   const char* model_type;    ///< "model_type" there
   TensorNames names;
-  /// Fills in all but family. Throws Error(kInput).
+  /// Fills in all but family and windows. Throws Error(kInput).
   void (*read)(const ConfigReader& reader, ModelConfig* config);
+  WindowRule windows = WindowRule::kNone;
 };
 
 extern const Family kLlama, kMistral, kQwen2, kQwen3, kQwen3Moe, kInternLm2, kGptNeoX, kOlmo2;
@@ -61,11 +70,8 @@ struct CommonDefaults {
   RopeDefaults rope = {};
 };
 
-/// Reads sizes, heads, rms_norm_eps, tie_word_embeddings, the activation and the rope under the
+/// Reads sizes, the context length, heads, rms_norm_eps, tie_word_embeddings, the activation and the rope under the
 /// names that transformers gives them.
 void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config);
-
-/// use_sliding_window, sliding_window, max_window_layers and layer_types of the Qwen families.
-void ReadQwenWindows(const ConfigReader& reader, ModelConfig* config);
 
 }  // namespace evald::native

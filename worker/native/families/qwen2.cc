@@ -7,11 +7,10 @@ namespace {
 void Read(const ConfigReader& reader, ModelConfig* config) {
   ReadCommon(reader, {.max_positions = 32768, .kv_heads = 32}, config);
   config->qkv_bias = true;
-  ReadQwenWindows(reader, config);
 }
 
 }  // namespace
 
-const Family kQwen2 = {"Qwen2ForCausalLM", "qwen2", {}, Read};
+const Family kQwen2 = {"Qwen2ForCausalLM", "qwen2", {}, Read, WindowRule::kQwen};
 
 }  // namespace evald::native

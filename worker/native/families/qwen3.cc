@@ -8,11 +8,10 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
   ReadCommon(reader, {.max_positions = 32768, .kv_heads = 32, .head_dim = 128}, config);
   config->head_norm = HeadNorm::kEach;
   config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
-  ReadQwenWindows(reader, config);
 }
 
 }  // namespace
 
-const Family kQwen3 = {"Qwen3ForCausalLM", "qwen3", {}, Read};
+const Family kQwen3 = {"Qwen3ForCausalLM", "qwen3", {}, Read, WindowRule::kQwen};
 
 }  // namespace evald::native

@@ -27,15 +27,9 @@ void ReadSparseLayers(const ConfigReader& reader, ModelConfig* config) {
 }
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  constexpr int64_t kWindow = 4096;
   ReadCommon(reader, {.max_positions = 32768, .kv_heads = 4}, config);
   config->head_norm = HeadNorm::kEach;
   config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
-  if (reader.FlagOr("use_sliding_window", false)) {
-    const bool absent = !reader.json().contains("sliding_window");
-    config->windows.assign(config->windows.size(),
-                           reader.SizeOr("sliding_window", int64_t{1} << 26, absent ? kWindow : 0));
-  }
   const char* count_key = reader.Has("num_local_experts") ? "num_local_experts" : "num_experts";
   config->experts.count = reader.SizeOr(count_key, kExpertsMax, 128);
   config->experts.per_token = reader.SizeOr("num_experts_per_tok", kExpertsMax, 8);
@@ -50,6 +44,7 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
 
 }  // namespace
 
-const Family kQwen3Moe = {"Qwen3MoeForCausalLM", "qwen3_moe", {}, Read};
+const Family kQwen3Moe = {"Qwen3MoeForCausalLM", "qwen3_moe", {}, Read,
+                          WindowRule::kQwenMoe};
 
 }  // namespace evald::native
