@@ -66,13 +66,26 @@ jinja::TemplateOptions OptionsFor(std::optional<int64_t> day) {
   return options;
 }
 
+// The tokens that a template sees in the harness: where none is named for padding, the one for unknown
+// words is it, or else the one that ends a text (lm_eval 0.4.13, configure_pad_token).
+Json WithPadding(Json tokens) {
+  for (const char* name : {"pad_token", "unk_token", "eos_token"}) {
+    const std::string content = tokens.value(name, "");
+    if (content.empty()) continue;
+    tokens["pad_token"] = content;
+    return tokens;
+  }
+  tokens["pad_token"] = "<|pad|>";
+  return tokens;
+}
+
 }  // namespace
 
 ChatTemplate ChatTemplate::Load(const ReadFolder& directory, const std::string& name,
                                 std::optional<int64_t> day) {
   const std::map<std::string, TemplateText> templates = ReadChatTemplates(directory);
   const TemplateText& picked = Pick(templates, name, directory.path().string());
-  return {picked.text, tok::NamedTokenContents(directory), day, picked.where};
+  return {picked.text, WithPadding(tok::NamedTokenContents(directory)), day, picked.where};
 }
 
 ChatTemplate::ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day,

@@ -16,7 +16,8 @@ namespace evald {
 /// and the named special tokens as variables. Immutable; any thread may render.
 class ChatTemplate {
  public:
-  /// Reads it from a checkpoint's folder: chat_template.jinja and additional_chat_templates/*.jinja
+  /// Special tokens are those of the folder's tokenizer, with the padding that the harness gives it.
+  /// Reads the template from a checkpoint's folder: chat_template.jinja and additional_chat_templates/*.jinja
   /// if there are any, else chat_template of tokenizer_config.json (one, or a list of named ones).
   /// `name` picks one of several; "" takes the only one, or "default". `day` is what strftime_now
   /// shows, seconds since 1970; without it a template that asks for the date is refused. Throws

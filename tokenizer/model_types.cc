@@ -142,6 +142,14 @@ constexpr const char* kOverriding =
     "llava llava_next minicpm3 minicpmv minimax_m2 modernbert modernbert-decoder molmo "
     "molmo2 nemotron nvfp4 opencua openvla paddleocr_vl phi3 phi3_v phimoe qwen2 qwen3_5 "
     "qwen3_5_moe qwen3_5_moe_text qwen4_exp siglip2 smolvlm step3_vl vipllava";
+
+// Classes of no model type.
+constexpr const char* kFurther =
+    "AutoTokenizer BasicTokenizer BertTokenizerLegacy CharacterTokenizer CodeGenTokenizer "
+    "ConvBertTokenizer DPRContextEncoderTokenizer DPRReaderTokenizer DistilBertTokenizer "
+    "FastSpeech2ConformerTokenizer MecabTokenizer MistralCommonBackend Pop2PianoTokenizer "
+    "PreTrainedTokenizer PreTrainedTokenizerBase PythonBackend SentencePieceBackend "
+    "SqueezeBertTokenizer TorchvisionBackend WordpieceTokenizer";
 // clang-format on
 
 bool Contains(std::string_view words, std::string_view word) {
@@ -167,11 +175,11 @@ bool OverridesNamedClass(std::string_view model_type) {
   return Contains(kOverriding, model_type);
 }
 
-bool IsRegisteredClass(std::string_view tokenizer_class) {
+bool IsKnownClass(std::string_view tokenizer_class) {
   for (const Row& row : kRegistered) {
     if (tokenizer_class == row.tokenizer_class) return true;
   }
-  return false;
+  return Contains(kFurther, tokenizer_class);
 }
 
 }  // namespace evald::tok

@@ -16,7 +16,8 @@ std::string RegisteredClass(std::string_view model_type);
 /// (MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS).
 bool OverridesNamedClass(std::string_view model_type);
 
-/// Whether it is the class of some model type, so that transformers has it.
-bool IsRegisteredClass(std::string_view tokenizer_class);
+/// Whether transformers has a class of this name, which comes without "Fast"
+/// (tokenizer_class_from_name).
+bool IsKnownClass(std::string_view tokenizer_class);
 
 }  // namespace evald::tok

@@ -75,6 +75,17 @@ std::string TextOr(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+// Whether the key is there, with an empty text: for AutoTokenizer the name of no class that it knows.
+bool IsEmptyText(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && *found == "";
+}
+
+// Whether transformers has the class.
+bool IsKnown(const std::string& canonical) {
+  return FindClass(canonical) != nullptr || IsKnownClass(canonical);
+}
+
 // The class in the checkpoint's own code that auto_map names; "" for none.
 std::string OwnCode(const Json& tokenizer_config) {
   const auto map = tokenizer_config.find("auto_map");
@@ -93,6 +104,8 @@ std::string OwnCode(const Json& tokenizer_config) {
 struct Hints {
   std::string from_tokenizer_config;
   std::string from_config;
+  bool empty_in_tokenizer_config = false;  // the key is there, and names nothing
+  bool empty_in_config = false;
   std::string model_type;
   std::string registered;  // the class of the model type
   bool overrides = false;  // the model type's class wins over a named one
@@ -106,6 +119,7 @@ struct Hints {
     const char* file = from_tokenizer_config.empty() ? "config.json" : "tokenizer_config.json";
     return {Canonical(named()), fmt::format("{}/{}: tokenizer_class", directory, file)};
   }
+  PickedClass AsItIs() const { return {kFromFile, Named().where}; }
   PickedClass OfModelType() const {
     return {registered.empty() ? kFromFile : Canonical(registered),
             fmt::format("{}/config.json: model_type '{}'", directory, model_type)};
@@ -116,6 +130,8 @@ Hints HintsOf(const ClassFiles& files) {
   Hints hints;
   hints.from_tokenizer_config = TextOr(files.tokenizer_config, "tokenizer_class");
   hints.from_config = TextOr(files.config, "tokenizer_class");
+  hints.empty_in_tokenizer_config = IsEmptyText(files.tokenizer_config, "tokenizer_class");
+  hints.empty_in_config = IsEmptyText(files.config, "tokenizer_class");
   hints.model_type = TextOr(files.config, "model_type");
   hints.registered = RegisteredClass(hints.model_type);
   hints.overrides = OverridesNamedClass(hints.model_type) ||
@@ -130,12 +146,11 @@ Hints HintsOf(const ClassFiles& files) {
 PickedClass PickBesideOwnCode(const Hints& hints) {
   const bool left_aside = OverridesNamedClass(hints.model_type);
   const std::string& name = hints.from_tokenizer_config;
-  if (!left_aside && hints.registered.empty() && FindClass(Canonical(name)) == nullptr) {
+  if (!left_aside && hints.registered.empty() && !IsKnown(Canonical(name))) {
     return {hints.own_code, hints.directory + "/tokenizer_config.json: auto_map"};
   }
   // transformers takes the file as it is for a named class that it does not know.
-  if (!name.empty() && FindClass(Canonical(name)) == nullptr &&
-      !IsRegisteredClass(Canonical(name))) {
+  if (hints.empty_in_tokenizer_config || (!name.empty() && !IsKnown(Canonical(name)))) {
     return {kFromFile, hints.directory + "/tokenizer_config.json: auto_map"};
   }
   return hints.named().empty() ? hints.OfModelType() : hints.Named();
@@ -227,7 +242,10 @@ PickedClass PickClass(const ClassFiles& files, std::string_view tokenizer_json) 
   const Hints hints = HintsOf(files);
   if (!hints.own_code.empty()) return PickBesideOwnCode(hints);
   const std::string named = hints.named();
-  if (named.empty()) return hints.OfModelType();
+  if (named.empty() && hints.empty_in_config && hints.overrides) return hints.OfModelType();
+  const bool names_none = hints.empty_in_tokenizer_config ||
+                          (hints.empty_in_config && !hints.registered.empty());
+  if (named.empty()) return names_none ? hints.AsItIs() : hints.OfModelType();
   // Checkpoints in the manner of Llama 3 name LlamaTokenizer, which is not made for their files.
   if (WithoutFast(named) == "LlamaTokenizer" && !hints.overrides &&
       tokenizer_json.find("\"ByteLevel\"") != std::string_view::npos) {
@@ -237,7 +255,11 @@ PickedClass PickClass(const ClassFiles& files, std::string_view tokenizer_json) 
       !hints.registered.empty() && WithoutFast(hints.registered) != WithoutFast(named);
   if (differs && Canonical(hints.registered) == kFromFile) return hints.OfModelType();
   if (differs && hints.overrides) return hints.OfModelType();
-  return hints.Named();
+  if (!differs && hints.empty_in_tokenizer_config) return hints.AsItIs();
+  // For a class that it does not know, transformers takes the file as it is; but where config.json
+  // alone names the class, and the model type has none, loading fails.
+  const bool fails = !differs && hints.from_tokenizer_config.empty();
+  return IsKnown(Canonical(named)) || fails ? hints.Named() : hints.AsItIs();
 }
 
 const ClassRules* FindClass(std::string_view name) {

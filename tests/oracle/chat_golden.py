@@ -8,6 +8,8 @@ r"""Writes tests/golden/chat: chat templates in the styles of well-known familie
                  apply_chat_template(tokenize=False, continue_final_message=not add_generation_prompt)
   harness.jsonl  the same by HFLM.apply_chat_template, which leaves the system's message out where a
                  template objects to it
+  padding.jsonl  {"files", "output"}: what a template that writes the named tokens renders in the harness, which names
+                 a token for padding where the folder names none (configure_pad_token)
 
 The templates are written for these tests: they use what the families' own templates use. Needs
 transformers 5.23, tokenizers and lm_eval 0.4.13; nothing is downloaded.
@@ -23,8 +25,9 @@ from pathlib import Path
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from lm_eval.models.huggingface import HFLM
+from lm_eval.models.utils import configure_pad_token
 from tokenizers import Tokenizer, models
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 NAMED = {"bos_token": "<s>", "eos_token": "</s>"}
 
@@ -328,6 +331,32 @@ STYLES = {
 }
 
 
+WRITES_TOKENS = "{{ bos_token }}|{{ eos_token }}|{{ unk_token }}|{{ pad_token }}|{{ messages[0].content }}"
+# The tokens that a folder names: none for padding, so that another is taken, and some.
+NAMED_TOKENS = [
+    {}, NAMED, {"eos_token": "</s>"}, {"bos_token": "<s>"}, {"unk_token": "<unk>"}, {**NAMED, "unk_token": "<unk>"},
+    {**NAMED, "unk_token": "a"}, {**NAMED, "pad_token": "<pad>"}, {"unk_token": "<unk>", "pad_token": "</s>"},
+    {**NAMED, "unk_token": special("<unk>")}, {"eos_token": special("</s>"), "pad_token": None},
+    {**NAMED, "unk_token": None}, {"cls_token": "[C]", "sep_token": "[S]"},
+]
+CLASSES = ["PreTrainedTokenizerFast", "LlamaTokenizer", "GPT2Tokenizer", "Qwen2Tokenizer", "GPTNeoXTokenizer", "Own"]
+
+
+def padding_lines():
+    for named in NAMED_TOKENS:
+        for name in CLASSES:
+            for padding in (None, {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": None,
+                                   "pad_id": 0, "pad_type_id": 0, "pad_token": "a"}):
+                with tempfile.TemporaryDirectory() as scratch:
+                    Tokenizer(models.BPE(vocab={"a": 0}, merges=[])).save(f"{scratch}/tokenizer.json")
+                    tokenizer = json.loads(Path(scratch, "tokenizer.json").read_text())
+                    files = {"tokenizer.json": {**tokenizer, "padding": padding},
+                             "tokenizer_config.json": {**named, "tokenizer_class": name, "chat_template": WRITES_TOKENS}}
+                    write_style(Path(scratch), files)
+                    model = TemplateOnly(configure_pad_token(AutoTokenizer.from_pretrained(scratch)))
+                    yield {"files": files, "output": model.apply_chat_template([USER], True)}
+
+
 def write_style(folder, files):
     for name, content in files.items():
         path = folder / name
@@ -372,7 +401,7 @@ def main(target):
                     lambda m, p: tokenizer.apply_chat_template(m, tokenize=False, add_generation_prompt=p,
                                                                continue_final_message=not p), chat, prompt)})
                 asked.append({"style": style, **attempt(model.apply_chat_template, chat, prompt)})
-    for name, lines in (("golden.jsonl", rendered), ("harness.jsonl", asked)):
+    for name, lines in (("golden.jsonl", rendered), ("harness.jsonl", asked), ("padding.jsonl", list(padding_lines()))):
         (target / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
         print(name, len(lines), "lines,", sum("error" in line for line in lines), "errors")
 

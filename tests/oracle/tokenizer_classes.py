@@ -19,9 +19,11 @@ tokenizer/model_types.cc. Needs tokenizers 0.23 and transformers 5.23; nothing i
 import argparse
 import collections
 import copy
+import itertools
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -291,6 +293,39 @@ def plain_layouts(bases):
             yield {"base": base, "parts": {}, "files": {"config.json": {"model_type": model_type}}}
 
 
+# Beside None and "", which is not the same: names that transformers does not know, and one that evald does not serve.
+ODD_NAMES = ["", "Own", "InternLM2TokenizerFast", "XverseTokenizer", "GemmaTokenizerFast", "DistilBertTokenizer"]
+
+
+def odd_files():
+    """The parts of tokenizer_config.json and config.json that name classes, with odd names."""
+    for name in ODD_NAMES:
+        yield {"tokenizer_class": name}, {}
+        yield {}, {"tokenizer_class": name}
+        yield {"tokenizer_class": name}, {"tokenizer_class": "LlamaTokenizer"}
+        yield {"tokenizer_class": name}, {"tokenizer_class": "Qwen2TokenizerFast"}
+        yield {"tokenizer_class": name}, {"tokenizer_class": ""}
+    yield {"tokenizer_class": None}, {"tokenizer_class": ""}
+
+
+def odd_picks():
+    with tempfile.TemporaryDirectory() as folder:
+        for base, raw in (("bytes", bytes_base()), ("marks", marks_base())):
+            raw["model"].update(vocab={"a": 0}, merges=[])
+            raw.update(added_tokens=[], post_processor=None)
+            for model_type, own in itertools.product([*MODEL_TYPES, "ministral", "made_up"], (False, True)):
+                for config, model in odd_files():
+                    if own:
+                        config = {**config, "auto_map": {"AutoTokenizer": ["own.Slow", "own.Fast"]}}
+                    if model_type:
+                        model = {**model, "model_type": model_type}
+                    files = {"tokenizer_config.json": config, "config.json": model}
+                    write_layout({"base": base, "parts": {}, "files": files}, {base: raw}, folder)
+                    tokenizer = load(folder)
+                    yield {"tokenizer_config": config, "config": model, "byte_level": base == "bytes",
+                           "class": type(tokenizer).__name__ if tokenizer is not None else None}
+
+
 def picks():
     """What AutoTokenizer picks; the class is told apart by its name alone."""
     with tempfile.TemporaryDirectory() as folder:
@@ -342,7 +377,7 @@ def golden(target):
             lines.append({**layout, "named": tokenizer.special_tokens_map,
                           "lines": [golden_line(tokenizer, text) for text in texts]})
     write_lines(os.path.join(target, "layouts.jsonl"), lines)
-    write_lines(os.path.join(target, "picks.jsonl"), picks())
+    write_lines(os.path.join(target, "picks.jsonl"), itertools.chain(picks(), odd_picks()))
     print(f"transformers {transformers.__version__}: {len(lines)} of {len(layouts)} layouts")
 
 
@@ -402,7 +437,7 @@ def wrapped(words, width):
 
 
 def mapping():
-    """The rows of kRegistered and of kOverriding."""
+    """The rows of kRegistered, of kOverriding and of kFurther."""
     types = collections.defaultdict(list)
     for model_type, name in tokenization_auto.TOKENIZER_MAPPING_NAMES.items():
         if name:
@@ -416,6 +451,10 @@ def mapping():
         print("\n".join(f'     "{line}"' for line in wrapped(sorted(types[name]), 86)) + "},")
     overriding = sorted(tokenization_auto.MODELS_WITH_INCORRECT_HUB_TOKENIZER_CLASS)
     print("\n".join(f'    "{line}"' for line in wrapped(overriding, 88)) + ";")
+    further = {name.removesuffix("Fast") for name in dir(transformers)
+               if re.search("(Tokenizer(Fast|Legacy|Base)?|Backend)$", name)
+               and tokenization_auto.tokenizer_class_from_name(name) is not None}
+    print("\n".join(f'    "{line}"' for line in wrapped(sorted(further - set(types)), 88)) + ";")
 
 
 def main():

@@ -85,6 +85,20 @@ TEST(ChatTemplate, LeavesTheSystemMessageOutWhereTheHarnessDoes) {
   });
 }
 
+TEST(ChatTemplate, TheHarnessNamesATokenForPadding) {
+  size_t lines = 0;
+  ForEachJsonLine(kGolden / "padding.jsonl", [&](size_t number, const Json& line) {
+    SCOPED_TRACE(testing::Message() << number << ": " << line["files"]["tokenizer_config.json"]);
+    const Folder folder;
+    for (const auto& [name, content] : line["files"].items()) folder.Write(name, content.dump());
+    const Json messages = Json::array({{{"role", "user"}, {"content", "How many legs has a spider?\n"}}});
+    EXPECT_EQ(ChatTemplate::Load(folder.path, "", std::nullopt).RenderForHarness(messages, true),
+              line["output"].get<std::string>());
+    ++lines;
+  });
+  EXPECT_GE(lines, 150u);
+}
+
 TEST(ChatTemplate, OneOfSeveralIsPickedByName) {
   EXPECT_EQ(ChatTemplate::Load(kGolden / "zephyr", "rag", std::nullopt).Render(kHello, true),
             "Hello");

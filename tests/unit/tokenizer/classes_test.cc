@@ -127,6 +127,14 @@ TEST_F(UnknownClass, DoesNotMatterWhereTheModelTypeDecides) {
   }
 }
 
+TEST_F(UnknownClass, OfTokenizerConfigMeansTheFileAsItIs) {
+  for (const char* name : {"", "Own", "InternLM2TokenizerFast"}) {
+    for (const char* type : {"llama", "qwen3", "made_up"}) {
+      EXPECT_EQ(Refusal({{"tokenizer_class", name}}, {{"model_type", type}}), "") << name << type;
+    }
+  }
+}
+
 TEST_F(UnknownClass, CodeOfTheCheckpointIsNotRun) {
   const Json own = {{"auto_map", {{"AutoTokenizer", {"own.Slow", "own.Fast"}}}}};
   EXPECT_THAT(Refusal(own, {{"model_type", "llama"}}),
