@@ -347,7 +347,11 @@ YamlMapping ParseYaml(const std::string& text, const std::string& file, const st
     if (!IsUtf8(text) || text.find('\0') != std::string::npos) {
       throw Error(ErrorKind::kInput, file + ": the file is not text in UTF-8");
     }
-    const YAML::Node root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      throw Error(ErrorKind::kInput, file + ": holds more than one YAML document, expected one");
+    }
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents[0];
     if (!root.IsMap()) {
       throw Error(ErrorKind::kInput, file + ":1: a task file is a mapping of keys to values");
     }

@@ -18,7 +18,7 @@ struct SandboxOptions {
   uint64_t memory_bytes = 1ull << 30;  ///< address space
   uint64_t tmpfs_bytes = 16ull << 20;
   uint64_t output_bytes = 64 << 10;
-  int processes = 16;            ///< processes and threads of one program (RLIMIT_NPROC)
+  int processes = 64;            ///< processes and threads of one program (RLIMIT_NPROC)
   bool allow_processes = false;  ///< fork at all; code_eval's guard forbids it, as we do
   bool allow_ctypes = false;     ///< import ctypes and its like, which write to any address
 };

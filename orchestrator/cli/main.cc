@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <string_view>
@@ -49,6 +51,13 @@ ExitStatus Invoke(const Common& common, const Action& action) {
   }
 }
 
+// A file that output was sent to may be on a full disk: a program that reads it must not take half for the whole.
+ExitStatus AllWritten(ExitStatus status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  fmt::print(stderr, "evald: error: standard output: {}\n", errno != 0 ? std::strerror(errno) : "cannot be written");
+  return ExitStatus::kIncomplete;
+}
+
 // "evald run": as much of the command as was understood.
 std::string ChosenCommand(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -70,7 +79,7 @@ std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
 void PrintJson(const Json& value) {
   const std::string line = ToLine(value) + "\n";
   std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);
+  std::fflush(stdout);  // a failure is told at the end (AllWritten)
 }
 
 void AddOverrides(CLI::App* command, EvalOverrides* overrides) {
@@ -101,14 +110,18 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) {  // --help, --version
+      app.exit(e);
+      std::cout.flush();
+      return static_cast<int>(AllWritten(ExitStatus::kDone));
+    }
     // Parsing stopped, perhaps before it came to the flag.
     common.json = std::count(argv, argv + argc, std::string_view("--json")) > 0;
     PrintError(common, fmt::format("{}; see '{} --help'", Mistake(app, e), ChosenCommand(app)), ExitStatus::kUsage);
     return static_cast<int>(ExitStatus::kUsage);
   }
   SetUpLog("evald", common.log_level);
-  return static_cast<int>(Invoke(common, action));
+  return static_cast<int>(AllWritten(Invoke(common, action)));
 }
 
 }  // namespace evald::cli

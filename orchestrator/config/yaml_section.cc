@@ -175,7 +175,14 @@ YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
                                const std::vector<std::string>& overrides) {
   YAML::Node root;
   try {
-    root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (!documents.empty()) root = documents[0];
+    if (documents.size() > 1) {
+      const YAML::Mark mark = documents[1].Mark();
+      throw Error(ErrorKind::kUsage, fmt::format("{}{}: a second YAML document begins, expected one in the file", file,
+                                                 mark.is_null() ? "" : fmt::format(":{}", mark.line + 1)),
+                  "take the line '---' between them away, or put the second one into a file of its own");
+    }
   } catch (const YAML::Exception& e) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}:{}: not YAML: {}", file, e.mark.line + 1, e.msg));

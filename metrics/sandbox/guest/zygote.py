@@ -27,6 +27,10 @@ datetime decimal dataclasses difflib enum fractions functools hashlib heapq insp
 json keyword math numbers operator os pprint queue random re secrets statistics string struct sys
 textwrap threading time traceback types typing unicodedata uuid warnings zlib""".split()
 
+# What code_eval's executor has imported before its guard. multiprocessing asks for the working folder when it is
+# imported, which the guard takes away.
+EXECUTOR = "concurrent.futures multiprocessing platform signal".split()
+
 # The names that code_eval's guard takes away.
 GUARDED = {
     os: """kill system putenv remove removedirs rmdir fchdir setuid fork forkpty killpg rename renames
@@ -68,7 +72,7 @@ class ProgramStream(io.StringIO):
 
 def warm():
     sys.modules["_ctypes"] = None  # no module shall load it in passing
-    for name in WARM:
+    for name in WARM + EXECUTOR:
         importlib.import_module(name)
     del sys.modules["_ctypes"]
     tempfile.tempdir = "/tmp"  # found out by then in code_eval; the guard would forbid it

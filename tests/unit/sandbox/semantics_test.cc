@@ -50,6 +50,24 @@ TEST_F(Isolated, RecursionGoesAsDeepAsThere) {
   EXPECT_NE(static_cast<int>(deep.status), static_cast<int>(kPassed));
 }
 
+TEST_F(Isolated, ModulesOfTheExecutorAreThere) {
+  ExpectPasses(
+      "import multiprocessing, multiprocessing.dummy, multiprocessing.managers, multiprocessing.pool\n"
+      "import multiprocessing.shared_memory\n"
+      "from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor\n"
+      "from multiprocessing.pool import ThreadPool\n"
+      "assert ThreadPool(4).map(abs, [-1, 2, -3]) == [1, 2, 3]\n"
+      "assert multiprocessing.dummy.Pool(2).map(abs, [-1]) == [1]");
+}
+
+TEST_F(Isolated, APoolOfManyThreadsRuns) {
+  ExpectPasses(
+      "import threading\n"
+      "from concurrent.futures import ThreadPoolExecutor\n"
+      "together = threading.Barrier(40)\n"
+      "with ThreadPoolExecutor(40) as pool: assert len(list(pool.map(lambda _: together.wait(5), range(40)))) == 40");
+}
+
 TEST_F(Isolated, TheGuardsNamesAreGone) {
   ExpectPasses(
       "import os, shutil, subprocess, builtins, sys\n"
