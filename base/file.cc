@@ -111,6 +111,24 @@ void WriteFileAtomic(const fs::path& path, std::string_view content) {
   }
 }
 
+void WriteOutput(const fs::path& path, std::string_view content) {
+  struct stat info {};
+  const bool there = ::stat(path.c_str(), &info) == 0;
+  if (!there || S_ISREG(info.st_mode)) {
+    std::error_code error;
+    const fs::path real = there ? fs::canonical(path, error) : path;
+    return WriteFileAtomic(there && !error ? real : path, content);
+  }
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) ThrowErrno(path, "open", errno);
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd.get(), content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) ThrowErrno(path, "write", errno);
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
 void FsyncDirectory(const fs::path& directory) {
   const fs::path opened = directory.empty() ? fs::path(".") : directory;
   UniqueFd fd(::open(opened.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -48,6 +48,10 @@ std::string ReadFile(const UniqueFd& fd, const std::filesystem::path& path, uint
 /// after power loss: other name, fsync, rename, fsync of the folder.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view content);
 
+/// The same for a file that a person names: a device, a pipe or a terminal is written to and not replaced, and of a
+/// symbolic link the file that it leads to is.
+void WriteOutput(const std::filesystem::path& path, std::string_view content);
+
 void FsyncDirectory(const std::filesystem::path& directory);
 
 /// Creates `directory` and its parents, so that they survive power loss; throws Error naming

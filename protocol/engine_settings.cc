@@ -21,7 +21,7 @@ constexpr double kConcurrencyMax = 65'536;
 constexpr double kChunkMax = 1'048'576;
 constexpr double kThreadsMax = 1024;
 constexpr double kTriesMax = 10'000;
-constexpr double kSecondsMax = 1e6;
+constexpr double kHourSeconds = 3600, kDaySeconds = 86'400;
 constexpr double kTokensPerSecondMax = 1e12;
 constexpr size_t kFoundBytesMax = 120;
 
@@ -211,18 +211,18 @@ const std::vector<EngineSetting>& EngineSettings() {
       {"openai", "extra_body", Use::kValue, Form::kMembers},
       {"openai", "health_path", Use::kUrlPath, Form::kText},
       {"openai", "api_key_env", Use::kVariable, Form::kText},
-      {"openai", "ready_seconds", Use::kValue, Form::kNumber, 0.001, kSecondsMax},
-      {"openai", "request_seconds", Use::kValue, Form::kNumber, 0.001, kSecondsMax},
-      {"openai", "connect_seconds", Use::kValue, Form::kNumber, 0.001, kSecondsMax},
+      {"openai", "ready_seconds", Use::kValue, Form::kNumber, 0.001, kDaySeconds},
+      {"openai", "request_seconds", Use::kValue, Form::kNumber, 0.001, kDaySeconds},
+      {"openai", "connect_seconds", Use::kValue, Form::kNumber, 0.001, kHourSeconds},
       {"openai", "retries", Use::kValue, Form::kInteger, 0, kTriesMax},
       {"openai", "restarts", Use::kValue, Form::kInteger, 0, kTriesMax},
       {"openai", "generation_config", Use::kValue, Form::kWord, 0, 0, {"checkpoint", "ignore"}},
       {"replay", "generations", Use::kReadPath, Form::kText},
-      {"emulated", "delay_ms", Use::kValue, Form::kNumber, 0, 1e3 * kSecondsMax},
+      {"emulated", "delay_ms", Use::kValue, Form::kNumber, 0, 1e3 * kHourSeconds},
       {"emulated", "prefill_tokens_per_second", Use::kValue, Form::kNumber, 0, kTokensPerSecondMax},
       {"emulated", "tokens_per_second", Use::kValue, Form::kNumber, 0, kTokensPerSecondMax},
       {"emulated", "jitter", Use::kValue, Form::kNumber, 0, 1},
-      {"emulated", "load_seconds", Use::kValue, Form::kNumber, 0, kSecondsMax},
+      {"emulated", "load_seconds", Use::kValue, Form::kNumber, 0, kHourSeconds},
       {"emulated", "clock_scale", Use::kValue, Form::kNumber, 0, 1000},
       {"emulated", "fail_rate", Use::kValue, Form::kNumber, 0, 1},
       {"emulated", "concurrency", Use::kValue, Form::kInteger, 1, kConcurrencyMax},

@@ -114,6 +114,8 @@ const char* BuildRoot(RootPlan& plan) {
   for (const std::string& folder : plan.folders) {
     if (mkdir(folder.c_str() + 1, 0755) != 0 && errno != EEXIST) return folder.c_str();
   }
+  // The C library keeps semaphores there, which pools of threads have.
+  if (symlink("/tmp", "dev/shm") != 0) return "/dev/shm";
   for (const auto& [path, target] : plan.links) {
     if (symlink(target.c_str(), path.c_str() + 1) != 0 && errno != EEXIST) return path.c_str();
   }

@@ -42,7 +42,7 @@ ExitStatus Priors(const Common& common, const Flags& flags) {
   }
   const std::vector<TaskCost> all = prior_store::All(database);
   if (!flags.export_to.empty()) {
-    WriteFileAtomic(flags.export_to, prior_store::ToJson(all).dump(1) + "\n");
+    WriteOutput(flags.export_to, prior_store::ToJson(all).dump(1) + "\n");
     if (!common.json) Print("{} runs of tasks were written to {}\n", all.size(), flags.export_to);
   }
   if (common.json) {

@@ -47,6 +47,39 @@ Response ProblemForException(const std::exception& error, const Request& request
   return ProblemResponse({500, "internal", "an internal error; the service's log says more"});
 }
 
+constexpr size_t kKeptForRequests = 64;  // of the connections that one address may have
+
+// Each stream keeps a connection. Those who may only read must not keep all that an address may have, which all users
+// of a tunnel share.
+bool MayFollow(const Shared& shared, const std::string& follower) {
+  if (shared.options.tokens.empty()) return true;
+  const size_t all = shared.options.connections_per_client_max;
+  if (shared.statistics.event_streams + std::min(kKeptForRequests, all / 2) >= all) return false;
+  const auto open = shared.streams.find(follower);
+  return open == shared.streams.end() || open->second < shared.options.streams_per_token_max;
+}
+
+Response TooManyStreams(size_t most) {
+  return ProblemResponse({429, "streams", fmt::format("too many event streams are open: {} with one token, or all that may be", most),
+                          "close some, or follow all runs with one stream", "", {{"Retry-After", "1"}}});
+}
+
+// Counts an event stream for as long as it is open.
+struct OpenStream {
+  OpenStream(Shared* shared_in, std::string follower_in) : shared(shared_in), follower(std::move(follower_in)) {
+    ++shared->statistics.event_streams;
+    ++shared->streams[follower];
+  }
+  ~OpenStream() {
+    --shared->statistics.event_streams;
+    if (--shared->streams[follower] == 0) shared->streams.erase(follower);
+  }
+  OpenStream(const OpenStream&) = delete;
+  OpenStream& operator=(const OpenStream&) = delete;
+  Shared* shared;
+  std::string follower;
+};
+
 bool HasNoBody(int status) { return status == 101 || status == 204 || status == 304; }
 
 }  // namespace
@@ -131,6 +164,8 @@ asio::awaitable<bool> Connection::ServeOne() {
   const int64_t begun_us = MonotonicMicros();
   Response response = co_await Handle(*route, request);
   if (gone_) co_return false;
+  const std::string& follower = request->principal.name;
+  if (response.events && !MayFollow(*shared_, follower)) response = TooManyStreams(shared_->options.streams_per_token_max);
   const int status = response.status;
   const std::shared_ptr<EventSource> events = response.events;
   const std::shared_ptr<Tunnel> tunnel = response.tunnel;
@@ -145,7 +180,7 @@ asio::awaitable<bool> Connection::ServeOne() {
     co_return false;
   }
   if (events && written && request->method != "HEAD") {
-    co_await WriteEvents(events.get(), chunked);
+    co_await WriteEvents(events.get(), chunked, follower);
     co_return false;
   }
   co_return written && keep;
@@ -290,8 +325,8 @@ asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
   co_return true;
 }
 
-asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked) {
-  ++shared_->statistics.event_streams;
+asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked, std::string follower) {
+  const OpenStream open(shared_.get(), std::move(follower));
   streaming_ = true;
   source->OnMore([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
@@ -315,7 +350,6 @@ asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked)
     if (!written) break;
   }
   source->OnMore({});
-  --shared_->statistics.event_streams;
   co_return false;
 }
 

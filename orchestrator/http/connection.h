@@ -3,6 +3,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct Shared {
   ServerOptions options;
   Admission admission;
   Statistics statistics;
+  std::map<std::string, size_t> streams;  ///< event streams that are open, by the token's name
   bool closing = false;
 };
 
@@ -66,7 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   awaitable<bool> Write(std::string_view bytes);
   awaitable<bool> WriteAnswer(const Request& request, Response response, bool keep, bool chunked);
   awaitable<bool> WriteFile(const FileBody& file);
-  awaitable<bool> WriteEvents(EventSource* source, bool chunked);
+  awaitable<bool> WriteEvents(EventSource* source, bool chunked, std::string follower);
   awaitable<void> WaitForMore(bool* silent);
   awaitable<void> WatchForEnd();
   awaitable<void> RunTunnel(Tunnel* tunnel);

@@ -226,7 +226,7 @@ bool Server::State::MakePlace(const std::string& client) {
   const bool full = connections.size() - strangers - evicted.size() >= shared->options.connections_max;
   if (!client_full && !full) return true;
   std::shared_ptr<Connection> expendable = Expendable(client_full ? client : "", false);
-  if (!expendable && !client_full) expendable = Expendable("", true);
+  if (!expendable) expendable = Expendable(client_full ? client : "", true);
   if (!expendable) return false;
   ++shared->statistics.connections_evicted_total;
   evicted.insert(expendable);

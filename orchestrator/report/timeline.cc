@@ -78,7 +78,7 @@ void Timeline::Write(const std::filesystem::path& path, int64_t end_us) const {
     }
   }
   const Json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
-  WriteFileAtomic(path, ToLine(trace) + "\n");
+  WriteOutput(path, ToLine(trace) + "\n");
 }
 
 }  // namespace evald

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopGrace{5000};
 constexpr int64_t kHelloMicros = 60'000'000;
+constexpr double kNeedlessLoadSeconds = 5;
 constexpr double kUseHalfLifeSeconds = 600;  // how long a user's past counts against them
 
 }  // namespace
@@ -302,7 +304,7 @@ void Fleet::SendLoad(const std::string& id, const Evaluation& run) {
   Slot& slot = slots_.at(id);
   slot.run = run.number();
   slot.loading = run.load().fingerprint;
-  slot.load_sent_us = MonotonicMicros();
+  slot.load_sent_us = slot.load_moved_us = MonotonicMicros();
   slot.pulled = slot.to_pull = 0;
   workers_.SetReady(id, false);
   workers_.ClearWants(id);  // a Load cancels them
@@ -520,6 +522,7 @@ void Fleet::OnWorkerProgress(const std::string& id, const protocol::Progress& pr
   }
   Slot& slot = slots_.at(id);
   if (slot.pulls() && progress.to_pull > 0) {
+    if (progress.pulled != slot.pulled) slot.load_moved_us = MonotonicMicros();
     slot.pulled = progress.pulled;
     slot.to_pull = progress.to_pull;
     if (Entry* entry = Find(slot.run)) entry->run->OnPull(id, progress.pulled, progress.to_pull);
@@ -574,6 +577,30 @@ void Fleet::KillHung(const std::string& id, const std::string& why) {
   router_.Kill(id);
 }
 
+// Whether a run that is there wants what the worker loads.
+bool Fleet::Needed(const std::string& id, const Slot& slot) const {
+  return std::any_of(runs_.begin(), runs_.end(), [&](const auto& entry) {
+    const Evaluation& run = *entry.second.run;
+    return !run.ending() && run.load().fingerprint == *slot.loading && TagOf(run.profile()) == workers_.tag(id);
+  });
+}
+
+// A load that nobody waits for any more, or that does not come on, keeps the device from other runs. The device is
+// not at fault.
+void Fleet::EndStalledLoads(int64_t now) {
+  for (auto& [id, slot] : slots_) {
+    if (!slot.loads() || !workers_.connected(id) || workers_.stopping(id) || !HostOf(id).here) continue;
+    const double waited_s = static_cast<double>(now - slot.load_moved_us) / 1e6;
+    if (waited_s > kNeedlessLoadSeconds && !Needed(id, slot)) {
+      log::Warn("{} starts anew: it loads what no run needs any more", id);
+      workers_.Renew(id);
+    } else if (waited_s > options_.stall_timeout_s) {
+      slot.excused = true;
+      KillHung(id, fmt::format("its load has not come on for {:.0f} s", waited_s));
+    }
+  }
+}
+
 void Fleet::Tick() {
   if (stopping_) return;
   const int64_t now = MonotonicMicros();
@@ -596,6 +623,7 @@ void Fleet::Tick() {
       Abandon(id);
     }
   }
+  EndStalledLoads(now);
   if (AllAside()) TellExhausted();  // a run that was added since has to hear of it
   ServeGivenUp();
   TellVain();

@@ -137,6 +137,7 @@ class Fleet {
     std::set<std::string> spent;
     bool excused = false;  ///< it said why it ends, and that its device is not at fault
     int64_t load_sent_us = 0;
+    int64_t load_moved_us = 0;  ///< when the Load was sent, or more bytes were pulled for it
     int64_t pulled = 0, to_pull = 0;  ///< bytes, while it loads or follows
     bool follows = false;  ///< its engine can
     /// What it was last told to follow: of which run, and which time.
@@ -223,6 +224,8 @@ class Fleet {
   Evaluation* RunOf(int64_t wire_id);
   Evaluation* RunNamedBy(const std::string& id, const protocol::Message& message);
   void KillHung(const std::string& id, const std::string& why);
+  bool Needed(const std::string& id, const Slot& slot) const;
+  void EndStalledLoads(int64_t now);
   void Changed(const std::string& id);
 
   Loop* loop_;

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace evald {
+namespace {
+
+// One whose last files are written, or whose gates are judged, needs no place any more.
+bool IsAtWork(const QueuedRun& run) { return run.evaluation && !run.paused && !run.concluding; }
+
+}  // namespace
 
 QueuedRun* RunQueue::Add(QueuedRun run) {
   const int64_t number = run.number;
@@ -21,13 +27,22 @@ QueuedRun* RunQueue::Find(const std::string& id) {
   return nullptr;
 }
 
+// A user's second run is behind the first of every other user, whatever they take: a run that is prepared for an hour
+// holds its place as well as one that computes.
 std::vector<const QueuedRun*> RunQueue::InOrder() const {
+  std::map<std::string, int> turn;  // of the user's next run: one for each that is at work or goes before
+  for (const auto& [number, run] : runs_) turn[run.user] += IsAtWork(run) ? 1 : 0;
   std::vector<const QueuedRun*> waiting;
   for (const auto& [number, run] : runs_) {
     if (!run.evaluation && !run.paused && run.state == "queued") waiting.push_back(&run);
   }
   std::stable_sort(waiting.begin(), waiting.end(),
                    [](const auto* a, const auto* b) { return a->priority > b->priority; });
+  std::map<const QueuedRun*, int> turns;
+  for (const QueuedRun* run : waiting) turns[run] = turn[run->user]++;
+  std::stable_sort(waiting.begin(), waiting.end(), [&](const auto* a, const auto* b) {
+    return std::pair(-a->priority, turns[a]) < std::pair(-b->priority, turns[b]);
+  });
   return waiting;
 }
 
@@ -37,7 +52,7 @@ QueuedRun* RunQueue::Next(int active_max) {
   const QueuedRun* first = waiting.front();
   const auto at_work = std::count_if(runs_.begin(), runs_.end(), [&](const auto& entry) {
     const QueuedRun& run = entry.second;
-    return run.evaluation && !run.paused && run.priority >= first->priority;
+    return IsAtWork(run) && run.priority >= first->priority;
   });
   return at_work < active_max ? Find(first->number) : nullptr;
 }

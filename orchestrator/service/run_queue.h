@@ -41,8 +41,8 @@ class RunQueue {
   QueuedRun* Find(const std::string& id);
   void Remove(int64_t number) { runs_.erase(number); }
 
-  /// The run to start next: the highest priority, then the oldest, of those that wait; nothing when
-  /// `active_max` runs of at least its priority are at work.
+  /// The run to start next of those that wait: the highest priority; then users take turns, each with the oldest first;
+  /// nothing when `active_max` runs of at least its priority are at work.
   QueuedRun* Next(int active_max);
   /// Those that wait, in the order in which they would start.
   std::vector<std::string> Waiting() const;

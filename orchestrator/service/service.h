@@ -174,6 +174,7 @@ class Service : public RunService {
   };
   void JudgeSoon(int64_t number, std::shared_ptr<RunOutcome> outcome);
   void JudgeNext();
+  bool JudgesForUserOf(const Unjudged& one);
   void JudgeRun(const QueuedRun& run, std::shared_ptr<RunOutcome> outcome);
 
   // working
@@ -247,7 +248,9 @@ class Service : public RunService {
   std::list<std::weak_ptr<std::function<void()>>> listeners_;
 };
 
-/// Seconds since 1970 as RFC 3339 in UTC with milliseconds; null for 0.
+/// Seconds since 1970 as RFC 3339 in UTC with milliseconds; null for 0, and beyond the year 9999.
 Json Rfc3339(double seconds);
+/// A run as the database has it, for who asks. Of a damaged row what can be told.
+Json StoredResource(const RunRow& row);
 
 }  // namespace evald

@@ -40,7 +40,7 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
     return database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
                            [id, row, done = std::move(done)] {
                              if (!*row) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
-                             done(Json::parse((*row)->resource));
+                             done(StoredResource(**row));
                            });
   }
   QueuedRun* run = queue_.Find(id);

@@ -2,6 +2,8 @@
 // takes in memory and time is not this process's, and what it breaks is one verdict.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/fail_point.h"
 #include "base/jsonl.h"
 #include "base/log.h"
@@ -57,11 +59,22 @@ void Service::JudgeSoon(int64_t number, std::shared_ptr<RunOutcome> outcome) {
   JudgeNext();
 }
 
-// As many at a time as runs may be at work. Each has a thread of its own: one that takes long holds up no other run.
+// Whether a run of the same user is being judged.
+bool Service::JudgesForUserOf(const Unjudged& one) {
+  const QueuedRun* own = queue_.Find(one.number);
+  return std::any_of(judging_.begin(), judging_.end(), [&](const auto& entry) {
+    const QueuedRun* other = queue_.Find(entry.first);
+    return own != nullptr && other != nullptr && own->user == other->user;
+  });
+}
+
+// As many at a time as runs may be at work; those of a user who has none first. Each has a thread of its own: one that takes long holds up no other run.
 void Service::JudgeNext() {
   while (!stopping_ && !unjudged_.empty() && judging_.size() < static_cast<size_t>(std::max(1, options_.active_max))) {
-    const Unjudged next = std::move(unjudged_.front());
-    unjudged_.pop_front();
+    const auto turn = std::find_if(unjudged_.begin(), unjudged_.end(), [this](const Unjudged& one) { return !JudgesForUserOf(one); });
+    const auto chosen = turn != unjudged_.end() ? turn : unjudged_.begin();
+    const Unjudged next = std::move(*chosen);
+    unjudged_.erase(chosen);
     if (const QueuedRun* run = queue_.Find(next.number)) JudgeRun(*run, next.outcome);
   }
 }

@@ -141,7 +141,7 @@ void Service::AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwi
 void Service::AnswerKnown(const RunRow& known, const std::function<void(const Answer<Submitted>&)>& done) {
   const auto answer = [this, known, done] {
     QueuedRun* active = queue_.Find(known.run);
-    done(Submitted{active ? Resource(*active) : Json::parse(known.resource), false});
+    done(Submitted{active ? Resource(*active) : StoredResource(known), false});
   };
   if (!DeferWhileRegistering(known.run, answer)) answer();
 }

@@ -86,11 +86,29 @@ bool IsOver(const std::string& state) {
 
 }  // namespace
 
+constexpr double kYear10000 = 253'402'300'800;
+
 Json Rfc3339(double seconds) {
-  if (seconds <= 0) return nullptr;
+  if (!(seconds > 0 && seconds < kYear10000)) return nullptr;  // a file or a row may say anything
   const auto whole = static_cast<std::time_t>(std::floor(seconds));
   const int millis = static_cast<int>((seconds - std::floor(seconds)) * 1000);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(whole), millis);
+}
+
+Json StoredResource(const RunRow& row) {
+  try {
+    Json resource = ParseJson(row.resource, "state.db: run " + row.run);
+    if (resource.is_object()) return resource;
+  } catch (const Error& e) {
+    log::Warn("{}", e.what());
+  }
+  return {{"id", row.run},
+          {"name", row.name},
+          {"user", row.user},
+          {"state", row.state},
+          {"directory", row.output},
+          {"created", Rfc3339(row.created)},
+          {"problems", {"the database's row of this run is damaged; its folder says more"}}};
 }
 
 Json Service::Resource(const QueuedRun& run) const {
@@ -319,7 +337,7 @@ RunPage Service::Runs(const RunFilter& filter) const {
   const size_t limit = static_cast<size_t>(filter.limit);
   for (size_t i = 0; i < std::min(rows.size(), limit); ++i) {
     const auto active = view->active_runs.find(rows[i].run);
-    page.runs.push_back(active != view->active_runs.end() ? active->second : Json::parse(rows[i].resource));
+    page.runs.push_back(active != view->active_runs.end() ? active->second : StoredResource(rows[i]));
   }
   if (rows.size() > limit) page.next = rows[limit - 1].number;
   return page;
@@ -331,7 +349,7 @@ std::optional<Json> Service::Run(const std::string& run) const {
   if (active != view->active_runs.end()) return active->second;
   const std::lock_guard lock(reader_mutex_);
   const auto row = service_store::FindRun(*reader_, run);
-  return row ? std::optional(Json::parse(row->resource)) : std::nullopt;
+  return row ? std::optional(StoredResource(*row)) : std::nullopt;
 }
 
 std::optional<fs::path> Service::Directory(const std::string& run) const {

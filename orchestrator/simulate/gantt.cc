@@ -201,7 +201,7 @@ std::string GanttSvg(const SimReport& report, const ScenarioResult& result) {
 }
 
 void WriteGantt(const std::filesystem::path& path, const SimReport& report, const ScenarioResult& result) {
-  WriteFileAtomic(path, GanttSvg(report, result));
+  WriteOutput(path, GanttSvg(report, result));
 }
 
 }  // namespace evald

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/jsonl.h"
+#include "base/log.h"
 
 namespace evald::prior_store {
 namespace {
@@ -90,7 +91,13 @@ void Add(Database& database, const TaskCost& cost) {
 std::vector<TaskCost> All(Database& database) {
   std::vector<TaskCost> costs;
   Statement rows = database.Prepare("SELECT cost FROM costs ORDER BY ended DESC");
-  while (rows.Step()) costs.push_back(CostFromJson(ParseJson(rows.Text(0), "state.db: costs"), "state.db: costs"));
+  while (rows.Step()) {  // an estimate that is damaged is one that was never made
+    try {
+      costs.push_back(CostFromJson(ParseJson(rows.Text(0), "state.db: costs"), "state.db: costs"));
+    } catch (const Error& e) {
+      log::Warn("passed over: {}", e.what());
+    }
+  }
   return costs;
 }
 

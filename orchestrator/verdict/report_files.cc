@@ -15,15 +15,9 @@ namespace {
 
 void WriteReport(const std::string& file, const std::string& text) {
   if (file.empty()) return;
-  if (fs::exists(file) &&
-      !fs::is_regular_file(file)) {  // /dev/stdout, a pipe: not to be renamed over
-    std::ofstream out(file, std::ios::app | std::ios::binary);
-    if (!(out << text).flush()) ThrowErrno(file, "write", errno);
-    return;
-  }
-  const fs::path path = fs::weakly_canonical(fs::absolute(file));
+  const fs::path path = fs::absolute(file);
   MakeDirectories(path.parent_path());
-  WriteFileAtomic(path, text);
+  WriteOutput(path, text);
 }
 
 // The step's summary may hold what earlier commands of the step wrote.

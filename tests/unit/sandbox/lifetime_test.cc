@@ -159,6 +159,7 @@ TEST_F(Isolated, AsRootOfAContainer) {
   const int status = InUserNamespace("0 0 65536", [&] {
     SandboxOptions options = ShortLimits(65521);
     options.allow_processes = true;
+    options.processes = 16;
     const auto runner = MakeCodeRunner(options);
     const ProgramOutcome outcome = runner->Run(
         "import posix, time\n"

@@ -61,6 +61,8 @@ TEST_F(Isolated, ModulesOfTheExecutorAreThere) {
 }
 
 TEST_F(Isolated, APoolOfManyThreadsRuns) {
+  options_.memory_bytes = 1ull << 30;
+  runner_ = MakeCodeRunner(options_);
   ExpectPasses(
       "import threading\n"
       "from concurrent.futures import ThreadPoolExecutor\n"

@@ -1,0 +1,63 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "base/file.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+namespace fs = std::filesystem;
+
+class WriteOutputTest : public testing::Test {
+ protected:
+  WriteOutputTest() {
+    std::string name = (fs::temp_directory_path() / "evald-output-test-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~WriteOutputTest() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(WriteOutputTest, AFileIsReplacedWhole) {
+  WriteOutput(folder_ / "a", "one");
+  WriteOutput(folder_ / "a", "two");
+  EXPECT_EQ(ReadFile(folder_ / "a"), "two");
+}
+
+TEST_F(WriteOutputTest, OfALinkTheFileBehindIsReplaced) {
+  WriteOutput(folder_ / "a", "one");
+  fs::create_symlink("a", folder_ / "link");
+  WriteOutput(folder_ / "link", "two");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(ReadFile(folder_ / "a"), "two");
+}
+
+TEST_F(WriteOutputTest, APipeIsWrittenTo) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string found;
+  std::thread reader([&] { found = ReadFile(pipe); });
+  WriteOutput(pipe, "one");
+  reader.join();
+  EXPECT_EQ(found, "one");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+TEST_F(WriteOutputTest, ADeviceStaysOne) {
+  fs::create_symlink("/dev/full", folder_ / "full");  // as root, /dev/full itself could be renamed over
+  EXPECT_THROW(WriteOutput(folder_ / "full", "one"), Error);
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  WriteOutput("/dev/null", "one");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+}  // namespace
+}  // namespace evald
