@@ -1,0 +1,278 @@
+// Runs, their answers, time, and what is staged.
+#include "orchestrator/fleet_machine/fleet_machine.h"
+
+#include <cmath>
+#include <tuple>
+
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+constexpr double kUseHalfLifeSeconds = 600;  // how long a user's past counts against them
+
+bool Wants(const RunView& view) { return view.wants_workers || view.wants_more_workers; }
+
+// All that decides whom a run can use, but not how much it has left.
+auto Facts(const RunView& view) {
+  return std::tie(view.priority, view.user, view.profile, view.native, view.engine, view.load, view.fingerprint,
+                  view.checkpoint_bytes, view.followable, view.planned, view.wants_workers, view.wants_more_workers,
+                  view.max_attempts, view.ending);
+}
+
+// A worker may have something to do by the change that had nothing before.
+bool MayServeMore(const RunView& before, const RunView& now) {
+  if (Facts(before) == Facts(now)) return false;
+  return Wants(now) || before.followable != now.followable || before.fingerprint != now.fingerprint;
+}
+
+}  // namespace
+
+FleetMachine::FleetMachine(Options options) : options_(std::move(options)), devices_(options_.device_limits) {}
+
+FleetMachine::Run* FleetMachine::Find(int64_t run) {
+  const auto found = runs_.find(run);
+  return found == runs_.end() ? nullptr : &found->second;
+}
+
+FleetMachine::Place FleetMachine::PlaceOf(const std::string& id) const {
+  const auto found = places_.find(id);
+  if (found == places_.end()) throw Error(ErrorKind::kInternal, "the fleet has no process " + id);
+  return found->second;
+}
+
+const WorkerSlot* FleetMachine::FindWorker(const std::string& id) const {
+  const auto found = places_.find(id);
+  return found == places_.end() || found->second.scorer ? nullptr : &workers_[found->second.index];
+}
+
+void FleetMachine::Ignore(const std::string& id, const char* event, const char* state) {
+  Push(order::Ignored{id, event, state});
+}
+
+// ---- runs
+
+void FleetMachine::RunChanged(const RunView& view, int64_t now) {
+  const auto [found, fresh] = runs_.try_emplace(view.number);
+  Run& run = found->second;
+  const bool same = !fresh && run.view == view;
+  if (same && run.nothing_for.empty() && run.no_job_for.empty()) return;
+  if (run.ended && !view.ending) return;  // it has not heard yet that it ends
+  const bool serves_more = fresh || MayServeMore(run.view, view);
+  const bool more_open = view.open_s > run.view.open_s;
+  const bool scores_more = view.wants_scorers && (!run.view.wants_scorers || !run.no_job_for.empty());
+  if (!same) TakeOver(&run, view, fresh);
+  for (const size_t index : std::exchange(run.nothing_for, {})) {
+    if (free_.count(index) > 0) ready_.insert(index);
+  }
+  run.no_job_for.clear();
+  if (scores_more) WakeScorers();
+  if (fresh) {
+    for (WorkerSlot& slot : workers_) slot.spent.clear();  // what failed before may work by now
+    for (const auto& [name, host] : hosts_) StartMissing(name, now);
+  }
+  if (serves_more) {
+    WakeWorkers();
+  } else if (more_open) {
+    ready_.insert(declined_.begin(), declined_.end());
+  }
+  Serve(now);
+}
+
+void FleetMachine::TakeOver(Run* run, const RunView& view, bool fresh) {
+  ++revision_;
+  if (fresh || run->view.fingerprint != view.fingerprint) {
+    if (!fresh) CountFingerprint(run->view.fingerprint, -1);
+    CountFingerprint(view.fingerprint, 1);
+  }
+  run->view = view;
+  if (Wants(view)) {
+    wanting_.insert(view.number);
+  } else {
+    wanting_.erase(view.number);
+  }
+}
+
+// The run is told that it ends. Until it says so itself, it is given nothing more.
+void FleetMachine::EndRun(Run* run) {
+  ++revision_;
+  run->ended = run->view.ending = true;
+  run->view.wants_workers = run->view.wants_more_workers = run->view.wants_scorers = run->view.needs_workers = false;
+  run->view.followable.reset();
+  wanting_.erase(run->view.number);
+}
+
+void FleetMachine::CountFingerprint(const std::string& fingerprint, int by) {
+  int& count = fingerprints_[fingerprint];
+  count += by;
+  if (count == 0) fingerprints_.erase(fingerprint);
+}
+
+void FleetMachine::RunRemoved(int64_t number, bool leaves_staged, int64_t now) {
+  Run* run = Find(number);
+  if (run == nullptr) return;
+  if (leaves_staged) kept_.insert(run->view.fingerprint);
+  ForgetRun(number);
+  ReleaseStaged();
+  WakeWorkers();
+  WakeScorers();
+  Serve(now);
+}
+
+void FleetMachine::ForgetRun(int64_t number) {
+  ++revision_;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    WorkerSlot& slot = workers_[i];
+    const auto first = slot.held.lower_bound(HeldTrial{number, INT64_MIN, 0});
+    auto end = first;
+    for (; end != slot.held.end() && end->run == number; ++end) Push(order::Revoke{slot.id, *end});
+    slot.held.erase(first, end);
+    if (slot.asked == number) slot.asked = 0;
+    Update(i);
+  }
+  for (size_t i = 0; i < scorers_.size(); ++i) {
+    if (scorers_[i].asked == number) scorers_[i].asked = 0;
+    UpdateScorer(i);
+  }
+  CountFingerprint(runs_.at(number).view.fingerprint, -1);
+  wanting_.erase(number);
+  runs_.erase(number);
+}
+
+// ---- answers
+
+void FleetMachine::Answered(const RunAnswer& answer, int64_t now) {
+  if (const auto* leased = std::get_if<answer::Leased>(&answer)) {
+    OnLeased(*leased);
+  } else if (const auto* nothing = std::get_if<answer::NothingToLease>(&answer)) {
+    OnNothing(*nothing);
+  } else if (const auto* relieved = std::get_if<answer::Relieved>(&answer)) {
+    const size_t index = PlaceOf(relieved->worker).index;
+    if (workers_[index].asked == relieved->run) workers_[index].asked = 0;
+    Update(index);
+    ready_.erase(index);  // it waits for what comes back
+  } else if (const auto* job = std::get_if<answer::JobLeased>(&answer)) {
+    OnJobLeased(*job);
+  } else if (const auto* withdrawn = std::get_if<answer::Withdrawn>(&answer)) {
+    OnWithdrawn(*withdrawn);
+  }
+  Serve(now);
+}
+
+void FleetMachine::OnLeased(const answer::Leased& leased) {
+  const size_t index = PlaceOf(leased.worker).index;
+  WorkerSlot& slot = workers_[index];
+  if (slot.asked != leased.held.run || slot.state() != WorkerState::kReady || slot.wants <= 0) {
+    throw Error(ErrorKind::kInternal, slot.id + " was given a trial that it was not to get");
+  }
+  ++revision_;
+  slot.asked = 0;
+  slot.run = leased.held.run;
+  slot.held.insert(leased.held);
+  --slot.wants;
+  Update(index);
+}
+
+void FleetMachine::OnJobLeased(const answer::JobLeased& leased) {
+  const size_t index = PlaceOf(leased.scorer).index;
+  ScorerSlot& slot = scorers_[index];
+  if (slot.asked != leased.run) throw Error(ErrorKind::kInternal, slot.id + " was given a job that it was not to get");
+  slot.asked = 0;
+  slot.asked_own = false;
+  --slot.wants;
+  UpdateScorer(index);
+}
+
+void FleetMachine::OnWithdrawn(const answer::Withdrawn& withdrawn) {
+  const size_t index = PlaceOf(withdrawn.worker).index;
+  WorkerSlot& slot = workers_[index];
+  if (slot.held.erase(withdrawn.held) == 0) return Ignore(slot.id, "withdrawn", Name(slot.state()));
+  ++revision_;
+  Push(order::Revoke{slot.id, withdrawn.held});
+  Update(index);
+}
+
+// The next best run is asked then, and this one not before it changes.
+void FleetMachine::OnNothing(const answer::NothingToLease& nothing) {
+  const Place place = PlaceOf(nothing.id);
+  Run* run = Find(nothing.run);
+  if (place.scorer) {
+    ScorerSlot& slot = scorers_[place.index];
+    if (slot.asked != nothing.run) return;  // the run has been removed meanwhile
+    slot.asked = 0;
+    if (!slot.asked_own && run != nullptr) run->no_job_for.insert(place.index);
+    return UpdateScorer(place.index);
+  }
+  WorkerSlot& slot = workers_[place.index];
+  if (slot.asked != nothing.run) return;
+  slot.asked = 0;
+  if (slot.asked_relief) return AskRelief(place.index, nothing.run);
+  if (run != nullptr) run->nothing_for.insert(place.index);
+  Update(place.index);
+}
+
+// ---- time
+
+std::optional<int64_t> FleetMachine::next_at() const {
+  return due_.empty() ? std::nullopt : std::optional(std::get<0>(*due_.begin()));
+}
+
+void FleetMachine::Tick(int64_t now) {
+  if (closed_) return;
+  if (use_decayed_us_ == 0) use_decayed_us_ = now;
+  const double decay = std::exp2(-static_cast<double>(now - use_decayed_us_) / 1e6 / kUseHalfLifeSeconds);
+  for (auto& [user, seconds] : use_) seconds *= decay;
+  use_decayed_us_ = now;
+  while (!due_.empty() && std::get<0>(*due_.begin()) <= now) {
+    const auto [at, scorer, index] = *due_.begin();
+    OnDue({scorer, index}, now);
+  }
+  ready_.insert(declined_.begin(), declined_.end());  // the devices beside may have other work by now
+  Serve(now);
+  TellExhausted();
+  TellVain();
+  TellWaiting(now);
+}
+
+// ---- staged checkpoints that nobody needs
+
+// A worker of another host has its host's own copy once it has loaded it.
+void FleetMachine::ReleaseStaged() {
+  if (kept_.empty()) return;
+  std::set<std::string> used;
+  for (const WorkerSlot& slot : workers_) {
+    const auto host = hosts_.find(slot.host);
+    if (slot.loading && (!slot.engine || host->second.spec.stages_here)) used.insert(*slot.loading);
+  }
+  for (auto kept = kept_.begin(); kept != kept_.end();) {
+    if (used.count(*kept) > 0 || fingerprints_.count(*kept) > 0) {
+      ++kept;
+    } else {
+      Push(order::DropStaged{*kept});
+      kept = kept_.erase(kept);
+    }
+  }
+}
+
+bool FleetMachine::FreeStaged(int64_t now) {
+  ReleaseStaged();
+  bool on_its_way = false;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const WorkerSlot& slot = workers_[i];
+    if (!slot.engine || !slot.held.empty() || !hosts_.at(slot.host).spec.stages_here) continue;
+    const std::string& has = *slot.loading;
+    if (has.empty() || has.starts_with(kUnstagedLoad) || fingerprints_.count(has) > 0) continue;
+    on_its_way = true;
+    if (slot.state() == WorkerState::kReady) StopFor(i, {slot.profile, slot.run, slot.on_gpu}, now);
+  }
+  return on_its_way;
+}
+
+void FleetMachine::StopAll() {
+  closed_ = true;
+  ready_.clear();
+  ready_scorers_.clear();
+  Push(order::StopHosts{});
+}
+
+}  // namespace evald

@@ -1,0 +1,203 @@
+// The ends of processes: which run or device they count against, and what runs in their place.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/fleet_machine/fleet_machine.h"
+
+namespace evald {
+namespace {
+
+constexpr int64_t kFirstPauseMicros = 200'000;
+constexpr int kDoublingsMax = 6;
+
+int64_t PauseAfter(int restarts) { return kFirstPauseMicros << std::min(restarts, kDoublingsMax); }
+
+std::string TitleOf(const WorkerSlot& slot) {
+  return slot.gpu ? fmt::format("worker {} ({})", slot.id, slot.device) : "worker " + slot.id;
+}
+
+}  // namespace
+
+void FleetMachine::Ended(const std::string& id, const ProcessEnd& end, int64_t now) {
+  const auto place = places_.find(id);
+  if (place == places_.end()) return Ignore(id, "its end", "unknown");
+  if (place->second.scorer) {
+    ScorerEnded(place->second.index, end, now);
+  } else {
+    WorkerEnded(place->second.index, end, true, now);
+  }
+  if (closed_) return;
+  Serve(now);
+  TellExhausted();
+}
+
+// ---- whom it counts against
+
+// The run whose settings the worker was started with; null where it is over. A worker is given nothing before it says
+// hello with an engine, so that until then slot.run is the run that it was started for.
+FleetMachine::Run* FleetMachine::StartedFor(const WorkerSlot& slot) {
+  Run* run = Find(slot.run);
+  return run != nullptr && run->view.profile == slot.profile ? run : nullptr;
+}
+
+// The worker can make no engine of what it was started with, nor could another: the runs that ask for that end.
+void FleetMachine::Refuse(WorkerSlot* slot, const std::string& why, bool see_logs) {
+  slot->refuses = true;
+  slot->cause = why;
+  for (auto& [number, run] : runs_) {
+    if (run.view.profile != slot->profile || run.view.ending) continue;
+    EndRun(&run);
+    Push(order::TellRefused{number, slot->id, why, see_logs});
+  }
+}
+
+// An end over a load that no worker has managed yet, or before an engine that none has made yet, counts against the
+// run. If a GPU's worker ends before it has an engine, the GPU is to blame, unless the worker said otherwise.
+FleetMachine::Blame FleetMachine::BlameFor(const WorkerSlot& slot, const ProcessEnd& end, bool unasked) {
+  Blame blame;
+  blame.cause = slot.cause.empty() ? end.how : slot.cause;
+  if (!unasked) return blame;
+  Run* run = nullptr;
+  if (slot.pulls()) {
+    run = Find(slot.run);
+  } else if (slot.state() == WorkerState::kStarting && !slot.refuses && (slot.excused || !slot.on_gpu)) {
+    run = StartedFor(slot);
+  }
+  if (run != nullptr && !run->view.engine) blame.run = run;
+  const bool may_be_checkpoint = blame.run != nullptr && slot.cause.empty();
+  blame.at_fault = slot.on_gpu && end.could_start && !slot.excused && !slot.refuses &&
+                   slot.state() != WorkerState::kWaiting && !may_be_checkpoint;
+  return blame;
+}
+
+// Other runs shall not lose their workers to a checkpoint that none survives: after some ends those that it ended are
+// not given it again, unless another loads it meanwhile.
+bool FleetMachine::TriedInVain(const WorkerSlot& slot, const Run& run) const {
+  if (run.view.engine || run.ended_loads_all < run.view.max_attempts) return false;
+  return run.ended_loads.count(static_cast<size_t>(&slot - workers_.data())) > 0;
+}
+
+// ---- what comes in its place
+
+// A worker that gets no engine cannot be given to another run either: it is not started again for a run that is over
+// or has tried it in vain; other runs have their own started.
+bool FleetMachine::MayStartAgain(const WorkerSlot& slot) {
+  const Run* run = StartedFor(slot);
+  return !slot.refuses && run != nullptr && !run->view.ending && !TriedInVain(slot, *run);
+}
+
+void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itself, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  if (!slot.has_process()) return Ignore(slot.id, "its end", Name(slot.state()));
+  const bool unasked = by_itself && !closed_ && slot.state() != WorkerState::kStopping;
+  const bool had_engine = slot.has_engine();
+  if (unasked && !had_engine && !slot.refuses && end.usage) {
+    Refuse(&slot, end.how + " before it had an engine", true);
+  }
+  const Blame blame = BlameFor(slot, end, unasked);
+  const std::string why = TitleOf(slot) + ": " + blame.cause;
+  const bool aside = blame.at_fault && devices_.Failed(slot.host + "/" + slot.device, blame.cause, now);
+  if (blame.run != nullptr && !blame.at_fault) {  // it is the run that has its attempts counted
+    ++blame.run->ended_loads[index];
+    ++blame.run->ended_loads_all;
+    blame.run->load_ended = why;
+    slot.restarts = 0;
+  }
+  const bool again = had_engine || !unasked || MayStartAgain(slot);
+  std::optional<WorkerSlot::Start> next = slot.next;
+  last_worker_end_ = slot.id + ": " + blame.cause;
+  if (aside) {
+    const std::string failed = devices_.aside(slot.host + "/" + slot.device).value_or("");
+    last_worker_end_ = fmt::format("{}: device {} is set aside: {}", slot.id, slot.device, failed);
+    Push(order::TellSetAside{slot.host, slot.device, failed});
+  }
+  Push(order::TellWorkerLost{slot.id, why, blame.at_fault});
+  for (auto& [number, run] : runs_) run.nothing_for.erase(index);
+  Move(index, WorkerEvent::kEnd);
+  if (closed_) return;
+  if (aside) {
+    Move(index, WorkerEvent::kSetAside);
+  } else {
+    WhatComesNext(index, std::move(next), again, now);
+  }
+  ReleaseStaged();
+  Recount();
+}
+
+void FleetMachine::WhatComesNext(size_t index, std::optional<WorkerSlot::Start> next, bool again, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  if (slot.device.empty()) {
+    Move(index, WorkerEvent::kRetire);
+  } else if (next) {
+    StartAs(index, *next, now);
+  } else if (!again) {
+    return;  // it stays idle, for other runs
+  } else if (slot.restarts >= options_.worker_restarts_max) {
+    slot.spent.insert(slot.profile);
+    Move(index, WorkerEvent::kGiveUp);
+  } else {
+    Move(index, WorkerEvent::kPause);
+    SetDue(index, now + PauseAfter(slot.restarts++));
+  }
+}
+
+void FleetMachine::ScorerEnded(size_t index, const ProcessEnd& end, int64_t now) {
+  ScorerSlot& slot = scorers_[index];
+  if (!slot.has_process()) return Ignore(slot.id, "its end", Name(slot.state));
+  last_scorer_end_ = slot.id + ": " + (slot.cause.empty() ? end.how : slot.cause);
+  Push(order::TellScorerLost{slot.id, fmt::format("metric process {}: {}", slot.id, end.how)});
+  if (closed_) return MoveScorer(index, ScorerState::kIdle);
+  if (slot.restarts >= options_.metric_restarts_max) return MoveScorer(index, ScorerState::kGivenUp);
+  MoveScorer(index, ScorerState::kPausing, now + PauseAfter(slot.restarts++));
+}
+
+// ---- when nothing is left
+
+// No worker is there for it, and none will be started, also not when a host is back that is away.
+bool FleetMachine::Exhausted(const Run& run) const {
+  bool any = false;
+  for (const WorkerSlot& slot : workers_) {
+    if (slot.state() == WorkerState::kAbsent || !Suits(slot, run)) continue;
+    if (!Spent(slot, run) && slot.state() != WorkerState::kSetAside) return false;
+    any = true;
+  }
+  return any;
+}
+
+bool FleetMachine::ScorersExhausted() const {
+  bool any = false;
+  for (const ScorerSlot& slot : scorers_) {
+    if (slot.state == ScorerState::kAbsent) continue;
+    if (slot.state != ScorerState::kGivenUp) return false;
+    any = true;
+  }
+  return any;
+}
+
+// The run decides whether that matters to it, now or later: it is told again.
+void FleetMachine::TellExhausted() {
+  const bool no_scorers = ScorersExhausted();
+  for (const auto& [number, run] : runs_) {
+    if (run.view.ending) continue;
+    if (Exhausted(run)) Push(order::TellNoWorkers{number, last_worker_end_});
+    if (no_scorers) Push(order::TellNoScorers{number, last_scorer_end_});
+  }
+}
+
+bool FleetMachine::MayYetLoad(const Run& run) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
+    if (slot.device.empty() || hosts_.at(slot.host).left || slot.state() == WorkerState::kSetAside) return false;
+    return Suits(slot, run) || (slot.state() == WorkerState::kLoading && slot.loading == run.view.load);
+  });
+}
+
+void FleetMachine::TellVain() {
+  for (auto& [number, run] : runs_) {
+    if (run.ended_loads.empty() || run.view.engine || run.view.ending || MayYetLoad(run)) continue;
+    EndRun(&run);
+    Push(order::TellVain{number, run.load_ended});
+  }
+}
+
+}  // namespace evald

@@ -1,0 +1,277 @@
+// Messages of processes, and the states that follow from them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evald/error.h"
+#include "orchestrator/fleet_machine/fleet_machine.h"
+
+namespace evald {
+namespace {
+
+constexpr int64_t kHelloMicros = 60'000'000;  // from its start, or from when it last said that it waits
+
+}  // namespace
+
+// ---- slots
+
+// Every change of a worker's state goes through here.
+bool FleetMachine::Move(size_t index, WorkerEvent event) {
+  WorkerSlot& slot = workers_[index];
+  const WorkerState before = slot.state();
+  SetDue(index, 0);
+  if (!slot.Apply(event)) {
+    Ignore(slot.id, Name(event), Name(before));
+    return false;
+  }
+  ++revision_;
+  declined_.erase(index);
+  Push(order::ShowChange{slot.id});
+  Update(index);
+  return true;
+}
+
+void FleetMachine::SetDue(size_t index, int64_t at) {
+  WorkerSlot& slot = workers_[index];
+  if (slot.due_us != 0) due_.erase({slot.due_us, false, index});
+  slot.due_us = at;
+  if (at != 0) due_.insert({at, false, index});
+}
+
+// After anything by which a worker may come to be free, or be so no more. One that is free is looked at once.
+void FleetMachine::Update(size_t index) {
+  const WorkerSlot& slot = workers_[index];
+  const WorkerState state = slot.state();
+  const bool open = state == WorkerState::kReady ? slot.wants > 0
+                                                 : state == WorkerState::kEmpty || state == WorkerState::kFollowing ||
+                                                       state == WorkerState::kIdle || state == WorkerState::kGivenUp;
+  if (open && slot.asked == 0 && Usable(slot)) {
+    free_.insert(index);
+    ready_.insert(index);
+  } else {
+    free_.erase(index);
+    ready_.erase(index);
+    declined_.erase(index);
+  }
+}
+
+void FleetMachine::MoveScorer(size_t index, ScorerState state, int64_t due) {
+  ScorerSlot& slot = scorers_[index];
+  ++revision_;
+  slot.state = state;
+  if (!slot.has_process()) {
+    slot.wants = 0;
+    slot.asked = 0;
+    slot.asked_own = false;
+    slot.cause.clear();
+  }
+  if (slot.due_us != 0) due_.erase({slot.due_us, true, index});
+  slot.due_us = due;
+  if (due != 0) due_.insert({due, true, index});
+  UpdateScorer(index);
+}
+
+void FleetMachine::UpdateScorer(size_t index) {
+  const ScorerSlot& slot = scorers_[index];
+  if (slot.state == ScorerState::kReady && slot.wants > 0 && slot.asked == 0 && Serves(slot.host)) {
+    free_scorers_.insert(index);
+    ready_scorers_.insert(index);
+  } else {
+    free_scorers_.erase(index);
+    ready_scorers_.erase(index);
+  }
+}
+
+// ---- what processes say
+
+void FleetMachine::Heard(const std::string& id, const ProcessNews& news, int64_t now) {
+  const auto place = places_.find(id);
+  if (place == places_.end()) return Ignore(id, "a message", "unknown");
+  if (place->second.scorer) {
+    OnScorerNews(place->second.index, news);
+  } else {
+    OnWorkerNews(place->second.index, news, now);
+  }
+  Serve(now);
+}
+
+void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  if (!slot.has_process()) return Ignore(slot.id, "a message", Name(slot.state()));
+  if (const auto* hello = std::get_if<news::Hello>(&news)) {
+    OnHello(index, *hello);
+  } else if (const auto* waits = std::get_if<news::Waits>(&news)) {
+    OnWaits(index, *waits, now);
+  } else if (const auto* loaded = std::get_if<news::Loaded>(&news)) {
+    OnLoaded(index, *loaded, now);
+  } else if (const auto* want = std::get_if<news::Want>(&news)) {
+    // Wants before the answer to a Load are void: the worker asks again after it.
+    if (slot.state() != WorkerState::kReady) return Ignore(slot.id, "want", Name(slot.state()));
+    slot.wants += want->count;
+    Update(index);
+  } else if (std::holds_alternative<news::Idle>(news)) {
+    OnIdle(index);
+  } else if (std::holds_alternative<news::Progressed>(news)) {
+    slot.restarts = 0;
+  } else if (const auto* over = std::get_if<news::TrialOver>(&news)) {
+    OnTrialOver(index, *over);
+  } else if (const auto* failed = std::get_if<news::Failed>(&news)) {
+    OnFailed(index, *failed);
+  }
+}
+
+void FleetMachine::OnScorerNews(size_t index, const ProcessNews& news) {
+  ScorerSlot& slot = scorers_[index];
+  if (std::holds_alternative<news::Hello>(news) && slot.state == ScorerState::kStarting) {
+    MoveScorer(index, ScorerState::kReady);
+  } else if (const auto* want = std::get_if<news::Want>(&news); want != nullptr && slot.state == ScorerState::kReady) {
+    slot.wants += want->count;
+    UpdateScorer(index);
+  } else if (std::holds_alternative<news::Progressed>(news) && slot.has_process()) {
+    slot.restarts = 0;
+  } else {
+    Ignore(slot.id, "a message", Name(slot.state));
+  }
+}
+
+void FleetMachine::OnHello(size_t index, const news::Hello& hello) {
+  WorkerSlot& slot = workers_[index];
+  if (!Move(index, WorkerEvent::kHello)) return;
+  slot.follows = hello.follows;
+  Update(index);
+}
+
+// Another process computes on its device, which is no fault of the device's: others do the work meanwhile.
+void FleetMachine::OnWaits(size_t index, const news::Waits& waits, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  const std::string before = slot.waits;
+  if (slot.state() == WorkerState::kWaiting && before == waits.who) return SetDue(index, now + kHelloMicros);
+  if (!Move(index, WorkerEvent::kWait)) return;
+  slot.waits = waits.who;
+  SetDue(index, now + kHelloMicros);
+}
+
+void FleetMachine::OnLoaded(size_t index, const news::Loaded& loaded, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  // Else it is the answer to a Load before the last one.
+  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint) {
+    return Ignore(slot.id, "loaded", Name(slot.state()));
+  }
+  Move(index, WorkerEvent::kLoaded);
+  slot.engine = loaded.engine;
+  NoteStaged(slot, loaded.fingerprint, now);
+  if (Find(slot.run) != nullptr) Push(order::TellLoaded{slot.run, slot.id, loaded.engine});
+  ReleaseStaged();
+}
+
+void FleetMachine::NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now) {
+  Host& host = hosts_.at(slot.host);
+  if (fingerprint.empty() || !host.staged.insert(fingerprint).second || slot.load_sent_us == 0) return;
+  const Run* run = Find(slot.run);
+  const double seconds = static_cast<double>(now - slot.load_sent_us) / 1e6;
+  if (run == nullptr || run->view.fingerprint != fingerprint || run->view.checkpoint_bytes <= 0 || seconds <= 0) return;
+  host.stage_bytes_per_s = run->view.checkpoint_bytes / seconds;
+}
+
+void FleetMachine::OnTrialOver(size_t index, const news::TrialOver& over) {
+  WorkerSlot& slot = workers_[index];
+  const Run* run = Find(over.held.run);
+  if (run == nullptr) return Ignore(slot.id, "the end of a trial", "of a run that is over");
+  if (over.counts) use_[run->view.user] += over.device_s;
+  if (over.done) devices_.Finished(slot.host + "/" + slot.device);
+  if (slot.held.erase(over.held) > 0) ++revision_;
+  Update(index);
+}
+
+void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
+  WorkerSlot& slot = workers_[index];
+  if (failed.retry) {
+    slot.excused = !failed.device;
+    slot.cause = failed.message;
+    return Push(order::Kill{slot.id, failed.message});
+  }
+  if (slot.state() == WorkerState::kStarting || slot.state() == WorkerState::kWaiting) {
+    return Refuse(&slot, failed.message, false);
+  }
+  Run* run = Find(slot.run);
+  if (!Move(index, WorkerEvent::kRefuse) || run == nullptr || run->view.ending) return;
+  EndRun(run);
+  Push(order::TellRefused{slot.run, slot.id, failed.message, false});
+}
+
+// An idle worker may relieve others. If others have too much by now, a load may be worth it.
+void FleetMachine::OnIdle(size_t index) {
+  const WorkerSlot& slot = workers_[index];
+  if (free_.count(index) == 0) return;
+  if (slot.state() == WorkerState::kReady) {
+    AskRelief(index, INT64_MIN);
+  } else {
+    ready_.insert(index);
+  }
+}
+
+// ---- silence
+
+void FleetMachine::Hung(const std::string& id, const std::string& why, int64_t now) {
+  const auto place = places_.find(id);
+  if (place == places_.end()) return Ignore(id, "silence", "unknown");
+  const auto [scorer, index] = place->second;
+  const bool runs = scorer ? scorers_[index].has_process() : workers_[index].has_process();
+  if (!runs) return Ignore(id, "silence", scorer ? Name(scorers_[index].state) : Name(workers_[index].state()));
+  if (hosts_.at(scorer ? scorers_[index].host : workers_[index].host).here) return KillHung(id, why);
+  if (scorer) {
+    Push(order::TellScorerLost{id, id + ": its host has been away for too long"});
+  } else {
+    Abandon(index);
+  }
+  Serve(now);
+}
+
+void FleetMachine::KillHung(const std::string& id, const std::string& why) {
+  const Place place = places_.at(id);
+  (place.scorer ? scorers_[place.index].cause : workers_[place.index].cause) = why;
+  Push(order::Kill{id, why});
+}
+
+// The worker's host has been away for too long: its trials go to others. Slices that it committed are here.
+// Half-written files stay on its disk, and count if the worker is back and is given work of that run again. When the
+// host is back, the worker is told to let go, and its reports since then are refused by the attempt.
+void FleetMachine::Abandon(size_t index) {
+  WorkerSlot& slot = workers_[index];
+  ++revision_;
+  for (const HeldTrial& held : std::exchange(slot.held, {})) Push(order::Revoke{slot.id, held});
+  Push(order::TellWorkerLost{slot.id, slot.id + ": its host has been away for too long", false});
+}
+
+// A pause is over, or patience is.
+void FleetMachine::OnDue(Place place, int64_t now) {
+  const std::string id = place.scorer ? scorers_[place.index].id : workers_[place.index].id;
+  const std::string& host = place.scorer ? scorers_[place.index].host : workers_[place.index].host;
+  const bool pausing = place.scorer ? scorers_[place.index].state == ScorerState::kPausing
+                                    : workers_[place.index].state() == WorkerState::kPausing;
+  const bool stopping = !place.scorer && workers_[place.index].state() == WorkerState::kStopping;
+  if (!pausing) {
+    if (stopping || hosts_.at(host).here) {
+      const char* why = stopping ? "it was told to stop and has not" : "it was started and has not said hello";
+      if (stopping) {
+        Push(order::Kill{id, why});
+      } else {
+        KillHung(id, why);
+      }
+    }
+    if (place.scorer) return MoveScorer(place.index, scorers_[place.index].state, now + kHelloMicros);
+    return SetDue(place.index, now + kHelloMicros);
+  }
+  const bool starts = Serves(host);  // else it goes on with Resume
+  if (place.scorer) {
+    MoveScorer(place.index, starts ? ScorerState::kStarting : ScorerState::kPausing, starts ? now + kHelloMicros : 0);
+    if (starts) Push(order::StartScorer{id});
+  } else if (!starts) {
+    SetDue(place.index, 0);
+  } else {
+    const WorkerSlot& slot = workers_[place.index];
+    StartAs(place.index, {slot.profile, slot.run, slot.on_gpu}, now);
+  }
+}
+
+}  // namespace evald

@@ -1,0 +1,84 @@
+// The reason why a run waits, for people.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "orchestrator/fleet_machine/fleet_machine.h"
+
+namespace evald {
+namespace {
+
+constexpr int64_t kWaitingMicros = 2'000'000;  // a run without a worker for so long says what it waits for
+constexpr size_t kNamesMax = 8;                // of devices that are named
+
+}  // namespace
+
+// Why the device of this worker, which would suit, computes nothing. The same for those of a host that is not there.
+std::string FleetMachine::WhyNot(const WorkerSlot& slot) const {
+  const Host& host = hosts_.at(slot.host);
+  const char* why = host.left                                  ? ", which has left"
+                    : !host.here                               ? ", which is away"
+                    : host.leaving                             ? ", which is leaving"
+                    : slot.state() == WorkerState::kSetAside ? ", where it is set aside"
+                                                               : ", whose worker could not be kept running";
+  return slot.host + why;
+}
+
+// A worker is there that can do what the run needs, at work or not; or it needs none.
+bool FleetMachine::IsServed(const Run& run) const {
+  if (!run.view.needs_workers) return true;
+  return std::any_of(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
+    if (slot.device.empty()) return false;
+    const bool works = !slot.held.empty() && hosts_.at(slot.host).here;
+    const bool there = slot.kept_running() && slot.state() != WorkerState::kWaiting && Usable(slot);
+    return (works || there) && Suits(slot, run);
+  });
+}
+
+// The devices that could do what the run needs, and why they do not.
+std::string FleetMachine::WaitsFor(const Run& run) const {
+  std::vector<std::string> missing;
+  std::map<std::string, std::vector<std::string>> devices;  // by why not
+  std::map<std::string, const WorkerSlot*> sorted;
+  for (const WorkerSlot& slot : workers_) {
+    if (!slot.device.empty() && Suits(slot, run)) sorted[slot.id] = &slot;
+  }
+  for (const auto& [id, slot] : sorted) {
+    if (Usable(*slot) && slot->state() == WorkerState::kWaiting) {
+      missing.push_back(fmt::format("{} on host {}", slot->waits, slot->host));
+    } else {
+      devices[WhyNot(*slot)].push_back(slot->device);
+    }
+  }
+  for (const auto& [why, names] : devices) {
+    const std::string which = names.size() > kNamesMax ? fmt::format("{} devices", names.size()) : Join(names, ", ");
+    missing.push_back(fmt::format("{} of host {}", which, why));
+  }
+  if (missing.size() > kNamesMax) {
+    missing[kNamesMax] = fmt::format("and {} more", missing.size() - kNamesMax);
+    missing.resize(kNamesMax + 1);
+  }
+  const std::string kind =
+      run.view.engine ? fmt::format(" of the kind that it began on ({})", run.view.engine->device) : "";
+  return fmt::format("a device{}: {}", kind, missing.empty() ? "no host has one" : Join(missing, "; "));
+}
+
+// A host may be back, and a worker started again, in a moment.
+void FleetMachine::TellWaiting(int64_t now) {
+  for (auto& [number, run] : runs_) {
+    const bool waits = !IsServed(run);
+    if (!waits) {
+      run.waits_since_us = 0;
+    } else if (run.waits_since_us == 0) {
+      run.waits_since_us = now;
+    }
+    const bool lasts = waits && now - run.waits_since_us >= kWaitingMicros;
+    std::string what = lasts ? WaitsFor(run) : "";
+    if (what == run.waiting) continue;
+    run.waiting = what;
+    Push(order::TellWaiting{number, std::move(what)});
+  }
+}
+
+}  // namespace evald

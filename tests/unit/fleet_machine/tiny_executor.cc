@@ -1,0 +1,280 @@
+// The executor of TinyFleet: what each order does, and what must be so for it to be given.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/fleet_machine/tiny_fleet.h"
+
+namespace evald {
+
+struct TinyFleet::Carry {
+  TinyFleet* fleet;
+  std::string text;
+
+  TinyProcess* To(const std::string& id) {
+    const auto found = fleet->processes.find(id);
+    if (found != fleet->processes.end()) return found->second.get();
+    ADD_FAILURE() << "an order for " << id << ", which does not run";
+    return nullptr;
+  }
+  TinyRun* Of(int64_t run) {
+    const auto found = fleet->runs.find(run);
+    return found == fleet->runs.end() ? nullptr : &found->second;
+  }
+
+  void Start(const std::string& id, const std::string& profile, bool scorer) {
+    if (fleet->unstartable == id) return fleet->machine.Ended(id, {"no such program", false}, fleet->now);
+    auto& process = fleet->processes[id];
+    EXPECT_EQ(process, nullptr) << id << " runs already";
+    process = std::make_unique<TinyProcess>();
+    process->id = id;
+    process->profile = profile;
+    process->scorer = scorer;
+    process->on_gpu = !scorer && fleet->machine.FindWorker(id)->on_gpu;
+    for (const ScorerSlot& slot : fleet->machine.scorers()) {
+      if (slot.id == id) process->host = slot.host;
+    }
+    if (!scorer) process->host = fleet->machine.FindWorker(id)->host;
+    EXPECT_EQ(fleet->away.count(process->host), 0u) << id << " is started on a host that is away";
+    if (fleet->on_start) {
+      fleet->on_start(process.get());
+    } else if (fleet->prompt) {
+      fleet->Hello(process.get());
+    }
+  }
+
+  void operator()(const order::StartWorker& order) {
+    text = fmt::format("start {} {}", order.worker, order.profile);
+    Start(order.worker, order.profile, false);
+  }
+  void operator()(const order::StartScorer& order) {
+    text = "start " + order.scorer;
+    Start(order.scorer, "", true);
+  }
+  void operator()(const order::Stop& order) {
+    text = "stop " + order.id;
+    TinyProcess* process = To(order.id);
+    if (process == nullptr) return;
+    process->inbox.push_back([fleet = fleet, process] {
+      EXPECT_TRUE(process->leases.empty()) << process->id << " is stopped at work";
+      if (!fleet->ignores_stop) fleet->Die(process, "exit status 0");
+    });
+  }
+  void operator()(const order::Kill& order) {
+    text = fmt::format("kill {}: {}", order.id, order.why);
+    const auto found = fleet->processes.find(order.id);
+    if (found == fleet->processes.end()) return;
+    found->second->inbox.push_back([fleet = fleet, process = found->second.get()] { fleet->Die(process); });
+  }
+  void operator()(const order::Load& order) {
+    text = fmt::format("load {} {}", order.worker, order.run);
+    TinyProcess* process = To(order.worker);
+    TinyRun* run = Of(order.run);
+    if (process == nullptr || run == nullptr) return ADD_FAILURE() << "a load of nothing", void();
+    EXPECT_TRUE(run->staged);
+    EXPECT_EQ(run->view.profile, process->profile);
+    process->inbox.push_back([fleet = fleet, process, load = run->view.load] {
+      EXPECT_TRUE(process->engine) << process->id << " has no engine to load with";
+      process->target = load;
+      process->loaded = false;
+      process->asked = 0;
+      if (fleet->on_load) {
+        fleet->on_load(process);
+      } else if (fleet->prompt) {
+        fleet->Loaded(process);
+      }
+    });
+  }
+  void operator()(const order::Follow& order) {
+    text = fmt::format("follow {} {}", order.worker, order.run);
+    TinyProcess* process = To(order.worker);
+    if (process == nullptr) return;
+    process->inbox.push_back([process] {
+      EXPECT_TRUE(process->engine && process->follows && process->leases.empty());
+      process->target.reset();
+      process->loaded = false;
+      process->asked = 0;
+    });
+  }
+  void operator()(const order::Revoke& order) {
+    text = fmt::format("revoke {} {}.{}.{}", order.worker, order.held.run, order.held.trial, order.held.attempt);
+    TinyProcess* process = To(order.worker);
+    if (process != nullptr) process->inbox.push_back([process, held = order.held] { process->leases.erase(held); });
+  }
+  void Give(const std::string& worker, TinyRun* run, const TrialLease& lease) {
+    const HeldTrial held{run->view.number, lease.trial, lease.attempt};
+    fleet->CheckLease(run, lease);
+    if (TinyProcess* process = To(worker)) {
+      process->inbox.push_back([fleet = fleet, process, lease, held, load = run->view.load] {
+        if (process->dead) return;
+        EXPECT_TRUE(process->loaded && process->target == load) << process->id << " holds another checkpoint";
+        EXPECT_GT(process->asked, 0) << process->id << " did not ask";
+        --process->asked;
+        EXPECT_TRUE(process->leases.emplace(held, TinyProcess::Lease{lease, 0, fleet->now}).second);
+      });
+    }
+    fleet->machine.Answered(answer::Leased{worker, held}, fleet->now);
+    fleet->Changed(held.run);
+  }
+  void operator()(const order::LeaseTrial& order) {
+    text = fmt::format("lease {} {}", order.worker, order.run);
+    TinyRun* run = Of(order.run);
+    const bool has = run != nullptr && !run->view.ending && run->view.planned;
+    const auto lease = has ? run->machine.LeaseTrial(order.worker, fleet->now) : std::nullopt;
+    if (lease) return Give(order.worker, run, *lease);
+    fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
+  }
+  void operator()(const order::Relieve& order) {
+    text = fmt::format("relieve {} {}", order.worker, order.run);
+    TinyRun* run = Of(order.run);
+    const bool has = run != nullptr && !run->view.ending && run->view.planned;
+    const auto shorten = has ? run->machine.Relieve(order.worker, fleet->now) : std::vector<ShortenOrder>();
+    for (const ShortenOrder& of : shorten) Shorten(order.run, of);
+    if (!shorten.empty()) {
+      ++fleet->relieved;
+      return fleet->machine.Answered(answer::Relieved{order.worker, order.run}, fleet->now);
+    }
+    const auto copy = has ? run->machine.LeaseCopy(order.worker, fleet->now) : std::nullopt;
+    if (copy) {
+      ++fleet->copies;
+      return Give(order.worker, run, *copy);
+    }
+    fleet->machine.Answered(answer::NothingToLease{order.worker, order.run}, fleet->now);
+  }
+  // The victim has begun nothing but the first document of a slice.
+  void Shorten(int64_t number, const ShortenOrder& of) {
+    TinyProcess* victim = To(of.worker);
+    if (victim == nullptr) return;
+    victim->inbox.push_back([fleet = fleet, victim, number, of] {
+      const auto lease = victim->leases.find({number, of.trial, of.attempt});
+      if (victim->dead || lease == victim->leases.end()) return;
+      auto& slices = lease->second.trial.slices;
+      for (size_t s = lease->second.next; s < slices.size(); ++s) {
+        if (slices[s].task != of.task || slices[s].documents.first != of.first) continue;
+        slices[s].documents.end = std::max(of.end, of.first + 1);
+        fleet->Send(victim, [fleet, number, of, end = slices[s].documents.end] {
+          const auto run = fleet->runs.find(number);
+          if (run == fleet->runs.end() || run->second.view.ending) return;
+          if (run->second.machine.Shortened(of.trial, of.attempt, of.task, of.first, end)) {
+            for (LeasedSlice& slice : run->second.live[of.trial].slices) {
+              if (slice.task == of.task && slice.documents.first == of.first) slice.documents.end = end;
+            }
+          }
+          fleet->Changed(number);
+        });
+      }
+    });
+  }
+  void operator()(const order::LeaseJob& order) {
+    text = fmt::format("job {} {}{}", order.scorer, order.run, order.own_only ? " own" : "");
+    TinyRun* run = Of(order.run);
+    TinyProcess* process = To(order.scorer);
+    std::function<bool(const std::string&)> fits;
+    if (order.own_only && process != nullptr && run != nullptr) {
+      fits = [&](const std::string& file) {
+        return fleet->machine.FindWorker(run->makers[file])->host == process->host;
+      };
+    }
+    const bool has = run != nullptr && !run->view.ending && run->view.planned;
+    const auto job = has ? run->machine.LeaseJob(order.scorer, fleet->now, fits) : std::nullopt;
+    if (!job || process == nullptr) {
+      return fleet->machine.Answered(answer::NothingToLease{order.scorer, order.run}, fleet->now);
+    }
+    process->inbox.push_back([process, run = order.run, job = *job] {
+      if (process->dead) return;
+      EXPECT_GT(process->asked, 0) << process->id << " did not ask";
+      --process->asked;
+      process->jobs.emplace_back(run, job);
+    });
+    fleet->machine.Answered(answer::JobLeased{order.scorer, order.run}, fleet->now);
+    fleet->Changed(order.run);
+  }
+  void operator()(const order::TellLoaded& order) {
+    text = fmt::format("told {} {}", order.run, order.worker);
+    TinyRun* run = Of(order.run);
+    TinyProcess* process = To(order.worker);
+    if (run == nullptr || process == nullptr || run->view.ending || run->view.engine) return;
+    EXPECT_EQ(order.engine, process->engine_facts());
+    run->view.engine = order.engine;
+    if (run->plans_at_once) {
+      PlanSetup setup;
+      setup.devices = std::max(1, run->devices);
+      setup.costs = {0.01, 0.01};
+      run->machine.Plan(setup);
+      run->view.planned = true;
+    }
+    fleet->Changed(order.run);
+  }
+  void operator()(const order::TellRefused& order) {
+    text = fmt::format("refused {} {}: {}", order.run, order.worker, order.why);
+    fleet->Fail(order.run, order.why);
+  }
+  void operator()(const order::TellWorkerLost& order) {
+    text = fmt::format("lost {}: {}{}", order.worker, order.why, order.at_fault ? " (at fault)" : "");
+    if (order.why.ends_with("away for too long")) ++fleet->abandoned;
+    for (auto& [number, run] : fleet->runs) run.machine.WorkerLost(order.worker, order.why, order.at_fault);
+    for (auto& [number, run] : fleet->runs) fleet->Changed(number);
+  }
+  void operator()(const order::TellScorerLost& order) {
+    text = fmt::format("lost {}: {}", order.scorer, order.why);
+    for (auto& [number, run] : fleet->runs) run.machine.ScorerLost(order.scorer, order.why);
+    for (auto& [number, run] : fleet->runs) fleet->Changed(number);
+  }
+  void operator()(const order::TellSetAside& order) {
+    text = fmt::format("aside {} {}: {}", order.host, order.device, order.why);
+  }
+  void operator()(const order::TellDevices& order) {
+    text = fmt::format("devices {}", order.count);
+    for (auto& [number, run] : fleet->runs) {
+      run.devices = std::max(1, order.count);
+      run.machine.SetDevices(run.devices);
+    }
+  }
+  void operator()(const order::TellNoWorkers& order) {
+    text = fmt::format("no workers {}: {}", order.run, order.why);
+    TinyRun* run = Of(order.run);
+    if (run != nullptr && !(run->view.planned && run->machine.trials_idle())) fleet->Fail(order.run, order.why);
+  }
+  void operator()(const order::TellNoScorers& order) {
+    text = fmt::format("no scorers {}: {}", order.run, order.why);
+    TinyRun* run = Of(order.run);
+    if (run != nullptr && run->view.planned && !run->machine.jobs().idle()) fleet->Fail(order.run, order.why);
+  }
+  void operator()(const order::TellVain& order) {
+    text = fmt::format("vain {}: {}", order.run, order.why);
+    fleet->Fail(order.run, order.why);
+  }
+  void operator()(const order::TellWaiting& order) {
+    text = fmt::format("waiting {}: {}", order.run, order.what);
+    if (TinyRun* run = Of(order.run)) run->waiting = order.what;
+  }
+  void operator()(const order::DropStaged& order) {
+    text = "drop " + order.fingerprint;
+    for (const auto& [number, run] : fleet->runs) EXPECT_NE(run.view.fingerprint, order.fingerprint);
+    EXPECT_TRUE(fleet->dropped.insert(order.fingerprint).second);
+  }
+  void operator()(const order::ShowChange&) {}
+  void operator()(const order::StopHosts&) { text = "stop hosts"; }
+  void operator()(const order::Ignored& order) {
+    text = fmt::format("ignored {}: {} when {}", order.id, order.event, order.state);
+  }
+};
+
+void TinyFleet::Settle() {
+  if (settling_) return;
+  settling_ = true;
+  for (std::vector<Order> orders = machine.TakeOrders(); !orders.empty(); orders = machine.TakeOrders()) {
+    for (const Order& order : orders) {
+      const size_t place = log_.size();
+      log_.emplace_back();
+      Carry carry{this, ""};
+      std::visit(carry, order);
+      log_[place] = carry.text;
+    }
+  }
+  settling_ = false;
+  ++events;
+}
+
+}  // namespace evald
