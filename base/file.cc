@@ -121,12 +121,7 @@ void WriteOutput(const fs::path& path, std::string_view content) {
   }
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) ThrowErrno(path, "open", errno);
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd.get(), content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) ThrowErrno(path, "write", errno);
-    content.remove_prefix(static_cast<size_t>(written));
-  }
+  WriteAll(fd.get(), content, path);
 }
 
 void FsyncDirectory(const fs::path& directory) {

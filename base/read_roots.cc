@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -314,23 +313,22 @@ std::string ReadRoots::Read(const fs::path& path, uint64_t bytes_max) const {
 void ReadRoots::Refuse(const fs::path& path, int failure) const {
   std::string shown = path.string();
   if (shown.size() > kShownBytesMax) shown = Printable(shown.substr(0, kShownBytesMax)) + "...";
-  const auto refuse = [&](const std::string& why, const std::string& remedy) {
-    throw Error(ErrorKind::kInput, shown + ": " + why, remedy);
+  const auto refusal = [&](const std::string& why, const std::string& remedy) {
+    return Error(ErrorKind::kInput, shown + ": " + why, remedy);
   };
   if (failure == ENAMETOOLONG) {
-    refuse(fmt::format("is too long: a path has at most {} bytes, each of its parts {}", PATH_MAX - 1, NAME_MAX), "give a shorter path");
+    throw refusal(fmt::format("is too long: a path has at most {} bytes, each of its parts {}", PATH_MAX - 1, NAME_MAX), "give a shorter path");
   }
   if (failure == EOPNOTSUPP) {
-    refuse("lies in a file system in which the kernel shows processes or itself, such as /proc and /sys",
+    throw refusal("lies in a file system in which the kernel shows processes or itself, such as /proc and /sys",
            "name a file or folder that holds data");
   }
   if (!anywhere() && failure == ELOOP) {
-    refuse(fmt::format("has more than {} parts, those of links on its way included", kStepsMax), "give a shorter path");
+    throw refusal(fmt::format("has more than {} parts, those of links on its way included", kStepsMax), "give a shorter path");
   }
-  if (!anywhere()) refuse(kNotThere, "the service's configuration lists them under 'roots'");
-  if (failure == EINVAL) refuse("is neither a regular file nor a folder", "");
-  refuse(std::strerror(failure), failure == ENOENT ? "check the path" : failure == EACCES ? "check the permissions" : "");
-  std::abort();  // refuse throws
+  if (!anywhere()) throw refusal(kNotThere, "the service's configuration lists them under 'roots'");
+  if (failure == EINVAL) throw refusal("is neither a regular file nor a folder", "");
+  throw refusal(std::strerror(failure), failure == ENOENT ? "check the path" : failure == EACCES ? "check the permissions" : "");
 }
 
 ReadFolder::ReadFolder(fs::path path, const ReadRoots& roots) : path_(std::move(path)), roots_(roots) {

@@ -22,6 +22,7 @@
 
 #include "evald/error.h"
 #include "orchestrator/fleet/stream_wire.h"
+#include "orchestrator/fleet/work_thread.h"
 #include "protocol/channel.h"
 
 namespace evald {
@@ -105,10 +106,8 @@ void Watch(const std::shared_ptr<Attempt>& attempt, std::weak_ptr<Socket> socket
 std::string ReasonOf(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const std::exception& e) {
-    return e.what();
   } catch (...) {
-    return "an unknown error";
+    return CurrentError().what();
   }
 }
 

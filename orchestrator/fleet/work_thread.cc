@@ -16,13 +16,24 @@ Error CurrentError() {
   }
 }
 
+void LoopTask::Run(Loop* loop) && {
+  std::optional<Error> error;
+  try {
+    work();
+  } catch (...) {
+    error = CurrentError();
+  }
+  work = nullptr;
+  if (done) loop->Post([done = std::move(done), error = std::move(error)] { done(error); });
+}
+
 WorkThread::WorkThread(const std::string& name, Loop* loop, AtEnd at_end)
     : loop_(loop), at_end_(at_end), thread_([this] { Main(); }) {
   ::pthread_setname_np(thread_.native_handle(), name.c_str());
 }
 
 WorkThread::~WorkThread() {
-  std::deque<Task> dropped;
+  std::deque<LoopTask> dropped;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -43,7 +54,7 @@ void WorkThread::Post(std::function<void()> work, Done done) {
 
 void WorkThread::Main() {
   while (true) {
-    Task task;
+    LoopTask task;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
@@ -51,14 +62,7 @@ void WorkThread::Main() {
       task = std::move(queue_.front());
       queue_.pop_front();
     }
-    std::optional<Error> error;
-    try {
-      task.work();
-    } catch (...) {
-      error = CurrentError();
-    }
-    task.work = nullptr;  // what it holds goes before anybody hears that it is done
-    if (task.done) loop_->Post([done = std::move(task.done), error = std::move(error)] { done(error); });
+    std::move(task).Run(loop_);
   }
 }
 

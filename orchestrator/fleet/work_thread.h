@@ -13,14 +13,25 @@
 
 namespace evald {
 
+/// Work for another thread, and what the loop does after it.
+struct LoopTask {
+  /// Called on the loop; with the error that the work threw, or nothing.
+  using Done = std::function<void(std::optional<Error> error)>;
+
+  std::function<void()> work;
+  Done done;  ///< may be null: then what the work throws reaches nobody
+
+  /// Does the work on the calling thread, then has `loop` call `done`. What the work holds goes before that.
+  void Run(Loop* loop) &&;
+};
+
 /// A thread for what the loop may not wait for: files that are written and fsynced, folders that are looked through,
 /// long computations. What is posted to one WorkThread is done one after the other, in the order of the posts.
 class WorkThread {
  public:
   /// What becomes of work that waits when the WorkThread is destroyed.
   enum class AtEnd { kFinish, kDrop };
-  /// Called on the loop; with the error that the work threw, or nothing.
-  using Done = std::function<void(std::optional<Error> error)>;
+  using Done = LoopTask::Done;
 
   /// `name` is the thread's, for debuggers: at most 15 characters. `loop` outlives it.
   WorkThread(const std::string& name, Loop* loop, AtEnd at_end);
@@ -32,17 +43,13 @@ class WorkThread {
   void Post(std::function<void()> work, Done done = nullptr);
 
  private:
-  struct Task {
-    std::function<void()> work;
-    Done done;
-  };
   void Main();
 
   Loop* loop_;
   AtEnd at_end_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Task> queue_;
+  std::deque<LoopTask> queue_;
   bool ending_ = false;
   std::thread thread_;
 };

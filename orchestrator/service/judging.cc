@@ -37,21 +37,10 @@ void Judging::Main() {
       continue;
     }
     lock.unlock();
-    Do(std::move(turn->second));
+    std::move(turn->second).Run(loop_);
     lock.lock();
     queue_.Done(turn->first);
   }
-}
-
-void Judging::Do(Task task) {
-  std::optional<Error> error;
-  try {
-    task.work();
-  } catch (...) {
-    error = CurrentError();
-  }
-  task.work = nullptr;  // what it holds goes before anybody hears that it is done
-  loop_->Post([done = std::move(task.done), error = std::move(error)] { done(error); });
 }
 
 }  // namespace evald

@@ -31,17 +31,12 @@ class Judging {
   Taken Post(const std::string& user, std::function<void()> work, WorkThread::Done done);
 
  private:
-  struct Task {
-    std::function<void()> work;
-    WorkThread::Done done;
-  };
   void Main();
-  void Do(Task task);
 
   Loop* loop_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  FairQueue<Task> queue_{kWaitingMax, kWaitingPerUserMax};
+  FairQueue<LoopTask> queue_{kWaitingMax, kWaitingPerUserMax};
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

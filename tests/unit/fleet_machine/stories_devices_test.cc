@@ -13,27 +13,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-using Log = std::vector<std::string>;
-
-RunView A(int64_t number, const std::string& load = "", const std::string& profile = "p") {
-  RunView view;
-  view.number = number;
-  view.load = load;
-  view.profile = profile;
-  return view;
-}
-
-RunView Native(int64_t number, const std::string& load = "c1") {
-  RunView view = A(number, load, "native");
-  view.native = true;
-  return view;
-}
-
 // The third time within ten minutes, without a trial that was finished in between.
 TEST(FleetDevices, ADeviceThatFailsAgainAndAgainIsSetAside) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cuda:GPU-a", "cuda:GPU-b"}, 1);
-  fleet.AddRun(Native(1), {{"t", 40}}, true, 100);
+  fleet.AddRun(NativeView(1), {{"t", 40}}, true, 100);
   fleet.Deliver();
   fleet.Dies("w0");
   fleet.Pass(1);
@@ -51,7 +35,7 @@ TEST(FleetDevices, ADeviceThatFailsAgainAndAgainIsSetAside) {
   EXPECT_THAT(log, Contains("devices 1"));
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(1).done()) << "the other GPU does the rest";
-  fleet.AddRun(Native(2));
+  fleet.AddRun(NativeView(2));
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kSetAside) << "another run is no reason";
   fleet.AgentAnew("local", true);
   EXPECT_NE(fleet.StateOf("w0"), WorkerState::kSetAside) << "its host came anew";
@@ -60,14 +44,14 @@ TEST(FleetDevices, ADeviceThatFailsAgainAndAgainIsSetAside) {
 TEST(FleetDevices, WithTheLastDeviceItsRunsEnd) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cuda:GPU-a"}, 1);
-  fleet.AddRun(Native(1), {{"t", 40}}, true, 100);
+  fleet.AddRun(NativeView(1), {{"t", 40}}, true, 100);
   fleet.Deliver();
   for (int i = 0; i < 3; ++i) {
     fleet.Dies("w0");
     fleet.Pass(2);
   }
   EXPECT_THAT(fleet.runs.at(1).failure, HasSubstr("w0: device cuda:GPU-a is set aside: it failed 3 times"));
-  fleet.AddRun(Native(2));
+  fleet.AddRun(NativeView(2));
   fleet.Pass(1);
   EXPECT_THAT(fleet.runs.at(2).failure, HasSubstr("is set aside")) << "a run that comes later hears of it";
 }
@@ -75,7 +59,7 @@ TEST(FleetDevices, WithTheLastDeviceItsRunsEnd) {
 TEST(FleetDevices, AnEndWhoseCauseIsNotTheDeviceIsExcused) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cuda:GPU-a"}, 1);
-  fleet.AddRun(Native(1), {{"t", 400}}, true, 100);
+  fleet.AddRun(NativeView(1), {{"t", 400}}, true, 100);
   fleet.Deliver();
   for (int i = 0; i < 4; ++i) {
     fleet.SayFailed(&fleet.At("w0"), "the disk is full", true);
@@ -99,7 +83,7 @@ TEST(FleetDevices, AGpuThatDiesOverAnUnprovenLoadIsNotSetAside) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cuda:GPU-a"}, 1);
   fleet.on_load = [&](TinyProcess* process) { fleet.Die(process); };
-  fleet.AddRun(Native(1));
+  fleet.AddRun(NativeView(1));
   fleet.Deliver();
   fleet.Pass(5);
   EXPECT_EQ(fleet.runs.at(1).failure, "worker w0 (cuda:GPU-a): killed by signal 9");
@@ -111,7 +95,7 @@ TEST(FleetDevices, AWorkerWhoseGpuIsHeldByAnotherProcessWaits) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cuda:GPU-a"}, 1);
   fleet.prompt = false;
-  fleet.AddRun(Native(1));
+  fleet.AddRun(NativeView(1));
   const news::Waits held{"cuda:GPU-a is held by process 77 (train.py)"};
   fleet.Says("w0", held);
   for (int i = 0; i < 12; ++i) {
@@ -135,7 +119,7 @@ TEST(FleetDevices, AProgramThatCannotBeStartedSaysNothingOfTheDevice) {
   TinyFleet fleet({.worker_restarts_max = 2});
   fleet.AddHost("local", {"cuda:GPU-a"}, 1);
   fleet.unstartable = "w0";
-  fleet.AddRun(Native(1));
+  fleet.AddRun(NativeView(1));
   fleet.Pass(5);
   EXPECT_NE(fleet.StateOf("w0"), WorkerState::kSetAside);
   EXPECT_THAT(fleet.runs.at(1).failure, HasSubstr("no such program")) << "the run does not wait for ever";

@@ -13,26 +13,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-using Log = std::vector<std::string>;
-
-RunView A(int64_t number, const std::string& load = "", const std::string& profile = "p") {
-  RunView view;
-  view.number = number;
-  view.load = load;
-  view.profile = profile;
-  return view;
-}
-
-RunView Native(int64_t number, const std::string& load = "c1") {
-  RunView view = A(number, load, "native");
-  view.native = true;
-  return view;
-}
-
 TEST(FleetFaults, ACheckpointThatNoWorkerSurvivesEndsItsRunAlone) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1, "good"), {{"t", 400}});
+  fleet.AddRun(ViewOf(1, "good"), {{"t", 400}});
   fleet.on_load = [&](TinyProcess* process) {
     if (process->target == "bad") {
       fleet.Die(process);
@@ -40,7 +24,7 @@ TEST(FleetFaults, ACheckpointThatNoWorkerSurvivesEndsItsRunAlone) {
       fleet.Loaded(process);
     }
   };
-  RunView bad = A(2, "bad");
+  RunView bad = ViewOf(2, "bad");
   bad.priority = 1;
   fleet.AddRun(bad);
   fleet.Deliver();
@@ -59,7 +43,7 @@ TEST(FleetFaults, ACheckpointThatAnotherWorkerLoadsIsNotTheFault) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0", "cpu:1"}, 1);
   fleet.on_load = [&](TinyProcess* process) { process->id == "w0" ? fleet.Die(process) : fleet.Loaded(process); };
-  fleet.AddRun(A(1, "c1"));
+  fleet.AddRun(ViewOf(1, "c1"));
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(1).done());
 }
@@ -67,7 +51,7 @@ TEST(FleetFaults, ACheckpointThatAnotherWorkerLoadsIsNotTheFault) {
 TEST(FleetFaults, PausesGrowAndRestartsAreBounded) {
   TinyFleet fleet({.worker_restarts_max = 3});
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 400}}, true, 100);
+  fleet.AddRun(ViewOf(1), {{"t", 400}}, true, 100);
   fleet.Deliver();
   std::vector<int64_t> pauses;
   for (int i = 0; i < 4; ++i) {
@@ -80,14 +64,14 @@ TEST(FleetFaults, PausesGrowAndRestartsAreBounded) {
   EXPECT_THAT(pauses, ElementsAre(200'000, 400'000, 800'000));
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kGivenUp);
   EXPECT_EQ(fleet.runs.at(1).failure, "w0: killed by signal 9");
-  fleet.AddRun(A(2));
+  fleet.AddRun(ViewOf(2));
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kStarting) << "another run, another chance";
 }
 
 TEST(FleetFaults, ProgressForgetsFailures) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 400}});
+  fleet.AddRun(ViewOf(1), {{"t", 400}});
   fleet.Deliver();
   fleet.Dies("w0");
   fleet.Pass(1);
@@ -100,13 +84,13 @@ TEST(FleetFaults, ARunThatIsCancelledWhileItsWorkerLoads) {
   TinyFleet fleet;
   fleet.on_load = [](TinyProcess*) {};
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1, "c1"));
+  fleet.AddRun(ViewOf(1, "c1"));
   fleet.Deliver();
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kLoading);
   fleet.Fail(1, "cancelled");
   fleet.Remove(1, true);
   EXPECT_THAT(fleet.dropped, IsEmpty()) << "it is being read";
-  fleet.AddRun(A(2, "c2"));
+  fleet.AddRun(ViewOf(2, "c2"));
   fleet.Take();
   fleet.Deliver();
   EXPECT_THAT(fleet.Take(), IsEmpty()) << "a load is not broken off";
@@ -124,7 +108,7 @@ TEST(FleetFaults, ARunThatIsCancelledWhileItsWorkerLoads) {
 TEST(FleetFaults, WhatARunThatIsOverLeavesIsRevoked) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 40}});
+  fleet.AddRun(ViewOf(1), {{"t", 40}});
   fleet.Deliver();
   fleet.Fail(1, "cancelled");
   fleet.Take();
@@ -141,12 +125,12 @@ TEST(FleetFaults, RefusedSettingsEndTheRunsOfThatProfileAlone) {
     fleet.SayFailed(process, "engine.settings.treads: unknown key", false);
     fleet.Die(process, "exit status 2", true);
   };
-  RunView wrong = Native(1, "c1");
+  RunView wrong = NativeView(1, "c1");
   wrong.profile = "wrong";
   fleet.AddRun(wrong);
   wrong.number = 2;
   fleet.AddRun(wrong);
-  fleet.AddRun(Native(3, "c3"));
+  fleet.AddRun(NativeView(3, "c3"));
   fleet.Deliver();
   EXPECT_EQ(fleet.runs.at(1).failure, "engine.settings.treads: unknown key");
   EXPECT_EQ(fleet.runs.at(2).failure, "engine.settings.treads: unknown key");
@@ -164,7 +148,7 @@ TEST(FleetFaults, AnExitOverItsArgumentsIsARefusal) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   fleet.on_start = [&](TinyProcess* process) { fleet.Die(process, "exit status 2", true); };
-  fleet.AddRun(A(1));
+  fleet.AddRun(ViewOf(1));
   fleet.Deliver();
   EXPECT_EQ(fleet.runs.at(1).failure, "exit status 2 before it had an engine");
   fleet.Pass(5);
@@ -175,7 +159,7 @@ TEST(FleetFaults, AnEngineThatNoWorkerCanMakeEndsItsRun) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   fleet.on_start = [&](TinyProcess* process) { process->scorer ? fleet.Hello(process) : fleet.Die(process); };
-  fleet.AddRun(A(1));
+  fleet.AddRun(ViewOf(1));
   fleet.Deliver();
   fleet.Pass(5);
   EXPECT_EQ(fleet.runs.at(1).failure, "worker w0: killed by signal 9");
@@ -189,11 +173,11 @@ TEST(FleetFaults, ALoadThatIsRefusedEndsItsRunAndLeavesTheWorker) {
     fleet.SayFailed(process, "config.json: no such family", false);
   };
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1, "bad"));
+  fleet.AddRun(ViewOf(1, "bad"));
   fleet.Deliver();
   EXPECT_EQ(fleet.runs.at(1).failure, "config.json: no such family");
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kEmpty);
-  fleet.AddRun(A(2, "good"));
+  fleet.AddRun(ViewOf(2, "good"));
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(2).done());
 }
@@ -202,7 +186,7 @@ TEST(FleetFaults, WhoSaysNothingIsKilled) {
   TinyFleet fleet;
   fleet.prompt = false;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1));
+  fleet.AddRun(ViewOf(1));
   fleet.Pass(59);
   EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill"))));
   fleet.Pass(2);
@@ -216,9 +200,9 @@ TEST(FleetFaults, WhoDoesNotStopIsKilled) {
   TinyFleet fleet;
   fleet.ignores_stop = true;
   fleet.AddHost("local", {"cpu:0"});
-  fleet.AddRun(A(1, "", "p"));
+  fleet.AddRun(ViewOf(1, "", "p"));
   fleet.Deliver();
-  RunView other = A(2, "", "q");
+  RunView other = ViewOf(2, "", "q");
   other.priority = 1;
   fleet.AddRun(other);
   fleet.Works("w0");
@@ -236,7 +220,7 @@ TEST(FleetFaults, WhoDoesNotStopIsKilled) {
 TEST(FleetFaults, WhoIsSilentIsKilledBeforeItsTrialGoesToOthers) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0", "cpu:1"}, 1);
-  TinyRun& run = fleet.AddRun(A(1), {{"t", 400}});
+  TinyRun& run = fleet.AddRun(ViewOf(1), {{"t", 400}});
   fleet.Deliver();
   fleet.Take();
   const auto held = fleet.machine.FindWorker("w0")->held;
@@ -254,7 +238,7 @@ TEST(FleetFaults, WhoIsSilentIsKilledBeforeItsTrialGoesToOthers) {
 TEST(FleetFaults, WithoutMetricProcessesARunEnds) {
   TinyFleet fleet({.metric_restarts_max = 1});
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 8}});
+  fleet.AddRun(ViewOf(1), {{"t", 8}});
   fleet.Deliver();
   fleet.Works("w0");
   fleet.Dies("m0");
@@ -266,7 +250,7 @@ TEST(FleetFaults, WithoutMetricProcessesARunEnds) {
 TEST(FleetFaults, WhatComesLateIsIgnoredAndSaysSo) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1));
+  fleet.AddRun(ViewOf(1));
   fleet.Deliver();
   fleet.Take();
   const EngineFacts engine{"native", "1", "processor", false};
@@ -289,7 +273,7 @@ TEST(FleetFaults, AnAnswerThatNobodyAskedForIsAFaultOfTheExecutor) {
 TEST(FleetFaults, AfterStopAllNothingIsGivenOutOrStarted) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 400}});
+  fleet.AddRun(ViewOf(1), {{"t", 400}});
   fleet.Deliver();
   fleet.Take();
   fleet.machine.StopAll();

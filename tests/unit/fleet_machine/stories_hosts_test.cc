@@ -12,20 +12,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-using Log = std::vector<std::string>;
-
-RunView A(int64_t number, const std::string& load = "") {
-  RunView view;
-  view.number = number;
-  view.load = load;
-  return view;
-}
-
 TEST(FleetHosts, AwayAndBackNothingIsLost) {
   TinyFleet fleet;
   fleet.AddHost("local", {});
   fleet.AddHost("far", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 40}});
+  fleet.AddRun(ViewOf(1), {{"t", 40}});
   fleet.Deliver();
   const auto held = fleet.machine.FindWorker("far.w0")->held;
   ASSERT_EQ(held.size(), 1u);
@@ -47,7 +38,7 @@ TEST(FleetHosts, AwayForTooLongWhatItHoldsGoesToOthers) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   fleet.AddHost("far", {"cpu:0"});
-  fleet.AddRun(A(1), {{"t", 40}});
+  fleet.AddRun(ViewOf(1), {{"t", 40}});
   fleet.Deliver();
   ASSERT_EQ(fleet.machine.FindWorker("far.w0")->held.size(), 1u);
   fleet.HostIs("far", HostNews::kAway);
@@ -69,7 +60,7 @@ TEST(FleetHosts, APauseThatEndsWhileTheHostIsAwayEndsWhenItIsBack) {
   TinyFleet fleet;
   fleet.AddHost("local", {});
   fleet.AddHost("far", {"cpu:0"}, 1);
-  fleet.AddRun(A(1));
+  fleet.AddRun(ViewOf(1));
   fleet.Deliver();
   fleet.Dies("far.w0");
   fleet.HostIs("far", HostNews::kAway);
@@ -86,7 +77,7 @@ TEST(FleetHosts, AHelloThatWaitedForItsHostIsNotLate) {
   TinyFleet fleet;
   fleet.AddHost("local", {});
   fleet.AddHost("far", {"cpu:0"}, 1);
-  fleet.AddRun(A(1));
+  fleet.AddRun(ViewOf(1));
   fleet.HostIs("far", HostNews::kAway);
   fleet.Pass(100);
   fleet.HostIs("far", HostNews::kBack);
@@ -100,7 +91,7 @@ TEST(FleetHosts, ALeavingHostEndsWhatItHoldsAndGetsNoMore) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   fleet.AddHost("far", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 400}});
+  fleet.AddRun(ViewOf(1), {{"t", 400}});
   fleet.Deliver();
   fleet.HostIs("far", HostNews::kLeaving);
   fleet.Take();
@@ -116,7 +107,7 @@ TEST(FleetHosts, AHostThatLeftIsWaitedForByNobody) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
   fleet.AddHost("far", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 40}});
+  fleet.AddRun(ViewOf(1), {{"t", 40}});
   fleet.Deliver();
   fleet.Take();
   fleet.HostIs("far", HostNews::kLeft);
@@ -135,7 +126,7 @@ TEST(FleetHosts, ARunWhoseHostLeftWaitsAndGoesOnWhenItComesAnew) {
   TinyFleet fleet;
   fleet.AddHost("local", {}, 1);
   fleet.AddHost("far", {"cpu:0"});
-  fleet.AddRun(A(1));
+  fleet.AddRun(ViewOf(1));
   fleet.Deliver();
   fleet.HostIs("far", HostNews::kLeft);
   fleet.Pass(1);
@@ -154,7 +145,7 @@ TEST(FleetHosts, ARunWhoseHostLeftWaitsAndGoesOnWhenItComesAnew) {
 TEST(FleetHosts, AnAgentThatComesBackWithItsProcessesKeepsThem) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1, "c1"), {{"t", 40}});
+  fleet.AddRun(ViewOf(1, "c1"), {{"t", 40}});
   fleet.Deliver();
   fleet.Want(&fleet.At("w0"));
   fleet.Take();
@@ -193,7 +184,7 @@ TEST(FleetHosts, ALifeOfTheOrchestratorAdoptsWhatTheOneBeforeStarted) {
 TEST(FleetHosts, AnAgentThatBeginsAnewHasLostItsProcesses) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.AddRun(A(1), {{"t", 40}});
+  fleet.AddRun(ViewOf(1), {{"t", 40}});
   fleet.Deliver();
   fleet.Take();
   fleet.AgentAnew("local", false);
@@ -211,7 +202,7 @@ TEST(FleetHosts, AHostThatComesWithFewerDevicesHasFewerWorkers) {
   TinyFleet fleet;
   fleet.AddHost("local", {});
   fleet.AddHost("far", {"cpu:0", "cpu:1"}, 1);
-  fleet.AddRun(A(1), {{"t", 400}});
+  fleet.AddRun(ViewOf(1), {{"t", 400}});
   fleet.Deliver();
   fleet.processes.erase("far.w0");
   fleet.processes.erase("far.m0");

@@ -16,14 +16,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-using Log = std::vector<std::string>;
-
+// Most of these runs have a checkpoint.
 RunView A(int64_t number, const std::string& load = "c1", const std::string& profile = "p") {
-  RunView view;
-  view.number = number;
-  view.load = load;
-  view.profile = profile;
-  return view;
+  return ViewOf(number, load, profile);
 }
 
 TEST(FleetStory, AWorkerIsStartedLoadsAndGetsTrialsUntilTheRunIsDone) {

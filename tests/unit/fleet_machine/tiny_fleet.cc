@@ -18,6 +18,20 @@ bool Holds(const TinyRun& run, const HeldTrial& held) { return run.machine.trial
 
 }  // namespace
 
+RunView ViewOf(int64_t number, const std::string& load, const std::string& profile) {
+  RunView view;
+  view.number = number;
+  view.load = load;
+  view.profile = profile;
+  return view;
+}
+
+RunView NativeView(int64_t number, const std::string& load) {
+  RunView view = ViewOf(number, load, "native");
+  view.native = true;
+  return view;
+}
+
 EngineFacts TinyProcess::engine_facts() const {
   return on_gpu ? EngineFacts{"native", "1", "gpu", true} : EngineFacts{"native", "1", "processor", false};
 }

@@ -14,6 +14,14 @@
 
 namespace evald {
 
+/// What a fleet was ordered, in words.
+using Log = std::vector<std::string>;
+
+/// A run with this number, whose workers load `load` and are started with `profile`.
+RunView ViewOf(int64_t number, const std::string& load = "", const std::string& profile = "p");
+/// The same of a run of the native engine.
+RunView NativeView(int64_t number, const std::string& load = "c1");
+
 /// A run of the tests: a real RunMachine, and the little that the fleet sees of an Evaluation around it.
 struct TinyRun {
   explicit TinyRun(RunView of, std::vector<MachineTask> tasks, int attempts_max);
