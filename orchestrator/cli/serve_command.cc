@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "orchestrator/api/api_server.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/config/sections.h"
 #include "orchestrator/config/serve_config.h"
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/service/service.h"
@@ -81,6 +82,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
   ChooseWorkers(&config.workers, "native", common.binaries);  // other engines do not care where they are
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);
+  MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "state_dir", config.state_dir);
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);

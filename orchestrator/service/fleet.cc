@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kStopGrace{5000};
 constexpr int64_t kHelloMicros = 60'000'000;
-constexpr double kNeedlessLoadSeconds = 5;
 constexpr double kUseHalfLifeSeconds = 600;  // how long a user's past counts against them
 
 }  // namespace
@@ -591,11 +590,12 @@ void Fleet::EndStalledLoads(int64_t now) {
   for (auto& [id, slot] : slots_) {
     if (!slot.loads() || !workers_.connected(id) || workers_.stopping(id) || !HostOf(id).here) continue;
     const double waited_s = static_cast<double>(now - slot.load_moved_us) / 1e6;
-    if (waited_s > kNeedlessLoadSeconds && !Needed(id, slot)) {
+    if (waited_s > options_.needless_load_s && !Needed(id, slot)) {
       log::Warn("{} starts anew: it loads what no run needs any more", id);
       workers_.Renew(id);
     } else if (waited_s > options_.stall_timeout_s) {
       slot.excused = true;
+      slot.load_moved_us = now;  // said once, though the process may take its time to end
       KillHung(id, fmt::format("its load has not come on for {:.0f} s", waited_s));
     }
   }
