@@ -55,7 +55,9 @@ Judgement JudgeFolder(const Preparer& preparer, const PreparationInput& input, c
 
 // `outcome` is of a run that came to its end; results that it lacks lie in its folder.
 void Service::JudgeSoon(int64_t number, OutcomePtr outcome) {
-  unjudged_.Add(number, queue_.Find(number)->user, std::move(outcome));
+  const QueuedRun* run = queue_.Find(number);
+  if (run == nullptr) return;
+  unjudged_.Add(number, run->user, std::move(outcome));
   JudgeNext();
 }
 
@@ -105,8 +107,11 @@ void Service::OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judg
   Close(number, std::move(*outcome), std::move(judgement));
 }
 
-// Whether its gates are judged, or wait for that.
-bool Service::IsJudged(const QueuedRun& run) const { return judging_.count(run.number) > 0 || unjudged_.Has(run.number); }
+// Whether its gates are judged, or wait for that. Of a run without gates and baseline only the reports are written.
+bool Service::IsJudged(const QueuedRun& run) const {
+  const GatePolicy& policy = run.config.gates;
+  return (!policy.gates.empty() || !policy.baseline.empty()) && (judging_.count(run.number) > 0 || unjudged_.Has(run.number));
+}
 
 void Service::CancelJudging(QueuedRun* run) {
   run->unjudged = true;
