@@ -67,7 +67,7 @@ bool MayFollow(const Shared& shared, const std::string& follower, const std::str
 
 Response TooManyStreams(size_t most) {
   return ProblemResponse({429, "streams",
-                          fmt::format("too many event streams are open: {} with one token, or all that one address may have", most),
+                          fmt::format("too many event streams are open: {} of one token, or all of one address", most),
                           "close some, or follow all runs with one stream", "", {{"Retry-After", "1"}}});
 }
 

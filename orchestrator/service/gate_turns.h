@@ -21,7 +21,9 @@ class GateTurns {
     Outcome outcome;
   };
 
-  void Add(int64_t run, std::string user, Outcome outcome) { waiting_.push_back({run, std::move(user), std::move(outcome)}); }
+  void Add(int64_t run, std::string user, Outcome outcome) {
+    waiting_.push_back({run, std::move(user), std::move(outcome)});
+  }
 
   /// The next one, which its user has at work until Done.
   std::optional<Waiting> Next() {

@@ -96,7 +96,8 @@ void Service::JudgeRun(const QueuedRun& run, OutcomePtr outcome) {
   });
 }
 
-void Service::OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement, const std::optional<Error>& error) {
+void Service::OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement,
+                       const std::optional<Error>& error) {
   const QueuedRun* run = queue_.Find(number);
   if (error && run != nullptr && run->unjudged) return CloseUnjudged(number, outcome);
   if (error) log::Error("{}: {}", outcome->directory.string(), error->what());
@@ -110,7 +111,8 @@ void Service::OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judg
 // Whether its gates are judged, or wait for that. Of a run without gates and baseline only the reports are written.
 bool Service::IsJudged(const QueuedRun& run) const {
   const GatePolicy& policy = run.config.gates;
-  return (!policy.gates.empty() || !policy.baseline.empty()) && (judging_.count(run.number) > 0 || unjudged_.Has(run.number));
+  const bool judges = !policy.gates.empty() || !policy.baseline.empty();
+  return judges && (judging_.count(run.number) > 0 || unjudged_.Has(run.number));
 }
 
 void Service::CancelJudging(QueuedRun* run) {
