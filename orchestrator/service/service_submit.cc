@@ -35,11 +35,11 @@ std::multimap<std::string, fs::path> PathsOf(const EvalConfig& config) {
 }
 
 // The folder that a training run will write its checkpoints into may come later, but not the folder that it lies in: a
-// name that leads nowhere is a mistake.
-void CheckWatched(const fs::path& folder, const ReadRoots& roots) {
-  if (roots.HasFolder(folder)) return;
+// name that leads nowhere is a mistake. Gives which of the two is there.
+fs::path CheckWatched(const fs::path& folder, const ReadRoots& roots) {
+  if (roots.HasFolder(folder)) return folder;
   const fs::path above = (folder.has_filename() ? folder : folder.parent_path()).parent_path();
-  if (roots.HasFolder(above) && !roots.HasFile(folder)) return;
+  if (roots.HasFolder(above) && !roots.HasFile(folder)) return above;
   throw Error(ErrorKind::kUsage,
               fmt::format("checkpoints: {} {}", folder.string(),
                           roots.anywhere() ? "is not a folder of this host, and cannot become one" : ReadRoots::kNotThere),
@@ -140,13 +140,13 @@ EvalConfig Service::ForThisHost(EvalConfig config) const {
   return config;
 }
 
-// The folder stands for the checkpoints that will be in it.
+// The folder, or the one that it will lie in, stands for the checkpoints that will be in it.
 void Service::CheckWatch(Submission submission, const fs::path& folder,
                          std::function<void(const std::optional<Refusal>&)> done) {
-  submission.set.push_back("checkpoint=" + Json(folder.string()).dump());
   const auto work = [this, submission, folder] {
-    CheckWatched(folder, options_.roots);
-    ReadSubmission(submission, false, {});
+    Submission judged = submission;
+    judged.set.push_back("checkpoint=" + Json(CheckWatched(folder, options_.roots).string()).dump());
+    ReadSubmission(judged, false, {});
   };
   loop_.Post([this, user = submission.user, work, done = std::move(done)] { HaveJudged(user, {}, work, done); });
 }
