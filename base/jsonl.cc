@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -49,6 +50,48 @@ std::string Excerpt(std::string_view text) {
   return text.size() > kExcerptBytes ? shown + "…" : shown;
 }
 
+// The key whose value is being read when a parser stops.
+class LastKey : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& key() const { return key_; }
+  bool key(string_t& key) override {
+    key_ = key;
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+
+ private:
+  std::string key_;
+};
+
+// An escape such as \ud800 without its other half: the parser stops behind it.
+[[noreturn]] void ThrowSurrogate(std::string_view text, size_t byte, const std::string& where) {
+  LastKey last;
+  Json::sax_parse(text, &last);
+  const auto is_half = [&](size_t at) { return text.substr(at + 2, 1).find_first_of("dD") == 0 && text.substr(at + 3, 1) > "7"; };
+  size_t escape = text.substr(0, byte).rfind("\\u");
+  while (escape != std::string_view::npos && escape > 0 && !is_half(escape)) escape = text.rfind("\\u", escape - 1);
+  const std::string found(escape == std::string_view::npos ? "\\ud800" : text.substr(escape, 6));
+  const std::string_view kind = found.size() > 3 && std::string_view("cdefCDEF").find(found[3]) != std::string_view::npos
+                                    ? "the second"
+                                    : "the first";
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: {}not JSON at byte {}: found {}, {} half of a character without the other", where,
+                          last.key().empty() ? "" : fmt::format("key '{}': ", Excerpt(last.key())), byte, found, kind),
+              "write both halves, as in \\ud83d\\ude00, or \\ufffd instead");
+}
+
 }  // namespace
 
 std::string ToLine(const Json& value) {
@@ -67,6 +110,7 @@ Json ParseJson(std::string_view text, const std::string& where, size_t values_ma
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
+    if (std::strstr(e.what(), "surrogate") != nullptr) ThrowSurrogate(text, e.byte, where);
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: not JSON at byte {}: found '{}'", where, e.byte, Excerpt(text)),
                 "expected one JSON value in UTF-8");

@@ -92,6 +92,18 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
 
 }  // namespace
 
+// A file that cannot be read may be the one that defines it.
+void GroupBuilder::RefuseName(const std::string& where, const std::string& name) const {
+  const std::vector<BadTaskFile>& bad = index_.bad_files();
+  std::string remedy = "`evald tasks` lists them";
+  if (!bad.empty()) {
+    remedy += fmt::format("; {} of the task files cannot be understood: {}{}", bad.size(), bad.front().problem,
+                          bad.size() > 1 ? ", …" : "");
+  }
+  throw Error(ErrorKind::kUsage,
+              fmt::format("{}there is no task, group or tag '{}'{}", where, name, Suggestion(name, index_.Names())), remedy);
+}
+
 void GroupBuilder::Add(const TaskRequest& request) {
   const std::string where = request.where.empty() ? "" : request.where + ": ";
   const TaskEntry* entry = nullptr;
@@ -100,12 +112,7 @@ void GroupBuilder::Add(const TaskRequest& request) {
   } catch (Error& e) {
     throw e.AddContext(fmt::format("{}'{}' cannot be understood", where, request.name));
   }
-  if (entry == nullptr) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}there is no task, group or tag '{}'{}", where, request.name,
-                            Suggestion(request.name, index_.Names())),
-                "`evald tasks` lists them");
-  }
+  if (entry == nullptr) RefuseName(where, request.name);
   if (request.limit && request.limit_total) {
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}'{}' has both limit and limit_total", where, request.name));
@@ -190,7 +197,8 @@ std::string GroupBuilder::BuildTask(const YamlMapping& yaml, const std::string& 
   if (out_.leaves.size() >= kLeavesMax) {
     throw Error(ErrorKind::kUsage, fmt::format("more than {} tasks are asked for", kLeavesMax));
   }
-  out_.leaves.push_back({name, std::move(state)});
+  const std::string where = state->config.where;
+  out_.leaves.push_back({name, std::move(state), where});
   return name;
 }
 

@@ -38,6 +38,7 @@ class GroupBuilder {
                    const std::string& group, const std::string& path, const Overrides& overrides,
                    std::vector<std::string>* children);
   std::vector<std::string> BuildEntryAsMember(const TaskEntry& entry, const Overrides& overrides);
+  [[noreturn]] void RefuseName(const std::string& where, const std::string& name) const;
   void SpreadLimit(const TaskRequest& request, size_t first);
 
   const TaskIndex& index_;

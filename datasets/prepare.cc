@@ -25,6 +25,22 @@ constexpr int kFormatVersion = 2;  // 2: a request's further settings stand unde
 
 std::string HashFile(const DataFile& file) { return HashHex(MappedFile(file.fd, file.path).view()); }
 
+TaskDefinition DefinitionOf(const TaskConfig& config) {
+  TaskDefinition task;
+  task.name = config.name;
+  task.alias = config.alias;
+  task.version = config.version;
+  task.output_type = config.output_type;
+  task.repeats = config.repeats;
+  task.num_fewshot = config.num_fewshot;
+  task.unsafe_code = config.unsafe_code;
+  task.process_results = config.process_results;
+  task.metrics = config.metrics;
+  task.filters = config.filters;
+  task.config = config.dump;
+  return task;
+}
+
 // One leaf task with its data.
 class Preparation {
  public:
@@ -73,8 +89,11 @@ class Preparation {
   TaskDefinition Describe() {
     LoadDocuments();
     return AtDocument(0, [&] {
-      return Define(PromptBuilder(config_, options_.prompts, documents_.columns, Documents{},
-                                  options_.fewshot_seed, documents_.rows.front()));
+      const PromptBuilder builder(config_, options_.prompts, documents_.columns, Documents{}, options_.fewshot_seed,
+                                  documents_.rows.front());
+      TaskDefinition task = Define(builder);
+      CheckOf(task)(builder.Document(0, documents_.rows.front()));
+      return task;
     });
   }
 
@@ -92,12 +111,16 @@ class Preparation {
       return PromptBuilder(config_, options_.prompts, documents_.columns, std::move(fewshot),
                            options_.fewshot_seed, documents_.rows.front());
     });
-    PreparedTaskWriter writer(folder, ToJson(Define(builder)));
+    const TaskDefinition task = Define(builder);
+    const DocumentCheck check = AtDocument(0, [&] { return CheckOf(task); });
+    PreparedTaskWriter writer(folder, ToJson(task));
     for (int64_t i = 0; i < Effective(); ++i) {
       CheckCancelled();
       std::vector<Request> requests;
       const PreparedDocument document = AtDocument(static_cast<size_t>(i), [&] {
-        return builder.Build(i, documents_.rows[static_cast<size_t>(i)], &requests);
+        PreparedDocument built = builder.Build(i, documents_.rows[static_cast<size_t>(i)], &requests);
+        check(built);
+        return built;
       });
       writer.Add(document, requests);
     }
@@ -119,6 +142,18 @@ class Preparation {
       fs::remove_all(folder, ignored);
       return false;
     }
+  }
+
+  DocumentCheck CheckOf(const TaskDefinition& task) const {
+    if (!options_.checker) return [](const PreparedDocument&) {};
+    return [this, check = options_.checker(task)](const PreparedDocument& document) {
+      try {
+        check(document);
+      } catch (Error& error) {
+        error.AddContext("the task at " + config_.where);
+        throw;
+      }
+    };
   }
 
   bool UsesSamples() const {
@@ -228,22 +263,11 @@ class Preparation {
   }
 
   TaskDefinition Define(const PromptBuilder& builder) const {
-    TaskDefinition task;
-    task.name = config_.name;
-    task.alias = config_.alias;
-    task.version = config_.version;
-    task.output_type = config_.output_type;
-    task.repeats = config_.repeats;
-    task.num_fewshot = config_.num_fewshot;
-    task.unsafe_code = config_.unsafe_code;
+    TaskDefinition task = DefinitionOf(config_);
     task.multiple_target = builder.multiple_target();
     task.multiple_input = builder.multiple_input();
-    task.process_results = config_.process_results;
-    task.metrics = config_.metrics;
-    task.filters = config_.filters;
     task.original_documents = static_cast<int64_t>(documents_.rows.size());
     task.effective_documents = Effective();
-    task.config = config_.dump;
     task.sources = {{"key", Key()},
                     {"format", kFormatVersion},
                     {"files", files_},
@@ -264,6 +288,8 @@ class Preparation {
 };
 
 }  // namespace
+
+TaskDefinition DefineTask(const LeafTask& task) { return DefinitionOf(task.state->config); }
 
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options) {
   return Preparation(task, options).Describe();

@@ -296,13 +296,18 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
   return requests;
 }
 
-PreparedDocument PromptBuilder::Build(int64_t doc_id, const Json& doc,
-                                      std::vector<Request>* requests) {
+PreparedDocument PromptBuilder::Document(int64_t doc_id, const Json& doc) const {
   PreparedDocument out;
   out.doc_id = doc_id;
   out.doc = doc;
   out.target = target_.Target(doc, !choice_.IsNull());
   if (!choice_.IsNull()) out.choices = choice_.Choices(doc);
+  return out;
+}
+
+PreparedDocument PromptBuilder::Build(int64_t doc_id, const Json& doc,
+                                      std::vector<Request>* requests) {
+  PreparedDocument out = Document(doc_id, doc);
   *requests = MakeRequests(Contexts(doc, out), out);
   return out;
 }

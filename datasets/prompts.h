@@ -38,6 +38,9 @@ class PromptBuilder {
   PromptBuilder(const PromptBuilder&) = delete;
   PromptBuilder& operator=(const PromptBuilder&) = delete;
 
+  /// The document with its target and choices. Throws as Build does.
+  PreparedDocument Document(int64_t doc_id, const Json& doc) const;
+
   /// The document's target and choices, and its requests. Throws Error(kInput) that names the
   /// template and what is wrong; the caller adds the document's place.
   PreparedDocument Build(int64_t doc_id, const Json& doc, std::vector<Request>* requests);

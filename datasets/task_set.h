@@ -14,6 +14,7 @@
 #include "datasets/documents.h"
 #include "evald/json.h"
 #include "evald/task.h"
+#include "prepared/prepared_task.h"
 
 namespace evald {
 
@@ -47,6 +48,7 @@ struct LeafTask {
   std::string name;
   struct State;
   std::shared_ptr<const State> state;
+  std::string where;  ///< "file:line" of its name
 };
 
 struct ResolvedTasks {
@@ -62,6 +64,8 @@ struct PromptOptions {
   bool fewshot_as_multiturn = true;          ///< with `chat`: each example is a turn of its own
 };
 
+using DocumentCheck = std::function<void(const PreparedDocument& document)>;
+
 struct PrepareOptions {
   std::filesystem::path data_dir;   ///< may be empty when the tasks name their files
   std::filesystem::path cache_dir;  ///< prepared tasks go to cache_dir/prepared/<key>
@@ -73,6 +77,9 @@ struct PrepareOptions {
   /// Told what is done from now on, "reading data/test.jsonl", so that whoever ends this process can say at
   /// what; from the thread that prepares.
   std::function<void(const std::string& what)> doing;
+  /// Makes the check of a task's documents, where there is one: it throws Error(kInput) for a document that could not be
+  /// scored. Each document that is rendered is checked; one of a task that is found prepared was.
+  std::function<DocumentCheck(const TaskDefinition& task)> checker;
 };
 
 /// All tasks that are known: the built-in ones and those of further folders.
@@ -93,6 +100,9 @@ class TaskRegistry {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// What the task's file alone says of it: no documents are counted, and it is as if each had one target and one context.
+TaskDefinition DefineTask(const LeafTask& task);
 
 /// Reads the task's data and says what it comes to, without rendering prompts.
 TaskDefinition DescribeTask(const LeafTask& task, const PrepareOptions& options);

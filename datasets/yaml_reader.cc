@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/yaml_tabs.h"
 #include "datasets/builtin_files.h"
 #include "datasets/known_modules.h"
 #include "datasets/quoted_scalar.h"
@@ -22,6 +23,7 @@ constexpr size_t kNodesMax = 200'000;
 constexpr size_t kTextBytesMax = 16u << 20;  // of texts and keys, aliases written out
 constexpr size_t kFileBytesMax = 4u << 20;
 constexpr int kDepthMax = 100;
+constexpr size_t kKeyBytesShown = 100;
 constexpr size_t kIncludesMax = 50;
 
 // The implicit types of PyYAML (yaml/resolver.py); dates and base 60 are refused.
@@ -59,8 +61,7 @@ std::optional<Json> ParseYamlInteger(std::string text) {
     base = 8;
   }
   try {
-    const int64_t value = std::stoll(text, nullptr, base);
-    return negative ? -value : value;
+    return std::stoll(negative ? "-" + text : text, nullptr, base);
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -73,6 +74,7 @@ class Converter {
       : text_(text), file_(std::move(file)), folder_(std::move(folder)), roots_(roots), out_(out) {}
 
   Json Convert(const YAML::Node& node, const std::string& pointer, int depth) {
+    at_ = pointer;
     if (++nodes_ > kNodesMax) {
       Fail(node, fmt::format("more than {} values, aliases written out", kNodesMax));
     }
@@ -109,7 +111,15 @@ class Converter {
 
  private:
   [[noreturn]] void Fail(const YAML::Node& node, const std::string& message) const {
-    throw Error(ErrorKind::kInput, Place(node.Mark()) + ": " + message);
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}{}", Place(node.Mark()), KeyInWords(), message));
+  }
+
+  // "key 'metric_list.0.metric': ", of the value that is being read; "" at the top.
+  std::string KeyInWords() const {
+    if (at_.empty()) return "";
+    std::string key = at_.substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    return fmt::format("key '{}': ", key.substr(0, kKeyBytesShown));
   }
 
   void CheckTag(const YAML::Node& node, const char* plain, const char* standard) const {
@@ -212,6 +222,7 @@ class Converter {
   std::string folder_;
   const ReadRoots& roots_;
   YamlMapping* out_;
+  std::string at_;  // the pointer of the value that is being read
   size_t nodes_ = 0;
   size_t text_bytes_ = 0;
 };
@@ -357,10 +368,12 @@ YamlMapping ParseYaml(const std::string& text, const std::string& file, const st
     }
     out.value = Converter(text, file, folder, roots, &out).Convert(root, "", 0);
   } catch (const YAML::Exception& e) {
+    const int line = e.mark.line + 1;
+    const int tab = LineIndentedByTab(text, line - 1, line);
     throw Error(ErrorKind::kInput,
                 e.mark.is_null()
                     ? fmt::format("{}: broken YAML: {}", file, e.msg)
-                    : fmt::format("{}:{}: broken YAML: {}", file, e.mark.line + 1, e.msg));
+                    : fmt::format("{}:{}: broken YAML: {}", file, tab > 0 ? tab : line, tab > 0 ? TabSentence(tab) : e.msg));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -214,15 +215,23 @@ GenerationsForm FormOf(const Json& line, const std::string& where) {
     return GenerationsForm::kEvald;
   }
   if (line.contains("task_id") && line.contains("completion")) return GenerationsForm::kCompletions;
+  constexpr const char* kForms = "expected evald's own lines (doc_id, idx, repeat, text, ...: docs/formats.md), "
+                                 "lm-evaluation-harness's samples (doc_id, resps) or HumanEval's (task_id, completion)";
+  if (!line.is_object()) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: found {}, which is no generation", where, line.type_name()), kForms);
+  }
+  const std::vector<std::string> known = {"doc_id", "resps", "text", "loglikelihood", "task_id", "completion"};
   std::vector<std::string> keys;
-  if (line.is_object()) {
-    for (const auto& [key, value] : line.items()) keys.push_back(key);
+  std::string meant;
+  for (const auto& [key, value] : line.items()) {
+    keys.push_back(key);
+    const bool right = std::find(known.begin(), known.end(), key) != known.end();
+    if (!right && meant.empty()) meant = NearestName(key, known);
   }
   throw Error(ErrorKind::kInput,
-              fmt::format("{}: found {} with the keys [{}], which is no generation", where,
-                          line.type_name(), Join(keys, ", ")),
-              "expected evald's own lines (doc_id, text), lm-evaluation-harness's samples (doc_id, "
-              "resps) or HumanEval's (task_id, completion)");
+              fmt::format("{}: found {} with the keys [{}], which is no generation{}", where, line.type_name(), Join(keys, ", "),
+                          meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)),
+              kForms);
 }
 
 std::unique_ptr<ForeignReader> MakeForeignReader(GenerationsForm form, const PreparedTask& task) {

@@ -138,7 +138,11 @@ ImportedGenerations ImportGenerations(const PreparedTask& task, const std::files
       const Json line = ParseJson(content, where);
       if (!reader) {
         imported.form = FormOf(line, where);
-        reader = MakeForeignReader(imported.form, task);
+        try {
+          reader = MakeForeignReader(imported.form, task);
+        } catch (Error& e) {
+          throw e.AddContext(where);
+        }
       } else if (FormOf(line, where) != imported.form) {
         throw Error(ErrorKind::kInput,
                     fmt::format("{}: the form changes from {} to {}", where,

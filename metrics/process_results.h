@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "evald/json.h"
@@ -18,6 +19,14 @@ class ProcessResults {
 
   /// How many requests a document has.
   virtual size_t Requests(const PreparedDocument&) const { return 1; }
+
+  /// Throws Error(kInput) for a document whose target or choices Run refuses whatever the answer is, so that this is known
+  /// before an answer is computed. A document that passes may still be refused for its answer.
+  virtual void Check(const PreparedDocument&) const {}
+
+  /// The names that Run gives a number or a value to aggregate, whatever the documents are. A document may lack one:
+  /// pass@8 of four programs.
+  virtual std::vector<std::string> Metrics() const = 0;
 
   /// `filtered` holds one value per request, in order of idx. Returns metric name -> value, in the
   /// harness's order. Appends to `detail` what a code metric has to tell. Throws AnswerError

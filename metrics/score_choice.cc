@@ -105,6 +105,24 @@ class MultipleChoice : public ProcessResults {
     }
   }
 
+  // No value is given to bypass.
+  std::vector<std::string> Metrics() const override {
+    std::vector<std::string> names = metrics_;
+    std::erase(names, "bypass");
+    return names;
+  }
+
+  void Check(const PreparedDocument& document) const override {
+    const std::vector<std::string> choices = ReadChoices(document);
+    const Gold gold = GoldOf(document, choices);
+    const auto lowest = -static_cast<int64_t>(choices.size());
+    for (const int64_t label : gold.labels) {
+      if (Uses("exact_match") && label != kOutOfRange && label < lowest) {
+        throw Error(ErrorKind::kInput, fmt::format("the label {} is out of range", label));
+      }
+    }
+  }
+
   size_t Requests(const PreparedDocument& document) const override {
     return ReadChoices(document).size() * (Uses("acc_mutual_info") ? 2 : 1);
   }
@@ -123,12 +141,7 @@ class MultipleChoice : public ProcessResults {
       unconditional.assign(middle, responses.loglikelihoods.end());
       responses.loglikelihoods.erase(middle, responses.loglikelihoods.end());
     }
-    const Gold gold = ReadGold(document.target, choices);
-    if (gold.several != several_) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("found the target {}, expected {} as in the first document",
-                              ToLine(document.target), several_ ? "a list" : "one label"));
-    }
+    const Gold gold = GoldOf(document, choices);
     Json metrics = Metrics(document, choices, responses, gold);
     if (Uses("acc_mutual_info")) {
       std::vector<double> gained(unconditional.size());
@@ -143,6 +156,16 @@ class MultipleChoice : public ProcessResults {
  private:
   bool Uses(const char* metric) const {
     return std::find(metrics_.begin(), metrics_.end(), metric) != metrics_.end();
+  }
+
+  Gold GoldOf(const PreparedDocument& document, const std::vector<std::string>& choices) const {
+    Gold gold = ReadGold(document.target, choices);
+    if (gold.several != several_) {
+      throw Error(ErrorKind::kInput,
+                  fmt::format("found the target {}, expected {} as in the first document",
+                              ToLine(document.target), several_ ? "a list" : "one label"));
+    }
+    return gold;
   }
 
   static std::vector<std::string> ReadChoices(const PreparedDocument& document) {

@@ -124,16 +124,43 @@ Metric MakeMetric(const TaskDefinition& task, const MetricSpec& spec, CodeRunner
   RefuseMetric(spec.metric, task.output_type, {"exact_match", "bypass"});
 }
 
+// What the values of a metric are called. No document has more programs than answers.
+std::vector<std::string> ValueNames(const TaskDefinition& task, const MetricSpec& spec) {
+  if (spec.metric != "pass_at_k" || spec.function.empty()) return {spec.metric};
+  std::vector<std::string> names;
+  for (const int64_t k : ReadK(spec)) {
+    if (k <= task.repeats) names.push_back(fmt::format("pass@{}", k));
+  }
+  return names;
+}
+
 class Generation : public ProcessResults {
  public:
   Generation(const TaskDefinition& task, CodeRunner* runner) : several_(task.multiple_target) {
     for (const MetricSpec& spec : task.metrics) {
       metrics_.push_back(MakeMetric(task, spec, runner));
+      for (std::string& name : ValueNames(task, spec)) names_.push_back(std::move(name));
+      runs_code_ = runs_code_ || !spec.function.empty();
       if (!spec.function.empty() && several_) {
         throw Error(ErrorKind::kInput,
                     fmt::format("the metric '{}' with several targets is not served", spec.metric));
       }
       bypass_ = bypass_ || spec.metric == "bypass";
+    }
+  }
+
+  std::vector<std::string> Metrics() const override { return names_; }
+
+  void Check(const PreparedDocument& document) const override {
+    if (!document.choices.is_null()) {
+      ChoiceText(document);
+    } else if (several_ && !bypass_) {
+      const Json& target = document.target;
+      const std::vector<Json> targets = target.is_string() || target.is_array() ? Iterate(target) : std::vector<Json>{target};
+      const bool texts = std::all_of(targets.begin(), targets.end(), [](const Json& one) { return one.is_string(); });
+      if (targets.empty() || !texts) RefuseTarget(document, "text or a list of texts");
+    } else if (runs_code_ && !document.target.is_string()) {
+      RefuseTarget(document, "the text of a test");
     }
   }
 
@@ -162,6 +189,11 @@ class Generation : public ProcessResults {
                 fmt::format("the filters leave {}, expected text", ToLine(result)));
   }
 
+  [[noreturn]] static void RefuseTarget(const PreparedDocument& document, const char* expected) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("doc_to_target gives {}, expected {}", ToLine(document.target).substr(0, 200), expected));
+  }
+
   static Json ChoiceText(const PreparedDocument& document) {
     const Json& target = document.target;
     if (!document.choices.is_array() || !target.is_number_integer()) {
@@ -181,7 +213,9 @@ class Generation : public ProcessResults {
 
   bool several_;
   bool bypass_ = false;
+  bool runs_code_ = false;
   std::vector<Metric> metrics_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace

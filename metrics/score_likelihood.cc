@@ -28,6 +28,12 @@ bool Has(const std::vector<std::string>& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// These output types give bypass no value.
+std::vector<std::string> WithoutBypass(std::vector<std::string> names) {
+  std::erase(names, "bypass");
+  return names;
+}
+
 void ExpectOne(const std::vector<Json>& filtered) {
   if (filtered.size() != 1) {
     throw Error(
@@ -41,6 +47,8 @@ class Likelihood : public ProcessResults {
  public:
   explicit Likelihood(const TaskDefinition& task)
       : metrics_(MetricNames(task, {"perplexity", "acc", "bypass"})) {}
+
+  std::vector<std::string> Metrics() const override { return WithoutBypass(metrics_); }
 
   Json Run(const PreparedDocument&, const std::vector<Json>& filtered, Json*) const override {
     ExpectOne(filtered);
@@ -67,12 +75,17 @@ class Rolling : public ProcessResults {
   explicit Rolling(const TaskDefinition& task)
       : metrics_(MetricNames(task, {"word_perplexity", "byte_perplexity", "bits_per_byte"})) {}
 
+  std::vector<std::string> Metrics() const override { return metrics_; }
+
+  void Check(const PreparedDocument& document) const override {
+    if (document.target.is_string()) return;
+    throw Error(ErrorKind::kInput, "doc_to_target of a rolling log-likelihood must give text");
+  }
+
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json*) const override {
     ExpectOne(filtered);
-    if (!document.target.is_string()) {
-      throw Error(ErrorKind::kInput, "doc_to_target of a rolling log-likelihood must give text");
-    }
+    Check(document);
     const std::string& text = document.target.get_ref<const std::string&>();
     int64_t words = 1;  // len(re.split(r"\s+", text))
     space_.ForEachMatch(text, [&](const Regex::Match&) {

@@ -137,6 +137,16 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::mak
 
 Scorer::~Scorer() = default;
 
+std::vector<std::pair<std::string, std::string>> Scorer::Metrics() const {
+  std::vector<std::pair<std::string, std::string>> metrics;
+  for (const FilterChain& chain : state_->filters) {
+    for (const std::string& metric : state_->process->Metrics()) metrics.emplace_back(metric, chain.name());
+  }
+  return metrics;
+}
+
+void Scorer::Check(const PreparedDocument& document) const { state_->process->Check(document); }
+
 int Scorer::Requests(const PreparedDocument& document) const {
   return static_cast<int>(state_->process->Requests(document));
 }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "evald/generation.h"
@@ -23,6 +25,12 @@ class Scorer {
   /// `generations` holds all requests and repeats of this document, in order of (idx, repeat).
   ScoredDocument Score(const PreparedDocument& document,
                        const std::vector<Generation>& generations) const;
+
+  /// (metric, filter) of the values that the task's results will have.
+  std::vector<std::pair<std::string, std::string>> Metrics() const;
+
+  /// Throws Error(kInput) "<what is wrong>" for a document that cannot be scored whatever the answers to it are.
+  void Check(const PreparedDocument& document) const;
 
   /// How many requests (without repeats) a document of this task has.
   int Requests(const PreparedDocument& document) const;

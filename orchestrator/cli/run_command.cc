@@ -15,6 +15,7 @@
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/service/foreground.h"
+#include "orchestrator/state/run_store.h"
 
 namespace evald::cli {
 namespace {
@@ -33,9 +34,12 @@ struct Flags {
 // started.
 void CheckInputs(const EvalConfig& config, const Preparer& preparer) {
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
-  input.gates = true;
+  input.baseline_complete = true;
   preparer.Ask(input);
 }
+
+// A state folder that cannot be written to is refused before the run's own folder is made.
+void CheckState(const EvalConfig& config) { const RunStore store(config.state_dir); }
 
 Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool page, const Preparer& preparer) {
   JudgeRequest request;
@@ -86,6 +90,7 @@ ExitStatus Run(const Common& common, Flags flags) {
   options.config.gates = PolicyOf(flags.verdict, options.config.gates);
   const Preparer preparer(common.binaries);
   CheckInputs(options.config, preparer);
+  CheckState(options.config);
   const RunOutcome outcome = RunEvaluation(options);
   const Judgement judgement = JudgeOutcome(options.config, outcome, !flags.verdict.html.empty(), preparer);
   const bool complete = outcome.status == ExitStatus::kDone;

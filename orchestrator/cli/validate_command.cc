@@ -3,6 +3,7 @@
 #include "base/print.h"
 #include "base/text.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/verdict/report_files.h"
 #include "orchestrator/config/engine_check.h"
 #include "orchestrator/prepare/preparer.h"
 
@@ -12,7 +13,7 @@ namespace {
 struct Flags {
   std::string file;
   EvalOverrides overrides;
-  std::string gates;
+  VerdictOptions verdict;
 };
 
 void PrintPlan(const EvalConfig& config, const Json& plan) {
@@ -50,8 +51,10 @@ void PrintPlan(const EvalConfig& config, const Json& plan) {
 ExitStatus Validate(const Common& common, const Flags& flags) {
   EvalConfig config = ReadEvalConfig(flags.file, flags.overrides);
   CheckEngineSettings(config, common.binaries);
-  if (!flags.gates.empty()) config.gates = ReadGatesFile(flags.gates);
-  Json plan = Preparer(common.binaries).Ask(InputOf(config, PreparationInput::Work::kDescribe));
+  config.gates = PolicyOf(flags.verdict, config.gates);
+  PreparationInput input = InputOf(config, PreparationInput::Work::kDescribe);
+  input.baseline_complete = true;
+  Json plan = Preparer(common.binaries).Ask(input);
   plan["config"] = ToJson(config);
   if (common.json) {
     PrintJson(plan);
@@ -68,9 +71,12 @@ void AddValidate(Command app, const Common* common, Action* action) {
   Command command = app.AddCommand("validate", "Check an eval.yaml and show the resolved plan without running it");
   command.AddOption("eval.yaml", &flags->file, "The file to check").Required().ExistingFile();
   AddOverrides(command, &flags->overrides);
-  command.AddOption("--gates", &flags->gates, "A file with the gates to meet (docs/gates.md)")
+  command.AddOption("--gates", &flags->verdict.gates, "A file with the gates to meet (docs/gates.md)")
       .Metavar("FILE")
       .ExistingFile();
+  command.AddOption("--baseline", &flags->verdict.baseline, "What gates compare with: a run's folder or a results file")
+      .Metavar("RUN_OR_RESULTS")
+      .ExistingPath();
   command.Footer("\nExample:\n  evald validate eval.yaml --set tasks=[gsm8k] --data-dir data");
   command.OnChosen([=] { *action = [=] { return Validate(*common, *flags); }; });
 }

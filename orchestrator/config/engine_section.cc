@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "evald/error.h"
+#include "orchestrator/config/key_hints.h"
 #include "orchestrator/config/sections.h"
 #include "protocol/engine_settings.h"
 
@@ -44,8 +45,10 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
   for (const auto& [key, value] : engine.settings.items()) {
     engine.where[key] = section->WhereKey(key);
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string hint = HintOfEvalKey("engine", key);
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}: key 'engine.{}': unknown key{}", engine.where[key], key, Suggestion(key, known)),
+                fmt::format("{}: key 'engine.{}': unknown key{}", engine.where[key], key,
+                            hint.empty() ? Suggestion(key, known) : hint),
                 fmt::format("the settings of engine '{}' are {}", engine.name, Join(known, ", ")));
   }
   ForEachText(engine, SettingUse::kReadPath, [&](const char* key, const std::string& text) {

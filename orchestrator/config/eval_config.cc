@@ -14,6 +14,7 @@
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/config/engine_section.h"
+#include "orchestrator/config/key_hints.h"
 #include "orchestrator/config/sections.h"
 
 namespace evald {
@@ -59,7 +60,7 @@ void ReadTasks(YamlSection& top, EvalConfig* config) {
   for (size_t i = 0; i < items.size(); ++i) {
     config->tasks.push_back(ReadTask(top, items[i], i));
   }
-  if (items.empty()) top.Refuse("tasks", "is absent or empty, expected a list such as [gsm8k, mmlu]");
+  if (items.empty()) top.RefuseAbsent("tasks", "absent or empty, expected a list such as [gsm8k, mmlu]");
 }
 
 // The engine is told by a setting of its own, so that the workers of two runs that differ in it differ.
@@ -157,7 +158,7 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
     CheckFolder(top, "checkpoint", config->checkpoint, overrides,
                 "is not a folder; expected a checkpoint in Hugging Face layout");
   } else if (config->engine.name == "native") {
-    top.Refuse("checkpoint", "is absent; the native engine needs a checkpoint folder");
+    top.RefuseAbsent("checkpoint", "absent; the native engine needs a checkpoint folder");
   }
   config->name = top.String("name").value_or(
       config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
@@ -173,7 +174,7 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
     }
   } else if (data) {
     config->data_dir = ResolvePath(file, *data);
-    CheckFolder(top, "data_dir", config->data_dir, overrides, "is not a folder");
+    CheckFolder(top, "data_dir", config->data_dir, overrides, "is not a folder; expected the one that datasets lie in");
   }
   for (const std::string& dir : top.Strings("task_dirs")) {
     config->task_dirs.push_back(ResolvePath(file, dir));
@@ -195,6 +196,7 @@ namespace {
 EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& overrides) {
   EvalConfig config;
   config.file = fs::absolute(file).lexically_normal();
+  top.SetHint(HintOfEvalKey);
   config.roots = overrides.roots;
   ReadTasks(top, &config);
   ReadEngine(top, &config);

@@ -22,6 +22,34 @@ constexpr uint64_t kPreparationMemoryMin = uint64_t{64} << 20;  // the program i
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+// Sizes have no upper end.
+void ReadSize(YamlSection& section, const char* key, uint64_t least, uint64_t* value) {
+  const auto given = section.Bytes(key);
+  if (!given) return;
+  if (*given < least) section.Refuse(key, fmt::format("found {}, expected at least {}", HumanBytes(*given), HumanBytes(least)));
+  *value = *given;
+}
+
+// The values that SandboxOptionsFromJson takes.
+SandboxOptions ReadSandbox(YamlSection& section) {
+  SandboxOptions options;
+  options.unsafe = section.Boolean("unsafe").value_or(options.unsafe);
+  options.python = section.String("python").value_or(options.python);
+  options.cpu_seconds = section.Number("cpu_seconds", 0.001, 3600).value_or(options.cpu_seconds);
+  options.wall_seconds = section.Number("wall_seconds", 0.001, 86400).value_or(options.wall_seconds);
+  ReadSize(section, "memory_bytes", uint64_t{16} << 20, &options.memory_bytes);
+  ReadSize(section, "tmpfs_bytes", 4096, &options.tmpfs_bytes);
+  ReadSize(section, "output_bytes", 0, &options.output_bytes);
+  options.processes = static_cast<int>(section.Integer("processes", 1, 4096).value_or(options.processes));
+  options.allow_processes = section.Boolean("allow_processes").value_or(options.allow_processes);
+  options.allow_ctypes = section.Boolean("allow_ctypes").value_or(options.allow_ctypes);
+  section.Finish();
+  if (!options.python.starts_with('/')) {
+    section.Refuse("python", fmt::format("found '{}', expected an absolute path", options.python));
+  }
+  return options;
+}
+
 }  // namespace
 
 fs::path ResolvePath(const fs::path& file, const std::string& text) {
@@ -72,12 +100,7 @@ MetricsConfig ReadMetrics(YamlSection& top) {
     metrics.max_attempts = static_cast<int>(section->Integer("max_attempts", 1, 100).value_or(3));
     metrics.backlog_bytes = section->Bytes("backlog").value_or(0);
     if (auto sandbox = section->Section("sandbox")) {
-      const Json value = sandbox->Rest();
-      try {
-        metrics.sandbox = SandboxOptionsFromJson(value, "metrics.sandbox");
-      } catch (const Error& e) {
-        section->Refuse("sandbox", e.message());
-      }
+      metrics.sandbox = ReadSandbox(*sandbox);
     }
     section->Finish();
   }

@@ -32,8 +32,8 @@ ServeWatch ReadWatch(YamlSection section, const fs::path& file) {
   ServeWatch watch;
   const auto checkpoints = section.String("checkpoints");
   const auto eval = section.String("eval");
-  if (!checkpoints) section.Refuse("checkpoints", "is absent, expected the folder that checkpoints appear in");
-  if (!eval) section.Refuse("eval", "is absent, expected an eval.yaml");
+  if (!checkpoints) section.RefuseAbsent("checkpoints", "absent, expected the folder that checkpoints appear in");
+  if (!eval) section.RefuseAbsent("eval", "absent, expected an eval.yaml");
   watch.checkpoints = ResolvePath(file, *checkpoints);
   watch.eval = ResolvePath(file, *eval);
   if (!fs::is_regular_file(watch.eval)) section.Refuse("eval", fmt::format("{}: no such file", watch.eval.string()));
@@ -87,7 +87,7 @@ void ReadEngineKeys(YamlSection& top, ServeConfig* config) {
 void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   if (auto tls = top.Section("tls")) {
     const auto certificate = tls->String("certificate"), key = tls->String("key");
-    if (!certificate || !key) tls->Refuse(certificate ? "key" : "certificate", "is absent, expected a PEM file");
+    if (!certificate || !key) tls->RefuseAbsent(certificate ? "key" : "certificate", "absent, expected a PEM file");
     config->certificate = ResolvePath(file, *certificate);
     config->key = ResolvePath(file, *key);
     tls->Finish();

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cmath>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/yaml_tabs.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -131,19 +133,19 @@ Json YamlToJson(const YAML::Node& node) {
 
 YamlSection::YamlSection(std::string file, YAML::Node node, std::string path)
     : YamlSection(std::move(file), std::move(node), std::move(path),
-                  std::make_shared<const Overrides>()) {}
+                  std::make_shared<Context>()) {}
 
 YamlSection::YamlSection(std::string file, YAML::Node node, std::string path,
-                         std::shared_ptr<const Overrides> overrides)
+                         std::shared_ptr<Context> context)
     : file_(std::move(file)),
       node_(std::move(node)),
       path_(std::move(path)),
-      overrides_(std::move(overrides)) {
+      context_(std::move(context)) {
   const std::string assigned = Assignment(path_);
   if (!node_.IsMap()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: {}found {}, expected a mapping of keys to values",
+    throw Error(ErrorKind::kUsage, fmt::format("{}: {}found {}, expected a mapping of keys to values{}",
                                                assigned.empty() ? Where(node_) : assigned, path_.empty() ? "" : "key '" + path_ + "': ",
-                                               Describe(node_)));
+                                               Describe(node_), TabHint()));
   }
   std::vector<std::string> seen;
   for (const auto& entry : node_) {
@@ -184,17 +186,20 @@ YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
                   "take the line '---' between them away, or put the second one into a file of its own");
     }
   } catch (const YAML::Exception& e) {
+    const int line = e.mark.line + 1;
+    const int tab = LineIndentedByTab(text, line - 1, line);
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}:{}: not YAML: {}", file, e.mark.line + 1, e.msg));
+                fmt::format("{}:{}: not YAML: {}", file, tab > 0 ? tab : line, tab > 0 ? TabSentence(tab) : e.msg));
   }
-  auto assignments = std::make_shared<Overrides>();
+  auto context = std::make_shared<Context>();
+  context->tab_line = LineIndentedByTab(text, 1, INT_MAX);
   if (root.IsMap()) {
     for (const std::string& assignment : overrides) {
       ApplyOverride(root, assignment);
-      (*assignments)[assignment.substr(0, assignment.find('='))] = "--set " + assignment;
+      context->overrides[assignment.substr(0, assignment.find('='))] = "--set " + assignment;
     }
   }
-  return YamlSection(file, root, "", std::move(assignments));
+  return YamlSection(file, root, "", std::move(context));
 }
 
 std::string YamlSection::Where(const YAML::Node& node) const {
@@ -205,8 +210,8 @@ std::string YamlSection::Where(const YAML::Node& node) const {
 std::string YamlSection::Assignment(const std::string& dotted) const {
   std::string at = dotted;
   while (!at.empty()) {
-    const auto found = overrides_->find(at);
-    if (found != overrides_->end()) return found->second;
+    const auto found = context_->overrides.find(at);
+    if (found != context_->overrides.end()) return found->second;
     const size_t cut = at.find_last_of(".[");
     at.resize(cut == std::string::npos ? 0 : cut);
   }
@@ -223,8 +228,8 @@ std::string YamlSection::WhereIn(const std::string& key, const YAML::Node& node)
 std::string YamlSection::WhereKey(const std::string& key) const {
   const std::string dotted = Dotted(key);
   if (std::string assigned = Assignment(dotted); !assigned.empty()) return assigned;
-  const auto below = overrides_->lower_bound(dotted + ".");
-  if (below != overrides_->end() && below->first.starts_with(dotted + ".")) {
+  const auto below = context_->overrides.lower_bound(dotted + ".");
+  if (below != context_->overrides.end() && below->first.starts_with(dotted + ".")) {
     for (const auto& entry : node_) {
       if (entry.first.Scalar() == key && entry.first.Mark().is_null()) return below->second;
     }
@@ -239,14 +244,17 @@ std::string YamlSection::Dotted(const std::string& key) const {
   return path_.empty() ? key : path_ + "." + key;
 }
 
+std::string YamlSection::Place(const std::string& key) const {
+  return fmt::format("{}: key '{}'", WhereKey(key), Dotted(key));
+}
+
 void YamlSection::Refuse(const std::string& key, const std::string& message) const {
-  throw Error(ErrorKind::kUsage,
-              fmt::format("{}: key '{}': {}", WhereKey(key), Dotted(key), message));
+  throw Error(ErrorKind::kUsage, fmt::format("{}: {}", Place(key), message));
 }
 
 void YamlSection::RefuseType(const std::string& key, const YAML::Node& found,
                              const std::string& expected) const {
-  Refuse(key, fmt::format("found {}, expected {}", Describe(found), expected));
+  Refuse(key, fmt::format("found {}, expected {}{}", Describe(found), expected, TabHint()));
 }
 
 YAML::Node YamlSection::Find(const std::string& key) {
@@ -323,7 +331,7 @@ std::optional<YamlSection> YamlSection::Section(const std::string& key) {
   const YAML::Node node = Find(key);
   if (!node.IsDefined()) return std::nullopt;
   if (!node.IsMap()) RefuseType(key, node, "a mapping of keys to values");
-  return YamlSection(file_, node, Dotted(key), overrides_);
+  return YamlSection(file_, node, Dotted(key), context_);
 }
 
 std::vector<YAML::Node> YamlSection::List(const std::string& key) {
@@ -342,7 +350,7 @@ std::vector<YamlSection> YamlSection::Sections(const std::string& key) {
 }
 
 YamlSection YamlSection::Item(const std::string& key, const YAML::Node& item, size_t index) const {
-  return YamlSection(file_, item, fmt::format("{}[{}]", Dotted(key), index), overrides_);
+  return YamlSection(file_, item, fmt::format("{}[{}]", Dotted(key), index), context_);
 }
 
 Json YamlSection::Value(const std::string& key) {
@@ -364,15 +372,42 @@ Json YamlSection::Rest() {
   return rest;
 }
 
+bool YamlSection::IsKnown(const std::string& key) const {
+  return std::find(known_.begin(), known_.end(), key) != known_.end();
+}
+
+std::string YamlSection::TabHint() const {
+  return context_->tab_line == 0 ? "" : "; " + TabSentence(context_->tab_line);
+}
+
+std::string YamlSection::HintFor(const std::string& key) const {
+  return context_->hint ? context_->hint(path_, key) : "";
+}
+
 void YamlSection::Finish() {
   for (const auto& entry : node_) {
     const std::string& key = entry.first.Scalar();
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    std::string hint = Suggestion(key, known_);
+    if (IsKnown(key)) continue;
+    std::string hint = HintFor(key);
+    const std::string near = NearestName(key, known_);
+    if (hint.empty()) hint = Suggestion(key, known_);
+    else if (!near.empty()) hint += fmt::format(", or did you mean '{}'?", near);
     if (hint.empty()) hint = "; valid keys here: " + Join(known_, ", ");
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint));
   }
+}
+
+void YamlSection::RefuseAbsent(const std::string& key, const std::string& what) const {
+  for (const auto& entry : node_) {
+    const std::string& found = entry.first.Scalar();
+    if (IsKnown(found)) continue;
+    std::string hint = HintFor(found);
+    if (hint.empty()) hint = Suggestion(found, {key});
+    if (hint.empty()) continue;
+    throw Error(ErrorKind::kUsage, fmt::format("{}: unknown key '{}'{}", WhereKey(found), Dotted(found), hint));
+  }
+  Refuse(key, fmt::format("is {}{}", what, TabHint()));
 }
 
 }  // namespace evald

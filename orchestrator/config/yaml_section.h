@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,10 @@
 #include "evald/json.h"
 
 namespace evald {
+
+/// What to say after "unknown key 'a.b'" of a key that stands in the wrong mapping or goes by another name here:
+/// "; 'b' belongs to 'c'". "" for a key that is valid in this mapping, and where there is nothing to say.
+using KeyHint = std::function<std::string(const std::string& section, const std::string& key)>;
 
 /// One mapping of a YAML file, read strictly: each key is asked for by name and type, and Finish()
 /// refuses what nobody asked for. Every error is "file:line: key 'a.b': found ..., expected ...",
@@ -49,23 +54,41 @@ class YamlSection {
   /// All keys not asked for so far, as JSON; they count as asked for.
   Json Rest();
 
-  /// Throws for the first key that nobody asked for, naming the nearest that could have been meant.
+  /// Throws for the first key that nobody asked for, with what the hint says, else the nearest key that could have been
+  /// meant.
   void Finish();
+
+  /// For this mapping and those in it.
+  void SetHint(KeyHint hint) { context_->hint = std::move(hint); }
 
   /// The place of a key: "file:line" or "--set a.b=value".
   std::string WhereKey(const std::string& key) const;
+  /// The place of a key and its name, as errors begin: "file:line: key 'a.b'".
+  std::string Place(const std::string& key) const;
   /// The place of a node within the value of `key`.
   std::string WhereIn(const std::string& key, const YAML::Node& node) const;
   std::string Where() const { return Where(node_); }  ///< of this mapping
   /// Throws Error(kUsage) "file:line: key 'a.b': <message>".
   [[noreturn]] void Refuse(const std::string& key, const std::string& message) const;
+  /// Throws for a key that is not there: names the key that seems to be meant for it, else "is <what>".
+  [[noreturn]] void RefuseAbsent(const std::string& key, const std::string& what) const;
 
  private:
   /// Assignments of --set by their dotted keys.
   using Overrides = std::map<std::string, std::string>;
 
-  YamlSection(std::string file, YAML::Node node, std::string path,
-              std::shared_ptr<const Overrides> overrides);
+  // Shared by the mappings of a file.
+  struct Context {
+    Overrides overrides;
+    KeyHint hint;
+    int tab_line = 0;  ///< the first one that is indented by a tab: what was read may not be what was meant
+  };
+
+  YamlSection(std::string file, YAML::Node node, std::string path, std::shared_ptr<Context> context);
+
+  bool IsKnown(const std::string& key) const;
+  std::string HintFor(const std::string& key) const;
+  std::string TabHint() const;
 
   std::string Where(const YAML::Node& node) const;
   /// The assignment that gave this key or one around it, or "".
@@ -78,7 +101,7 @@ class YamlSection {
   std::string file_;
   YAML::Node node_;
   std::string path_;
-  std::shared_ptr<const Overrides> overrides_;
+  std::shared_ptr<Context> context_;
   std::vector<std::string> known_;
 };
 

@@ -61,15 +61,8 @@ PromptsConfig PromptsFromJson(const Json& json) {
 
 int Processors() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-// `where` beside each rule: run.json, which has the same keys, does without.
-Json PolicyToJson(const GatePolicy& policy) {
-  Json json = ToJson(policy);
-  for (size_t i = 0; i < policy.gates.size(); ++i) json["rules"][i]["where"] = policy.gates[i].where;
-  return json;
-}
-
 Json JudgeToJson(const JudgeRequest& request) {
-  return {{"policy", PolicyToJson(request.policy)},
+  return {{"policy", ToJsonWithPlaces(request.policy)},
           {"candidate", request.candidate.string()},
           {"results", request.results},
           {"run_status", static_cast<int>(request.run_status)},
@@ -152,7 +145,7 @@ Json ToJson(const PreparationInput& input) {
             {"disk", input.limits.disk_bytes},
             {"seconds", input.limits.seconds}}},
           {"threads", input.threads},
-          {"gates", input.gates},
+          {"baseline_complete", input.baseline_complete},
           {"judge", JudgeToJson(input.judge)}};
 }
 
@@ -181,7 +174,7 @@ PreparationInput PreparationInputFromJson(const Json& json) {
                   Field<uint64_t>(limits, "memory", kWhere), Field<uint64_t>(limits, "disk", kWhere),
                   Field<double>(limits, "seconds", kWhere)};
   input.threads = Field<int>(json, "threads", kWhere);
-  input.gates = Field<bool>(json, "gates", kWhere);
+  input.baseline_complete = Field<bool>(json, "baseline_complete", kWhere);
   input.judge = JudgeFromJson(Field<Json>(json, "judge", kWhere));
   return input;
 }

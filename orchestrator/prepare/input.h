@@ -36,8 +36,8 @@ struct PreparationInput {
   ReadRoots roots;
   LimitsConfig limits;
   int threads = 1;  ///< that make tokens
-  bool gates = false;  ///< kCheck: the policy of `judge` is checked too, and its baseline read
-  JudgeRequest judge;  ///< the policy's baseline lies below `roots`
+  bool baseline_complete = false;  ///< kCheck, kDescribe: a baseline that is still being worked on is refused
+  JudgeRequest judge;  ///< kCheck, kDescribe: its policy is checked by CheckGates. The baseline lies below `roots`
 };
 
 /// Whether a configuration's engine is given weights of ours.

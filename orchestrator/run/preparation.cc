@@ -8,6 +8,7 @@
 #include "checkpoint/layout.h"
 #include "evald/error.h"
 #include "metrics/scorer.h"
+#include "orchestrator/report/results.h"
 #include "orchestrator/run/shared_prefix.h"
 #include "prepared/prepared_task.h"
 #include "tokenizer/tokenizer.h"
@@ -43,6 +44,9 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.roots = input.roots;
   options.limits = {input.limits.line_bytes, input.limits.file_bytes};
   options.doing = hooks.doing;
+  options.checker = [](const TaskDefinition& task) -> DocumentCheck {
+    return [scorer = std::make_shared<const Scorer>(task, nullptr)](const PreparedDocument& document) { scorer->Check(document); };
+  };
   options.prompts.system_instruction = input.prompts.system_instruction;
   options.prompts.fewshot_as_multiturn = input.prompts.Multiturn();
   if (input.prompts.chat_template) {
@@ -78,6 +82,33 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
   task.prefix_tokens = SharedPrefixTokens(prepared);
   task.prepare_s = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   return task;
+}
+
+// The entry that a task's results will have, with zeros for values. Throws Error(kInput) for a metric, filter or function
+// that is not served.
+Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
+  Json entry = {{"name", task.name}, {"alias", task.alias}, {"sample_len", 1}};
+  try {
+    for (const auto& [metric, filter] : Scorer(task, nullptr).Metrics()) entry[metric + "," + filter] = 0.0;
+  } catch (Error& e) {
+    e.AddContext(leaf.where);
+    throw;
+  }
+  return entry;
+}
+
+// Refuses what could only be found out when results are scored and judged: before any data is read.
+void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved, const PreparationHooks& hooks) {
+  hooks.doing("checking the tasks' metrics");
+  ResultsInput results;
+  results.groups = resolved.groups;
+  for (const LeafTask& leaf : resolved.leaves) {
+    results.tasks.push_back(DefineTask(leaf));
+    results.entries[leaf.name] = ExpectedEntry(leaf, results.tasks.back());
+  }
+  if (input.judge.policy.gates.empty() && input.judge.policy.baseline.empty()) return;
+  hooks.doing("checking the gates");
+  CheckGates(input.judge.policy, BuildResults(results), input.roots, input.baseline_complete);
 }
 
 Json DescribeCheckpoint(const PreparationInput& input, const PreparationHooks& hooks) {
@@ -130,13 +161,7 @@ Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks) {
   for (const LeafTask& leaf : resolved.leaves) found["tasks"].push_back(leaf.name);
   for (const GroupDefinition& group : resolved.groups) found["groups"].push_back(group.name);
   if (input.weights) found["checkpoint"] = DescribeCheckpoint(input, hooks);
-  if (!input.gates) return found;
-  std::vector<std::string> names;
-  for (const char* kind : {"tasks", "groups"}) {
-    for (const Json& name : found.at(kind)) names.push_back(name.get<std::string>());
-  }
-  hooks.doing("checking the gates");
-  CheckGates(input.judge.policy, names, input.roots);
+  CheckScoring(input, resolved, hooks);
   return found;
 }
 
@@ -149,7 +174,9 @@ Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks)
   Json found = {{"checkpoint", DescribeCheckpoint(input, hooks)},
                 {"prompts", DescribePrompts(options.prompts)},
                 {"tasks", Json::array()}};
-  for (const LeafTask& leaf : Resolve(input, hooks).leaves) {
+  const ResolvedTasks resolved = Resolve(input, hooks);
+  CheckScoring(input, resolved, hooks);
+  for (const LeafTask& leaf : resolved.leaves) {
     const TaskDefinition task = DescribeTask(leaf, options);
     found["tasks"].push_back({{"name", task.name},
                               {"output_type", task.output_type},

@@ -46,14 +46,15 @@ struct PreparationHooks {
 /// Error(kUsage or kInput) for an unknown task or bad data.
 Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks);
 
-/// For PreparationInput::Work::kCheck, with CheckGates where the input asks for it: {"tasks": [names], "groups": [names]}, and "checkpoint" where it has whole
-/// weights: {"path", "bytes", "files", "shards"}. Throws as PrepareSuite does.
+/// For PreparationInput::Work::kCheck: {"tasks": [names], "groups": [names]}, and "checkpoint" where it has whole
+/// weights: {"path", "bytes", "files", "shards"}. Throws as PrepareSuite does, and as CheckGates
+/// (orchestrator/verdict/judgement.h) for the input's gates.
 Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks);
 
 /// For kJudge: JudgeResults, as a Judgement's JSON. Throws as that does.
 Json JudgeInput(const PreparationInput& input, const PreparationHooks& hooks);
 
-/// For kDescribe: what `evald validate` shows of checkpoint, prompts and tasks. Throws as PrepareSuite does.
+/// For kDescribe: what `evald validate` shows of checkpoint, prompts and tasks. Throws as CheckInput does.
 Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks);
 
 Json ToJson(const SuiteTask& task);

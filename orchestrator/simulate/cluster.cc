@@ -11,13 +11,13 @@ constexpr const char* kSchema = "evald-cluster/1";
 
 void NumberAt(YamlSection* section, const std::string& key, double low, double high, double* value) {
   const auto found = section->Number(key, low, high);
-  if (!found) section->Refuse(key, fmt::format("is absent, expected a number from {} to {}", low, high));
+  if (!found) section->RefuseAbsent(key, fmt::format("absent, expected a number from {} to {}", low, high));
   *value = *found;
 }
 
 void CountAt(YamlSection* section, const std::string& key, int64_t high, int* value) {
   const auto found = section->Integer(key, 1, high);
-  if (!found) section->Refuse(key, fmt::format("is absent, expected an integer from 1 to {}", high));
+  if (!found) section->RefuseAbsent(key, fmt::format("absent, expected an integer from 1 to {}", high));
   *value = static_cast<int>(*found);
 }
 
@@ -45,7 +45,7 @@ SimCluster Read(YamlSection top) {
   NumberAt(&top, "memory_bytes_per_s", 1, 1e16, &cluster.memory_bytes_per_s);
   NumberAt(&top, "flop_per_s", 1, 1e20, &cluster.flop_per_s);
   auto executor = top.Section("executor");
-  if (!executor) top.Refuse("executor", "is absent, expected {places: ..., start_s: ..., prepare_s: ..., lease_s: ...}");
+  if (!executor) top.RefuseAbsent("executor", "absent, expected {places: ..., start_s: ..., prepare_s: ..., lease_s: ...}");
   ReadExecutor(std::move(*executor), &cluster);
   top.Finish();
   return cluster;

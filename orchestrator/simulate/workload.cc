@@ -16,20 +16,20 @@ constexpr const char* kSchema = "evald-workload/1";
 
 double Need(YamlSection* section, const std::string& key, double low, double high) {
   const auto value = section->Number(key, low, high);
-  if (!value) section->Refuse(key, fmt::format("is absent, expected a number from {} to {}", low, high));
+  if (!value) section->RefuseAbsent(key, fmt::format("absent, expected a number from {} to {}", low, high));
   return *value;
 }
 
 int64_t NeedCount(YamlSection* section, const std::string& key, int64_t high) {
   const auto value = section->Integer(key, 1, high);
-  if (!value) section->Refuse(key, fmt::format("is absent, expected an integer from 1 to {}", high));
+  if (!value) section->RefuseAbsent(key, fmt::format("absent, expected an integer from 1 to {}", high));
   return *value;
 }
 
 // `most`: beyond it, values are cut off.
 Spread ReadSpread(YamlSection* parent, const std::string& key, double most) {
   auto section = parent->Section(key);
-  if (!section) parent->Refuse(key, "is absent, expected {mean: ..., p95: ...}");
+  if (!section) parent->RefuseAbsent(key, "absent, expected {mean: ..., p95: ...}");
   Spread spread;
   spread.mean = Need(&*section, "mean", 0, kMuch);
   spread.p95 = section->Number("p95", 0, kMuch).value_or(0);
@@ -49,7 +49,7 @@ Spread ReadSpread(YamlSection* parent, const std::string& key, double most) {
 
 void ReadScoring(YamlSection* section, SimDataset* dataset) {
   auto scoring = section->Section("scoring");
-  if (!scoring) section->Refuse("scoring", "is absent, expected {kind: ..., cpu_seconds_per_document: ...}");
+  if (!scoring) section->RefuseAbsent("scoring", "absent, expected {kind: ..., cpu_seconds_per_document: ...}");
   const std::string kind = scoring->String("kind").value_or("");
   const double waiting = scoring->Number("remote_seconds_per_document", 0, 1e6).value_or(0);
   dataset->score_s = Need(&*scoring, "cpu_seconds_per_document", 0, 1e6) + waiting;
@@ -88,7 +88,7 @@ void ReadDataset(YamlSection section, double context_limit, Workload* workload) 
   SimDataset dataset;
   dataset.dataset = workload->dataset_count();
   dataset.name = section.String("name").value_or("");
-  if (dataset.name.empty()) section.Refuse("name", "is absent");
+  if (dataset.name.empty()) section.RefuseAbsent("name", "absent");
   for (const SimDataset& other : workload->datasets) {
     if (other.name == dataset.name) section.Refuse("name", fmt::format("'{}' stands here twice", dataset.name));
   }
@@ -108,7 +108,7 @@ void ReadDataset(YamlSection section, double context_limit, Workload* workload) 
 
 SimModel ReadModel(YamlSection* top) {
   auto section = top->Section("model");
-  if (!section) top->Refuse("model", "is absent, expected {params: ..., bytes: ..., kv_bytes_per_token: ...}");
+  if (!section) top->RefuseAbsent("model", "absent, expected {params: ..., bytes: ..., kv_bytes_per_token: ...}");
   SimModel model;
   model.params = Need(&*section, "params", 1, 1e14);
   model.bytes = Need(&*section, "bytes", 1, 1e15);
@@ -129,7 +129,7 @@ Workload Read(YamlSection top) {
   for (YamlSection& section : top.Sections("datasets")) {
     ReadDataset(std::move(section), workload.context_limit, &workload);
   }
-  if (workload.datasets.empty()) top.Refuse("datasets", "is absent or empty, expected a list of datasets");
+  if (workload.datasets.empty()) top.RefuseAbsent("datasets", "absent or empty, expected a list of datasets");
   top.Finish();
   return workload;
 }

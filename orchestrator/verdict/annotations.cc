@@ -18,7 +18,7 @@ std::string Escaped(const std::string& text, bool property) {
       escaped += c;
     }
   }
-  return escaped;
+  return Printable(escaped);
 }
 
 std::string WorkflowCommand(const char* level, const std::string& title, const std::string& message) {

@@ -9,6 +9,7 @@
 #include "base/own_folder.h"
 #include "base/text.h"
 #include "evald/error.h"
+#include "orchestrator/config/yaml_section.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -34,10 +35,8 @@ const char* KeyOf(GateKind kind) {
   return "";
 }
 
-std::string Required(YamlSection& section, const std::string& key, const std::string& expected) {
-  const auto value = section.String(key);
-  if (!value || value->empty()) section.Refuse(key, "is absent, expected " + expected);
-  return *value;
+void Require(const YamlSection& section, const std::string& key, const std::string& value, const std::string& expected) {
+  if (value.empty()) section.Refuse(key, "is absent, expected " + expected);
 }
 
 std::string OneOf(YamlSection& section, const std::string& key,
@@ -50,7 +49,8 @@ std::string OneOf(YamlSection& section, const std::string& key,
   return value;
 }
 
-void ReadBound(YamlSection& section, Gate* gate) {
+// Gives the key of the bound, "" where there is none.
+std::string ReadBound(YamlSection& section, Gate* gate) {
   std::string first;
   for (const KindName& entry : kKinds) {
     const auto bound = section.Number(entry.key, entry.low, entry.high);
@@ -61,8 +61,7 @@ void ReadBound(YamlSection& section, Gate* gate) {
     gate->kind = entry.kind;
     gate->bound = *bound;
   }
-  if (first.empty())
-    section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
+  return first;
 }
 
 Tier ReadTier(YamlSection& section) {
@@ -74,10 +73,11 @@ Tier ReadTier(YamlSection& section) {
 
 Gate ReadGate(YamlSection section) {
   Gate gate;
-  gate.task = Required(section, "task", "the name of a task or group");
-  gate.metric = Required(section, "metric", "a metric's name such as acc");
+  gate.where = section.Where();
+  gate.task = section.String("task").value_or("");
+  gate.metric = section.String("metric").value_or("");
   gate.filter = section.String("filter").value_or("");
-  ReadBound(section, &gate);
+  const std::string bound = ReadBound(section, &gate);
   const auto confident = section.Boolean("confident");
   gate.confident = confident.value_or(false);
   const std::string direction = OneOf(section, "direction", {"higher", "lower"});
@@ -85,7 +85,12 @@ Gate ReadGate(YamlSection section) {
   gate.tier = ReadTier(section);
   gate.resolution = section.Number("resolution", 1e-9, kValueMax);
   gate.name = section.String("name").value_or("");
-  section.Finish();
+  section.Finish();  // a key that is misspelt is told before the one that is absent for it
+  Require(section, "task", gate.task, "the name of a task or group");
+  Require(section, "metric", gate.metric, "a metric's name such as acc");
+  if (bound.empty()) section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
+  for (const char* key : {"task", "metric", "filter"}) gate.places[key] = section.Place(key);
+  gate.places["bound"] = section.Place(bound);
   if (gate.NeedsBaseline() && confident) {
     section.Refuse("confident", "belongs to min and max; a drop is always decided by an interval");
   }
@@ -132,6 +137,9 @@ Gate GateFromJson(const Json& json, const std::string& where) {
   gate.tier = tier == "supporting" ? Tier::kSupporting : tier == "advisory" ? Tier::kAdvisory : Tier::kCritical;
   gate.resolution = OptionalNumber(json, "resolution", where);
   gate.where = FieldOr<std::string>(json, "where", "", where);
+  for (const auto& [key, place] : FieldOr<Json>(json, "places", Json::object(), where).items()) {
+    gate.places[key] = place.get<std::string>();
+  }
   return gate;
 }
 
@@ -147,6 +155,11 @@ std::string Gate::Rule() const {
   return fmt::format("{} {}{}", KeyOf(kind), bound, confident ? " (confident)" : "");
 }
 
+const std::string& Gate::Place(const std::string& key) const {
+  const auto found = places.find(key);
+  return found == places.end() ? where : found->second;
+}
+
 bool GatePolicy::NeedsBaseline() const {
   return std::any_of(gates.begin(), gates.end(),
                      [](const Gate& gate) { return gate.NeedsBaseline(); });
@@ -154,8 +167,10 @@ bool GatePolicy::NeedsBaseline() const {
 
 GatePolicy ReadGates(YamlSection section, const fs::path& folder) {
   GatePolicy policy;
-  if (const auto baseline = section.String("baseline"))
+  if (const auto baseline = section.String("baseline")) {
     policy.baseline = ResolvePath(folder, *baseline);
+    policy.baseline_place = section.Place("baseline");
+  }
   policy.alpha = section.Number("alpha", 1e-6, 0.5).value_or(0.05);
   policy.resolution = section.Number("resolution", 1e-9, kValueMax);
   const std::vector<YamlSection> rules = section.Sections("rules");
@@ -166,7 +181,6 @@ GatePolicy ReadGates(YamlSection section, const fs::path& folder) {
   std::set<std::string> names;
   for (const YamlSection& rule : rules) {
     Gate gate = ReadGate(rule);
-    gate.where = rule.Where();
     if (!names.insert(gate.name).second) {
       rule.Refuse("name", fmt::format("a second gate is named '{}'", gate.name));
     }
@@ -199,9 +213,20 @@ Json ToJson(const GatePolicy& policy) {
   return json;
 }
 
+Json ToJsonWithPlaces(const GatePolicy& policy) {
+  Json json = ToJson(policy);
+  json["baseline_place"] = policy.baseline_place;
+  for (size_t i = 0; i < policy.gates.size(); ++i) {
+    json["rules"][i]["where"] = policy.gates[i].where;
+    json["rules"][i]["places"] = policy.gates[i].places;
+  }
+  return json;
+}
+
 GatePolicy GatePolicyFromJson(const Json& json, const std::string& where) {
   GatePolicy policy;
   policy.baseline = FieldOr<std::string>(json, "baseline", "", where);
+  policy.baseline_place = FieldOr<std::string>(json, "baseline_place", policy.baseline_place, where);
   policy.alpha = Field<double>(json, "alpha", where);
   policy.resolution = OptionalNumber(json, "resolution", where);
   for (const Json& rule : Field<std::vector<Json>>(json, "rules", where)) policy.gates.push_back(GateFromJson(rule, where));

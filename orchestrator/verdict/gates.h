@@ -1,14 +1,16 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "evald/json.h"
-#include "orchestrator/config/yaml_section.h"
 
 namespace evald {
+
+class YamlSection;
 
 /// How much a gate counts. Only critical gates set the exit status.
 enum class Tier { kCritical, kSupporting, kAdvisory };
@@ -34,6 +36,10 @@ struct Gate {
   Tier tier = Tier::kCritical;
   std::optional<double> resolution;  ///< in the metric's units; else the policy's
   std::string where;                 ///< file:line
+  std::map<std::string, std::string> places;  ///< of its keys, where they are known: "file:line: key 'rules[0].metric'"
+
+  /// Where a key stands, for the beginning of an error; `where` if more is not known.
+  const std::string& Place(const std::string& key) const;
 
   bool NeedsBaseline() const {
     return kind == GateKind::kMaxDrop || kind == GateKind::kMaxRelativeDrop;
@@ -45,6 +51,7 @@ struct Gate {
 /// All gates of an eval.yaml or a policy file. docs/gates.md describes each key.
 struct GatePolicy {
   std::filesystem::path baseline;  ///< a run's folder or a results file; empty: none
+  std::string baseline_place = "baseline";  ///< what named it: "file:line: key 'baseline'", "--baseline"
   double alpha = 0.05;
   std::optional<double> resolution;  ///< default 0.02, see docs/gates.md
   std::vector<Gate> gates;
@@ -61,7 +68,9 @@ GatePolicy ReadGatesFile(const std::filesystem::path& file);
 
 /// The keys of eval.yaml, each gate with its name.
 Json ToJson(const GatePolicy& policy);
-/// Such a document; a gate's `where`, which ToJson leaves out, is taken where it is there. Throws Error(kInput)
+/// The same with what ToJson leaves out: where the gates and the baseline were read.
+Json ToJsonWithPlaces(const GatePolicy& policy);
+/// Either document. Throws Error(kInput)
 /// "<where>: ...".
 GatePolicy GatePolicyFromJson(const Json& json, const std::string& where);
 

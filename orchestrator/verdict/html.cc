@@ -29,6 +29,7 @@ summary { cursor: pointer; } dt { color: var(--faint); font-size: .85rem; margin
 pre { margin: .15rem 0; white-space: pre-wrap; font-size: .85rem; }
 )";
 
+// Characters that turn the direction of writing are written out (Printable): a name is not to look like another one.
 std::string Html(const std::string& text) {
   std::string escaped;
   for (const char c : ReplaceInvalidUtf8(text)) {
@@ -53,7 +54,7 @@ std::string Html(const std::string& text) {
         escaped += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
     }
   }
-  return escaped;
+  return Printable(escaped);
 }
 
 std::string Class(std::string word) {

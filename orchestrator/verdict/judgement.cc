@@ -18,8 +18,15 @@ std::optional<ResultSet> OpenBaseline(const GatePolicy& policy, const ReadRoots&
   try {
     return ResultSet::Open(policy.baseline, roots);
   } catch (const Error& e) {
-    throw Error(ErrorKind::kInput, "baseline: " + e.message(), e.remedy());
+    throw Error(ErrorKind::kInput, policy.baseline_place + ": " + e.message(), e.remedy());
   }
+}
+
+// Whether it is the folder of a run that has no results yet.
+bool IsUnfinished(const fs::path& path, const ReadRoots& roots) {
+  if (!roots.HasFolder(path)) return false;
+  const ReadFolder folder(path, roots);
+  return folder.HasFile("run.json") && !folder.HasFile("results.json");
 }
 
 ResultSet OpenCandidate(const JudgeRequest& request) {
@@ -75,9 +82,11 @@ Judgement NotJudged(const JudgeRequest& request, const Error& why) {
   return judgement;
 }
 
-void CheckGates(const GatePolicy& policy, const std::vector<std::string>& names, const ReadRoots& roots) {
-  std::optional<ResultSet> baseline = OpenBaseline(policy, roots);
-  CheckPolicy(policy, names, baseline ? &*baseline : nullptr);
+void CheckGates(const GatePolicy& policy, const Json& expected, const ReadRoots& roots, bool baseline_complete) {
+  std::optional<ResultSet> baseline;
+  const bool later = !policy.baseline.empty() && !baseline_complete && IsUnfinished(policy.baseline, roots);
+  if (!later) baseline = OpenBaseline(policy, roots);
+  CheckPolicy(policy, ResultSet(expected, {}), baseline ? &*baseline : nullptr);
 }
 
 Json ToJson(const Judgement& judgement) {

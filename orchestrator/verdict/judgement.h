@@ -45,8 +45,10 @@ Judgement JudgeResults(const JudgeRequest& request, const ReadRoots& roots, cons
 Judgement NotJudged(const JudgeRequest& request, const Error& why);
 
 /// Refuses before a run what could only fail after it: what CheckPolicy (orchestrator/verdict/verdict.h) refuses, and a
-/// baseline that cannot be read below `roots`. `names` are the tasks and groups that are evaluated. Throws Error.
-void CheckGates(const GatePolicy& policy, const std::vector<std::string>& names, const ReadRoots& roots);
+/// baseline that cannot be read below `roots`. `expected` is a document in the shape of results.json with the results
+/// that the run will have, whatever their values. Without `baseline_complete` a baseline may be a run that has no results
+/// yet; then of drops only the candidate's side is checked. Throws Error.
+void CheckGates(const GatePolicy& policy, const Json& expected, const ReadRoots& roots, bool baseline_complete);
 
 Json ToJson(const Judgement& judgement);
 /// Throws Error(kInput) "<where>: ...".

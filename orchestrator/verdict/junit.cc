@@ -37,7 +37,7 @@ std::string Xml(const std::string& text) {
         escaped += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
     }
   }
-  return escaped;
+  return Printable(escaped);
 }
 
 struct Case {

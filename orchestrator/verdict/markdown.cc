@@ -1,6 +1,7 @@
 // GitHub-flavoured Markdown, which GitLab renders too.
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "orchestrator/verdict/reports.h"
 
 namespace evald {
@@ -41,7 +42,7 @@ std::string Md(const std::string& text) {
         escaped += c;
     }
   }
-  return escaped;
+  return Printable(escaped);
 }
 
 std::string Mark(Outcome outcome) {

@@ -38,7 +38,10 @@ bool InGithubActions() {
 
 GatePolicy PolicyOf(const VerdictOptions& options, const GatePolicy& policy) {
   GatePolicy chosen = options.gates.empty() ? policy : ReadGatesFile(options.gates);
-  if (!options.baseline.empty()) chosen.baseline = options.baseline;
+  if (!options.baseline.empty()) {
+    chosen.baseline = options.baseline;
+    chosen.baseline_place = "--baseline";
+  }
   return chosen;
 }
 

@@ -198,49 +198,74 @@ ExitStatus Foremost(ExitStatus a, ExitStatus b) {
 }
 
 MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
+  const std::string in = set.path().empty() ? "" : " in " + set.path().string();
   if (set.Entry(gate.task).is_null()) {
     std::vector<std::string> names;
     for (const auto& [name, entry] : set.results()["results"].items()) names.push_back(name);
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: no results of '{}' in {}{}", gate.where, gate.task,
-                            set.path().string(), Suggestion(gate.task, names)));
+    throw Error(ErrorKind::kUsage, fmt::format("{}: no results of '{}'{}{}", gate.Place("task"), gate.task, in,
+                                               Suggestion(gate.task, names)));
   }
   std::vector<std::string> metrics, filters;
   for (const auto& [metric, filter] : set.Metrics(gate.task)) {
-    metrics.push_back(metric);
+    if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) metrics.push_back(metric);
     if (metric == gate.metric) filters.push_back(filter);
   }
+  if (metrics.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has no metrics{}", gate.Place("task"), gate.task, in),
+                fmt::format("it is a heading; name one of {}", Join(set.Leaves(gate.task), ", ")));
+  }
   if (filters.empty()) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: '{}' has no metric '{}'{}; it has {}", gate.where, gate.task,
-                            gate.metric, Suggestion(gate.metric, metrics), Join(metrics, ", ")));
+    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has no metric '{}'{}{}", gate.Place("metric"), gate.task,
+                                               gate.metric, in, Suggestion(gate.metric, metrics)),
+                "it has " + Join(metrics, ", "));
   }
   if (gate.filter.empty() && filters.size() == 1) return {gate.task, gate.metric, filters[0]};
+  if (gate.filter.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has '{}' for several filters{}", gate.Place("metric"), gate.task,
+                                               gate.metric, in),
+                "add one of them: filter: " + Join(filters, " or "));
+  }
   if (std::find(filters.begin(), filters.end(), gate.filter) == filters.end()) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}: '{}' of '{}' is there for the filters {}: name one with filter:{}",
-                            gate.where, gate.metric, gate.task, Join(filters, ", "),
-                            gate.filter.empty() ? "" : Suggestion(gate.filter, filters)));
+    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has no '{}' for a filter '{}'{}{}", gate.Place("filter"),
+                                               gate.task, gate.metric, gate.filter, in, Suggestion(gate.filter, filters)),
+                fmt::format("it has {} for {}", gate.metric, Join(filters, ", ")));
   }
   return {gate.task, gate.metric, gate.filter};
 }
 
-void CheckPolicy(const GatePolicy& policy, const std::vector<std::string>& tasks,
-                 ResultSet* baseline) {
+namespace {
+
+// Documents are compared under the metric and the filter that the candidate will have.
+void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected, const ResultSet& baseline) {
+  Gate same = gate;
+  same.filter = key.filter;
+  ResolveMetric(same, baseline);
+  if (!gate.higher_is_better && !HigherIsBetter(expected, key) && !HigherIsBetter(baseline, key)) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: neither the task nor the baseline says whether a higher '{}' is better",
+                                               gate.Place("metric"), key.metric),
+                "add direction: higher or direction: lower");
+  }
+  for (const std::string& leaf : baseline.Leaves(gate.task)) baseline.CheckSamples(leaf);
+}
+
+}  // namespace
+
+void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const ResultSet* baseline) {
+  std::vector<std::string> tasks;
+  for (const auto& [name, entry] : expected.results()["results"].items()) tasks.push_back(name);
   for (const Gate& gate : policy.gates) {
     if (std::find(tasks.begin(), tasks.end(), gate.task) == tasks.end()) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("{}: gate '{}': '{}' is not evaluated{}", gate.where, gate.name,
-                              gate.task, Suggestion(gate.task, tasks)));
+      const std::string near = Suggestion(gate.task, tasks);
+      throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' is not evaluated{}", gate.Place("task"), gate.task, near),
+                  near.empty() ? "evaluated are " + Join(tasks, ", ") : "");
     }
+    const MetricKey key = ResolveMetric(gate, expected);
     if (!gate.NeedsBaseline()) continue;
-    if (baseline == nullptr) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("{}: gate '{}' needs a baseline", gate.where, gate.name),
+    if (policy.baseline.empty()) {
+      throw Error(ErrorKind::kUsage, fmt::format("{}: needs a baseline", gate.Place("bound")),
                   "name one with --baseline or gates.baseline");
     }
-    ResolveMetric(gate, *baseline);
-    for (const std::string& leaf : baseline->Leaves(gate.task)) baseline->CheckSamples(leaf);
+    if (baseline != nullptr) CheckDrop(gate, key, expected, *baseline);
   }
 }
 

@@ -7,6 +7,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 from evald_case import BINARIES, QUICKSTART, EvaldCase
+from service_case import Service
 
 MATH = {"task": "quickstart_math", "metric": "exact_match", "filter": "strict-match"}
 SUMS = {"task": "sums", "metric": "exact_match"}
@@ -276,14 +277,48 @@ class MadeUp(GatesCase):
         self.make_suite()
         cases = [({"rules": [{**SUMS, "max_dorp": 0}]}, r"gates.yaml:\d+: unknown key 'rules\[0\].max_dorp'|needs one of"),
                  ({"rules": [{**SUMS, "min": 0.5, "teir": "advisory"}]}, r"gates.yaml:\d+: unknown key .*did you mean 'tier'"),
-                 ({"rules": [{**SUMS, "max_drop": 0}]}, "needs a baseline"),
-                 ({"rules": [{**SUMS, "task": "smus", "min": 0}]}, "gates.yaml:.*'smus' is not evaluated; did you mean 'sums'"),
-                 ({"baseline": "nowhere", "rules": [{**SUMS, "max_drop": 0}]}, "nowhere: no such file")]
+                 ({"rules": [{**SUMS, "max_drop": 0}]}, r"gates.yaml:6: key 'rules\[0\].max_drop': needs a baseline"),
+                 ({"rules": [{**SUMS, "mn": 0.5}]}, r"gates.yaml:6: unknown key 'rules\[0\].mn'; did you mean 'min'\?"),
+                 ({"rules": [{**SUMS, "min": 0, "metric": "exact_mach"}]},
+                  r"gates.yaml:5: key 'rules\[0\].metric': 'sums' has no metric 'exact_mach'; did you mean 'exact_match'\?; it has exact_match"),
+                 ({"rules": [{**SUMS, "min": 0, "filter": "non"}]},
+                  r"gates.yaml:7: key 'rules\[0\].filter': 'sums' has no 'exact_match' for a filter 'non'; did you mean 'none'\?"),
+                 ({"rules": [{"task": "all", "metric": "acc", "min": 0}]}, r"'all' has no metrics; it is a heading; name one of sums, choice"),
+                 ({"rules": [{**SUMS, "task": "smus", "min": 0}]}, "gates.yaml:4: key 'rules.0..task': 'smus' is not evaluated; did you mean 'sums'"),
+                 ({"baseline": "nowhere", "rules": [{**SUMS, "max_drop": 0}]}, "gates.yaml:2: key 'baseline': .*nowhere: no such file"),
+                 ({"baseline": "tasks", "rules": [{**SUMS, "max_drop": 0}]},
+                  "gates.yaml:2: key 'baseline': .*tasks: holds no results files; name a run's folder or a results file"),
+                 ({"baseline": "other.json", "rules": [{**SUMS, "max_drop": 0}]},
+                  r"gates.yaml:6: key 'rules\[0\].task': no results of 'sums' in .*other.json"),
+                 ({"baseline": "less.json", "rules": [{**SUMS, "max_drop": 0}]},
+                  r"gates.yaml:7: key 'rules\[0\].metric': 'sums' has no metric 'exact_match' in .*less.json; it has acc"),
+                 ({"baseline": "begun", "rules": [{**SUMS, "max_drop": 0}]}, "gates.yaml:2: key 'baseline': .*begun: this run is not complete")]
+        (self.folder / "other.json").write_text(json.dumps({"results": {"choice": {"acc,none": 1}}}))
+        (self.folder / "less.json").write_text(json.dumps({"results": {"sums": {"acc,none": 1}}}))
+        (self.folder / "begun").mkdir()
+        (self.folder / "begun/run.json").write_text("{}")
+        (self.tasks / "all.yaml").write_text("group: all\ntask: [sums, choice]\n")
         for policy, message in cases:
             (self.folder / "gates.yaml").write_text(json.dumps(policy, indent=1))
-            done = self.evald("run", self.write_config(), "--gates", self.folder / "gates.yaml", "--quiet")
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertRegex(done.stderr, message)
+            config = self.write_config(tasks=["all"])
+            for command in (["run", config, "--quiet"], ["validate", config]):
+                with self.subTest(message, command=command[0]):
+                    done = self.evald(*command, "--gates", self.folder / "gates.yaml")
+                    self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+                    self.assertRegex(done.stderr, message)
+                    self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_a_metric_that_is_not_served_is_told_before_anything_runs(self):
+        self.make_suite()
+        text = (self.tasks / "sums.yaml").read_text()
+        for wrong, message in [(text.replace("metric: exact_match", "metric: exact_mach"), "'exact_mach' is not served for generate_until"),
+                               (text + "filter_list: [{name: f, filter: [{function: regx}]}]\n", "did you mean 'regex'")]:
+            (self.tasks / "sums.yaml").write_text(wrong)
+            for command in (["run", self.write_config(), "--quiet"], ["validate", self.write_config()]):
+                done = self.evald(*command)
+                self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+                self.assertRegex(done.stderr, "sums.yaml:1: task 'sums'.*" + message)
         self.assertFalse((self.folder / "runs").exists())
 
     def test_an_incomplete_run_is_3_whatever_the_gates(self):
@@ -297,6 +332,27 @@ class MadeUp(GatesCase):
         self.assertEqual({gate["outcome"] for gate in verdict["gates"]}, {"not scored"})
         self.assertEqual(verdict["status"], "incomplete")
         self.check_junit({gate["name"]: gate for gate in verdict["gates"]}, 3)
+
+
+class Submitted(Service):
+    def refusal(self, **changes):
+        config = {"tasks": ["sums"], "task_dirs": [str(self.tasks)], "engine": {"name": "emulated", "delay_ms": 2}, **changes}
+        status, _, body = self.ask("POST", "/v1/runs", json.dumps({"config": config}), Content_Type="application/json")
+        self.assertEqual(status, 422, body)
+        return json.loads(body)["detail"]
+
+    def test_gates_that_could_only_fail_are_refused_with_the_submission(self):
+        self.make_suite(5, 5)
+        self.serve()
+        self.assertRegex(self.refusal(gates={"rules": [{**SUMS, "metric": "exact_mach", "min": 0}]}),
+                         r"key 'gates.rules\[0\].metric': 'sums' has no metric 'exact_mach'; did you mean 'exact_match'")
+        self.assertRegex(self.refusal(gates={"rules": [{"task": "choice", "metric": "acc", "min": 0}]}), "'choice' is not evaluated")
+        self.assertRegex(self.refusal(gates={"baseline": str(self.folder / "nowhere"), "rules": [{**SUMS, "max_drop": 0}]}),
+                         r"key 'gates.baseline': .*nowhere: no such file or folder")
+        # A run that has no results yet may have them when the gates are judged.
+        (self.folder / "begun").mkdir()
+        (self.folder / "begun/run.json").write_text("{}")
+        self.submit(gates={"baseline": str(self.folder / "begun"), "rules": [{**SUMS, "max_drop": 0}]}, tasks=["sums"])
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
       {"workers.count=many", "--set workers.count=many: key 'workers.count': found 'many'"},
       {"workers=3", "--set workers=3: key 'workers': found '3'"},
       {"workers={count: 0}", "--set workers={count: 0}: key 'workers.count': found '0'"},
-      {"metrics.sandbox.cpu=1", "--set metrics.sandbox.cpu=1: key 'metrics.sandbox'"},
+      {"metrics.sandbox.cpu=1", "--set metrics.sandbox.cpu=1: unknown key 'metrics.sandbox.cpu'"},
       {"staging.rot=/x", "--set staging.rot=/x: unknown key 'staging.rot'"},
       {"tasks=[{task: gsm8k, limits: 3}]", "--set tasks=[{task: gsm8k, limits: 3}]: unknown key"},
       {"tasks=[]", "--set tasks=[]: key 'tasks'"},
@@ -59,6 +59,51 @@ TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
   // What the file says wrong stays the file's.
   EXPECT_THAT(Problem(std::string(kPlain) + "  thread: 1\n", {"workers.count=3"}),
               StartsWith("/somewhere/eval.yaml:5: unknown key 'workers.thread'"));
+}
+
+TEST(EvalConfig, ATabIsCalledATab) {
+  const std::string sentence = " is indented by a tab; YAML is indented by spaces";
+  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine:\n\tname: emulated\n"), HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
+  EXPECT_THAT(Problem("tasks:\n  - gsm8k\n\t- mmlu\n"), HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
+  EXPECT_THAT(Problem("\ttasks: [gsm8k]\n"), HasSubstr("line 1" + sentence));
+  EXPECT_THAT(Problem("tasks:\n\t- gsm8k\n"), HasSubstr("line 2" + sentence));
+  EXPECT_EQ(Problem("{\n\t\"tasks\": [\"gsm8k\"],\n\t\"engine\": {\"name\": \"emulated\"}\n}\n"), "") << "JSON may be";
+}
+
+TEST(EvalConfig, TheDataFolderIsThere) {
+  EXPECT_EQ(Problem(kPlain, {"data_dir=/tmp"}), "");
+  EXPECT_THAT(Problem(std::string(kPlain) + "data_dir: nowhere\n"),
+              StartsWith("/somewhere/eval.yaml:5: key 'data_dir': /somewhere/nowhere is not a folder"));
+}
+
+TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"limit: 10\n", "eval.yaml:5: unknown key 'limit'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, limit: 100}]"},
+      {"num_fewshot: 5\n", "unknown key 'num_fewshot'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, num_fewshot: 5}]"},
+      {"model: /tmp\n", "unknown key 'model'; here this is 'checkpoint' at the top of the file, or did you mean"},
+      {"model_args: /tmp\n", "unknown key 'model_args'; valid keys here: "},
+      {"temperature: 1\n", "unknown key 'temperature'; it belongs to 'generation_kwargs' in an entry of 'tasks'"},
+      {"threads: 1\n", "unknown key 'threads'; it belongs to 'workers'"},
+      {"output: {cache_dir: x}\n", "eval.yaml:5: unknown key 'output.cache_dir'; it belongs to the top of the file"},
+      {"output: {output_dir: x}\n", "unknown key 'output.output_dir'; here this is 'dir'"},
+      {"metrics: {cpu_seconds: 1}\n", "unknown key 'metrics.cpu_seconds'; it belongs to 'metrics.sandbox'"},
+      {"gates: {task: gsm8k, rules: []}\n", "unknown key 'gates.task'; it belongs to an entry of 'tasks', or to an entry of 'gates.rules'"},
+      {"gates: {rules: [{task: gsm8k, metric: acc, min: 1, baseline: x}]}\n", "it belongs to 'gates'"},
+  };
+  for (const auto& [text, problem] : cases) EXPECT_THAT(Problem(std::string(kPlain) + text), HasSubstr(problem)) << text;
+  EXPECT_THAT(Problem("tasks: [gsm8k]\nmodel: /tmp\n"), HasSubstr("eval.yaml:2: unknown key 'model'; here this is 'checkpoint'"));
+  EXPECT_THAT(Problem("tsks: [gsm8k]\ncheckpoint: /tmp\n"), HasSubstr("eval.yaml:1: unknown key 'tsks'; did you mean 'tasks'?"));
+  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine: {name: native, threads: 2}\n"), HasSubstr("key 'engine.threads': unknown key; it belongs to 'workers'"));
+  EXPECT_THAT(Problem("tasks: [{task: gsm8k, limits: 3}]\n"), HasSubstr("or did you mean 'limit'?"));
+}
+
+TEST(EvalConfig, ErrorsOfTheSandboxNameTheirKeyOnce) {
+  const auto sandbox = [](const std::string& text) { return Problem(std::string(kPlain) + "metrics:\n  sandbox:\n    " + text + "\n"); };
+  EXPECT_THAT(sandbox("wall_secnds: 1"), StartsWith("/somewhere/eval.yaml:7: unknown key 'metrics.sandbox.wall_secnds'; did you mean 'wall_seconds'?"));
+  EXPECT_THAT(sandbox("wall_seconds: 0"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.wall_seconds': found '0', expected a number from"));
+  EXPECT_THAT(sandbox("memory_bytes: 1"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.memory_bytes': found 1 B, expected at least 16"));
+  EXPECT_THAT(sandbox("python: python3"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.python': found 'python3', expected an absolute path"));
+  EXPECT_THAT(sandbox("unsafe: perhaps"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.unsafe': found 'perhaps', expected true or false"));
 }
 
 TEST(EvalConfig, TheModelsNameIsShortAndPlain) {

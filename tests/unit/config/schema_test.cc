@@ -12,6 +12,7 @@
 #include "evald/error.h"
 #include "metrics/sandbox_options.h"
 #include "orchestrator/config/eval_config.h"
+#include "orchestrator/config/key_hints.h"
 
 namespace evald {
 namespace {
@@ -67,6 +68,27 @@ TEST(Schema, EverySectionIsTheParsers) {
             Taken("tasks: [{task: gsm8k, QQQQQQQQ: 1}]\nengine: {name: emulated}\n"));
   EXPECT_EQ(KeysOf(schema["properties"]["metrics"]["properties"]["sandbox"]["properties"]),
             KeysOf(ToJson(SandboxOptions())));
+}
+
+// The list that sends misplaced keys where they belong.
+TEST(Schema, HintsKnowEveryKey) {
+  const Json schema = Schema();
+  for (const EvalKeys& mapping : AllEvalKeys()) {
+    Json node = schema;
+    std::string section = mapping.section;
+    if (section == "tasks[]") {
+      for (const Json& form : schema["properties"]["tasks"]["items"]["oneOf"]) {
+        if (form.contains("properties")) node = form;
+      }
+    } else {
+      for (const std::string& part : section.empty() ? std::vector<std::string>() : Split(section, '.')) {
+        const bool list = part.ends_with("[]");
+        node = node["properties"][list ? part.substr(0, part.size() - 2) : part];
+        if (list) node = Json(node["items"]);
+      }
+    }
+    EXPECT_EQ(KeysOf(node["properties"]), Keys(mapping.keys.begin(), mapping.keys.end())) << section;
+  }
 }
 
 TEST(Schema, GatesAreTheParsers) {

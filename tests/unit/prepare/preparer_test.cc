@@ -192,7 +192,7 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   input.roots = ReadRoots({"/r", "/s"});
   input.limits = {1, 2, 3, 4, 5.5};
   input.threads = 7;
-  input.gates = true;
+  input.baseline_complete = true;
   input.judge.candidate = "/runs/r";
   input.judge.results = {{"results", {{"t", 0.1}}}};
   input.judge.run_status = ExitStatus::kIncomplete;

@@ -193,6 +193,67 @@ TEST_F(Judging, WhatIsWrongWithOneGateIsItsCause) {
   EXPECT_EQ(incomplete.gates[0].outcome, Outcome::kNotScored);
 }
 
+// The results that a run will have, checked before it runs.
+class BeforeARun : public Judging {
+ protected:
+  std::string Refusal(const std::string& rules, const std::string& top = "") {
+    const auto file = scratch_.path() / "gates.yaml";
+    WriteFileAtomic(file, top + "rules:\n  - " + rules + "\n");
+    try {
+      CheckGates(ReadGatesFile(file), expected_, {}, complete_);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  Json expected_ = {{"results",
+                     {{"t", {{"acc,none", 0.0}, {"acc_norm,none", 0.0}}},
+                      {"u", {{"exact_match,strict", 0.0}, {"exact_match,flexible", 0.0}}},
+                      {"g", {{"alias", "g"}}}}},
+                    {"group_subtasks", {{"g", {"t", "u"}}}},
+                    {"higher_is_better", {{"t", {{"acc", true}}}}}};
+  bool complete_ = true;
+};
+
+TEST_F(BeforeARun, AGateIsOnWhatTheTasksWillHave) {
+  EXPECT_EQ(Refusal("{task: t, metric: acc, min: 0}"), "");
+  EXPECT_EQ(Refusal("{task: u, metric: exact_match, filter: strict, min: 0}"), "");
+  const auto line = (scratch_.path() / "gates.yaml").string() + ":2: key 'rules[0].";
+  EXPECT_EQ(Refusal("{task: t, metric: ac, min: 0}"),
+            line + "metric': 't' has no metric 'ac'; did you mean 'acc'?; it has acc, acc_norm");
+  EXPECT_EQ(Refusal("{task: u, metric: exact_match, min: 0}"),
+            line + "metric': 'u' has 'exact_match' for several filters; add one of them: filter: strict or flexible");
+  EXPECT_EQ(Refusal("{task: u, metric: exact_match, filter: strikt, min: 0}"),
+            line + "filter': 'u' has no 'exact_match' for a filter 'strikt'; did you mean 'strict'?; it has exact_match for strict, "
+                   "flexible");
+  EXPECT_EQ(Refusal("{task: g, metric: acc, min: 0}"), line + "task': 'g' has no metrics; it is a heading; name one of t, u");
+  EXPECT_EQ(Refusal("{task: elsewhere, metric: acc, min: 0}"), line + "task': 'elsewhere' is not evaluated; evaluated are g, t, u");
+}
+
+TEST_F(BeforeARun, ABaselineHasWhatADropIsMeasuredBy) {
+  const std::string drop = "{task: t, metric: acc, max_drop: 0}";
+  EXPECT_THAT(Refusal(drop), HasSubstr("gates.yaml:2: key 'rules[0].max_drop': needs a baseline"));
+  EXPECT_THAT(Refusal(drop, "baseline: nowhere\n"), HasSubstr("gates.yaml:1: key 'baseline': "));
+  Baseline().Task("t", Ones(3)).Set();
+  EXPECT_EQ(Refusal(drop, "baseline: baseline\n"), "");
+  EXPECT_THAT(Refusal("{task: t, metric: acc_norm, max_drop: 0}", "baseline: baseline\n"),
+              HasSubstr("gates.yaml:3: key 'rules[0].metric': 't' has no metric 'acc_norm' in "));
+  EXPECT_THAT(Refusal("{task: u, metric: exact_match, filter: strict, max_drop: 0}", "baseline: baseline\n"),
+              HasSubstr("key 'rules[0].task': no results of 'u' in "));
+  std::filesystem::remove(scratch_.path() / "baseline/samples_t.jsonl");
+  EXPECT_THAT(Refusal(drop, "baseline: baseline\n"), HasSubstr("this samples file is missing"));
+}
+
+TEST_F(BeforeARun, ABaselineThatIsStillWorkedOnMayBeAwaited) {
+  std::filesystem::create_directories(scratch_.path() / "baseline");
+  WriteFileAtomic(scratch_.path() / "baseline/run.json", "{}");
+  const std::string drop = "{task: t, metric: acc, max_drop: 0}", top = "baseline: baseline\n";
+  EXPECT_THAT(Refusal(drop, top), HasSubstr("this run is not complete"));
+  complete_ = false;
+  EXPECT_EQ(Refusal(drop, top), "");
+  EXPECT_THAT(Refusal("{task: t, metric: ac, max_drop: 0}", top), HasSubstr("did you mean 'acc'?"));
+}
+
 TEST_F(Judging, NoDocumentInCommonIsInconclusive) {
   Side candidate = Candidate().Task("t", Ones(3));
   Side baseline = Baseline().Task("t", Ones(3));
@@ -249,6 +310,18 @@ TEST(Reports, EscapeEverything) {
       VerdictHtml(verdict, Json::object(), {{"t", 3, "<script>", "</pre>", "&amp;", "", false}});
   EXPECT_THAT(page, Not(HasSubstr("<script>")));
   EXPECT_THAT(page, HasSubstr("<pre>&amp;amp;</pre>"));
+}
+
+TEST(Reports, WriteOutWhatTurnsTheDirectionOfWriting) {
+  Verdict verdict = Hostile();
+  verdict.gates[0].gate.name = "a\u202egates\u2066b";
+  verdict.gates[0].cause = "for \u202d\u2069";
+  for (const std::string& report :
+       {VerdictHtml(verdict, Json::object(), {{"t", 3, "\u202eq", "x", "y", "", false}}), VerdictJunit(verdict),
+        VerdictMarkdown(verdict, Json::object()), VerdictAnnotations(verdict)}) {
+    EXPECT_THAT(report, Not(::testing::ContainsRegex("\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")));
+    EXPECT_THAT(report, HasSubstr("u202egates"));
+  }
 }
 
 TEST_F(Judging, ThePageShowsWhatWasLostFirst) {

@@ -1,0 +1,111 @@
+#include "orchestrator/config/key_hints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace evald {
+namespace {
+
+constexpr const char* kTask = "an entry of 'tasks', as in tasks: [{task: gsm8k, ";
+
+// Names that other tools give to what a key here says.
+struct OtherName {
+  const char* name;
+  const char* section;
+  const char* key;
+};
+constexpr OtherName kOtherNames[] = {
+    {"model", "", "checkpoint"},
+    {"model_path", "", "checkpoint"},
+    {"model_name_or_path", "", "checkpoint"},
+    {"pretrained", "", "checkpoint"},
+    {"task", "", "tasks"},
+    {"include_path", "", "task_dirs"},
+    {"apply_chat_template", "", "chat_template"},
+    {"output_path", "output", "dir"},
+    {"output_dir", "output", "dir"},
+    {"run_name", "output", "name"},
+    {"device", "workers", "devices"},
+    {"num_workers", "workers", "count"},
+    {"gen_kwargs", "tasks[]", "generation_kwargs"},
+    {"fewshot", "tasks[]", "num_fewshot"},
+};
+
+// Members of generation_kwargs that are asked for at the wrong place most often.
+constexpr const char* kSampling[] = {"temperature", "top_p", "top_k", "max_gen_toks", "max_new_tokens", "do_sample", "until"};
+
+const char* ExampleOf(const std::string& key) {
+  if (key == "limit" || key == "limit_total") return ": 100}]";
+  if (key == "generation_kwargs") return ": {temperature: 0.7}}]";
+  return ": 5}]";
+}
+
+// Where a key stands, for people.
+std::string PlaceOf(const std::string& section, const std::string& key) {
+  if (section.empty()) return "the top of the file";
+  if (section == "tasks[]" && key == "task") return "an entry of 'tasks'";
+  if (section == "tasks[]") return std::string(kTask) + key + ExampleOf(key);
+  if (section == "gates.rules[]") return "an entry of 'gates.rules'";
+  return fmt::format("'{}'", section);
+}
+
+// "tasks[2]" is an entry of tasks.
+std::string Numberless(const std::string& section) {
+  const size_t open = section.find('[');
+  return open == std::string::npos ? section : section.substr(0, open) + "[]";
+}
+
+bool Holds(const EvalKeys& mapping, const std::string& key) {
+  return std::find(mapping.keys.begin(), mapping.keys.end(), key) != mapping.keys.end();
+}
+
+}  // namespace
+
+const std::vector<EvalKeys>& AllEvalKeys() {
+  static const std::vector<EvalKeys> kKeys = {
+      {"",
+       {"checkpoint", "name", "tasks", "data_dir", "task_dirs", "engine", "workers", "metrics", "staging", "limits", "output",
+        "chat_template", "chat_date", "system_instruction", "fewshot_as_multiturn", "generation_config", "seed",
+        "fewshot_seed", "bootstrap_iters", "cache_dir", "state_dir", "gates"}},
+      {"tasks[]", {"task", "limit", "limit_total", "num_fewshot", "repeats", "generation_kwargs"}},
+      {"workers", {"devices", "count", "threads", "max_attempts", "stall_timeout_s", "heartbeat_timeout_s"}},
+      {"metrics", {"processes", "max_attempts", "backlog", "sandbox"}},
+      {"metrics.sandbox",
+       {"python", "cpu_seconds", "wall_seconds", "memory_bytes", "tmpfs_bytes", "output_bytes", "processes", "unsafe",
+        "allow_processes", "allow_ctypes"}},
+      {"staging", {"root", "keep", "verify"}},
+      {"limits", {"line", "file", "memory", "disk", "seconds"}},
+      {"output", {"dir", "name"}},
+      {"gates", {"baseline", "alpha", "resolution", "rules"}},
+      {"gates.rules[]",
+       {"name", "task", "metric", "filter", "min", "max", "max_drop", "max_relative_drop", "confident", "direction", "tier",
+        "resolution"}},
+  };
+  return kKeys;
+}
+
+std::string HintOfEvalKey(const std::string& section, const std::string& key) {
+  const std::string here = Numberless(section);
+  std::vector<std::string> places;
+  for (const EvalKeys& mapping : AllEvalKeys()) {
+    if (!Holds(mapping, key)) continue;
+    if (mapping.section == here) return "";
+    places.push_back(PlaceOf(mapping.section, key));
+  }
+  for (const OtherName& other : kOtherNames) {
+    if (key != other.name || (other.section != here && !places.empty())) continue;
+    if (other.section == here) return fmt::format("; here this is '{}'", other.key);
+    const std::string section_of = other.section;
+    return fmt::format("; here this is '{}' {}", other.key,
+                       section_of.empty() ? "at the top of the file" : "in " + PlaceOf(section_of, other.key));
+  }
+  if (std::find(std::begin(kSampling), std::end(kSampling), key) != std::end(kSampling) && here != "engine") {
+    return fmt::format("; it belongs to 'generation_kwargs' in {}", PlaceOf("tasks[]", "generation_kwargs"));
+  }
+  return places.empty() ? "" : "; it belongs to " + Join(places, ", or to ");
+}
+
+}  // namespace evald
