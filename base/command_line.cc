@@ -47,6 +47,11 @@ CommandOption CommandOption::ExistingFile() {
   return *this;
 }
 
+CommandOption CommandOption::ExistingFolder() {
+  option_->check(CLI::ExistingDirectory);
+  return *this;
+}
+
 CommandOption CommandOption::ExistingPath() {
   option_->check(CLI::ExistingPath);
   return *this;

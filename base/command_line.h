@@ -20,6 +20,7 @@ class CommandOption {
 
   CommandOption Required();
   CommandOption ExistingFile();
+  CommandOption ExistingFolder();
   CommandOption ExistingPath();
   CommandOption Within(int least, int most);
   CommandOption Within(double least, double most);

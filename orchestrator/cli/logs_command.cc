@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "base/text.h"
+#include "evald/error.h"
 #include "orchestrator/cli/cli.h"
 #include "orchestrator/cli/client.h"
 #include "orchestrator/cli/run_text.h"
@@ -16,6 +19,25 @@ struct Flags {
   ClientFlags client;
 };
 
+// A run where a log is expected: a folder of this host, or a run of the service.
+void CheckIsNoRun(Client* client, const std::string& log) {
+  const std::filesystem::path folder = std::filesystem::path(log) / "logs";
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: this is a run's folder; 'evald logs' shows the logs of a service", log),
+                fmt::format("the logs of a run that 'evald run' made lie in {}", folder.string()));
+  }
+  if (log.ends_with(".log")) return;
+  try {
+    client->Get(RunPath(log));
+  } catch (const Error&) {
+    return;
+  }
+  throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' is a run, not a log", client->server(), log),
+              fmt::format("'evald status {}' tells of the run; logs are of the service's processes, which work for all runs: "
+                          "'evald logs' lists them", log));
+}
+
 ExitStatus Logs(const Common& common, const Flags& flags) {
   Client client(ReadClientFlags(flags.client));
   if (flags.log.empty()) {
@@ -26,6 +48,7 @@ ExitStatus Logs(const Common& common, const Flags& flags) {
     }
     return ExitStatus::kDone;
   }
+  CheckIsNoRun(&client, flags.log);
   const std::string text = client.GetText(fmt::format("/v1/logs/{}?bytes={}", http::PercentEncode(flags.log), flags.bytes));
   if (common.json) {
     PrintJson({{"log", flags.log}, {"text", text}});
@@ -40,7 +63,7 @@ ExitStatus Logs(const Common& common, const Flags& flags) {
 void AddLogs(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   Command command = app.AddCommand("logs", "Show the logs of a service's worker and metric processes");
-  command.AddOption("log", &flags->log, "One of them; without it, their names");
+  command.AddOption("log", &flags->log, "The name of one; without it, all names");
   command.AddOption("--bytes", &flags->bytes, "How much of its end").Within(1, 1 << 20);
   AddClientFlags(command, &flags->client);
   command.Footer("\nExamples:\n  evald logs\n  evald logs worker-1.log");

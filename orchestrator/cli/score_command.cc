@@ -152,8 +152,8 @@ void AddScore(Command app, const Common* common, Action* action) {
                       "JSON Lines: evald's own, the harness's samples_*.jsonl, or task_id and completion")
       .Required()
       .ExistingFile();
-  command.AddOption("--data-dir", &flags->data_dir, "Where datasets lie").Metavar("DIR");
-  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files").Metavar("DIR");
+  command.AddOption("--data-dir", &flags->data_dir, "Where datasets lie").Metavar("DIR").ExistingFolder();
+  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files").Metavar("DIR").ExistingFolder();
   command.AddOption("--limit", &flags->limit, "Only the first documents").Positive();
   command.AddOption("--output", &flags->output, "Keep the run's files in a folder below this one").Metavar("DIR");
   command.AddOption("--processes", &flags->processes, "Metric processes; one per core by default").Positive();

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "base/random_id.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "evald/error.h"
 
@@ -78,6 +79,36 @@ fs::path FindUnfinished(const fs::path& output, const Json& deciding) {
 
 }  // namespace
 
+namespace {
+
+// Who holds the lock, as Lock writes it: "pid 123 on host"; "" when that cannot be told.
+std::string HolderIn(int lock) {
+  char text[300];
+  const ssize_t length = ::pread(lock, text, sizeof text, 0);
+  return length <= 0 ? "" : PrintableLine(Trim(std::string_view(text, static_cast<size_t>(length))));
+}
+
+// An evald that is at work in `path`, in words; "" where none is.
+std::string AtWorkIn(const fs::path& path) {
+  const UniqueFd lock(::open((path / ".lock").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return "";
+  const std::string holder = HolderIn(lock.get());
+  return holder.empty() ? "another evald" : fmt::format("another evald ({})", holder);
+}
+
+[[noreturn]] void RefuseTaken(const fs::path& path) {
+  if (const std::string other = AtWorkIn(path); !other.empty()) {
+    throw Error(ErrorKind::kUsage, fmt::format("{}: {} is at work on this run", path.string(), other),
+                "wait for it, or choose another output.name");
+  }
+  const auto record = ReadRecordOrWarn(path);
+  throw Error(ErrorKind::kUsage, fmt::format("{}: this run exists already", path.string()),
+              record && IsFinished(*record) ? "choose another output.name, or delete it"
+                                            : "choose another output.name, finish it with --resume, or delete it");
+}
+
+}  // namespace
+
 std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
   const fs::path file = directory / "run.json";
   std::error_code failure;
@@ -121,10 +152,7 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
                   "choose an output.dir that you may write to");
     }
     if (run.TakeRemains()) break;
-    if (!config.run_name.empty()) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: this run exists already", run.path_.string()),
-                  "choose another output.name, finish it with --resume, or delete it");
-    }
+    if (!config.run_name.empty()) RefuseTaken(run.path_);
     name = FolderNameOf(fmt::format("{}-{}", base, suffix));
   }
   FsyncDirectory(config.output_dir);
@@ -204,8 +232,17 @@ void RunDirectory::Lock() {
   lock_.reset(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock_) ThrowErrno(file, "open", errno);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: another evald is at work on this run", path_.string()),
+    const std::string other = AtWorkIn(path_);
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: {} is at work on this run", path_.string(), other.empty() ? "another evald" : other),
                 "wait for it, or stop it");
+  }
+  // For people alone: the lock is what counts.
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::string holder = fmt::format("pid {} on {}\n", ::getpid(), host);
+  if (::ftruncate(lock_.get(), 0) != 0 || ::pwrite(lock_.get(), holder.data(), holder.size(), 0) < 0) {
+    log::Warn("{}: cannot be written", file.string());
   }
 }
 

@@ -1,6 +1,6 @@
 // A task's scores over training steps, as a picture whose points are links to their runs.
 
-import { el, freshId, svg } from './dom.js';
+import { el, freshId, svg, visible } from './dom.js';
 import { count, number, score } from './format.js';
 import { linkTo } from './router.js';
 import { niceTicks } from './ticks.js';
@@ -37,7 +37,7 @@ export function curve(task, points) {
   const title = freshId('title'), desc = freshId('desc');
   const readout = el('p', { class: 'readout' });
   const say = (point) => {
-    readout.textContent = `${point.label}: ${score(point.entry)}`;
+    readout.textContent = visible(`${point.label}: ${score(point.entry)}`);
   };
 
   const picture = svg('svg', { class: 'chart', viewBox: `0 0 ${kWidth} ${kHeight}`, role: 'group', 'aria-labelledby': title, 'aria-describedby': desc },

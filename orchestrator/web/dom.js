@@ -2,13 +2,21 @@
 
 const kSvg = 'http://www.w3.org/2000/svg';
 
+/** Text with the characters written out that change the direction of writing: a name is not to look like another. */
+export function visible(text) {
+  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`);
+}
+
+const shownText = (child) => (typeof child === 'string' ? visible(child) : child);
+const isShown = (child) => child !== null && child !== undefined && child !== false;
+
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? '' : String(value));
+    else node.setAttribute(name, value === true ? '' : name === 'href' ? String(value) : visible(String(value)));
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(Infinity).filter(isShown).map(shownText));
   return node;
 }
 
@@ -35,7 +43,7 @@ export function show(node, key, build) {
   const text = JSON.stringify(key);
   if (shown.get(node) === text) return;
   shown.set(node, text);
-  node.replaceChildren(...[build()].flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.replaceChildren(...[build()].flat(Infinity).filter(isShown).map(shownText));
 }
 
 let counter = 0;
@@ -52,7 +60,7 @@ export function announce(text) {
   if (timer) return;
   timer = setTimeout(() => {
     timer = 0;
-    document.getElementById('announcer').textContent = waiting;
+    document.getElementById('announcer').textContent = visible(waiting);
   }, 1000);
 }
 

@@ -2,7 +2,7 @@
 
 import { find, patch, post, runPath, token } from './api.js';
 import { confirmed, openDialog } from './dialogs.js';
-import { announce, breakable, el, empty, problem, show } from './dom.js';
+import { announce, breakable, el, empty, problem, show, visible } from './dom.js';
 import { count, plural, score, took, time } from './format.js';
 import { gatesOf } from './gates.js';
 import { bar, percentOf, phaseRow, rateOf, shareOf } from './progress.js';
@@ -57,7 +57,7 @@ class RunView {
 
   constructor(main, id) {
     this.#id = id;
-    this.#title.textContent = id;
+    this.#title.textContent = visible(id);
     this.#head.append(el('div', {}, el('div', { class: 'title' }, this.#title, this.#badges), this.#lead), this.#actions);
     this.#tasks.append(this.#table.node);
     main.append(this.#head, this.#failure, this.#problems, this.#progress, this.#tasks, this.#gates, this.#timeline, this.#facts);

@@ -1,6 +1,6 @@
 // What a model wrote, as text: never markup, long texts cut until someone asks, differences marked.
 
-import { el } from './dom.js';
+import { el, visible } from './dom.js';
 import { count } from './format.js';
 
 const kCut = 4000;
@@ -48,6 +48,7 @@ function marked(text, other) {
 
 /** `text` in a block; words that are not in `other` are marked (null: none is). */
 export function said(text, other = null) {
+  [text, other] = [visible(text), other === null ? null : visible(other)];
   if (text === '') return el('p', { class: 'said nothing' }, 'nothing');
   const node = el('pre', { class: 'said' });
   if (text.length <= kCut) {

@@ -1,6 +1,6 @@
 // A run's timeline: what each device and metric slot did when, with a table of the same.
 
-import { announce, el, freshId, svg } from './dom.js';
+import { announce, el, freshId, svg, visible } from './dom.js';
 import { duration, percent } from './format.js';
 import { kindOf, readTrace, secondsByName, thin } from './spans.js';
 import { Table } from './table.js';
@@ -112,7 +112,7 @@ class Timeline {
     const focused = this.#frame.contains(document.activeElement);
     this.#frame.replaceChildren(picture);
     if (focused) picture.focus();
-    this.#readout.textContent = this.#window();
+    this.#readout.textContent = visible(this.#window());
     const whole = this.#to - this.#from >= this.#trace.end;
     this.#buttons.earlier.disabled = this.#from <= 0;
     this.#buttons.later.disabled = this.#to >= this.#trace.end;

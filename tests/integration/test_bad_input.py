@@ -5,9 +5,11 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import time
 import unittest
 
 from evald_case import QUICKSTART, EvaldCase
+from service_case import Service
 
 
 def last_checkpoint():
@@ -70,6 +72,47 @@ class Configuration(EvaldCase):
         (self.folder / "file").write_text("in the way")
         self.refused("tasks: [sums]\ntask_dirs: [tasks]\nengine: {name: emulated}\ncache_dir: cache\nstate_dir: state\n"
                      "output: {dir: file/runs}\n", "file/runs", "cannot create")
+
+    def test_a_state_folder_that_cannot_be_written_leaves_no_run(self):
+        (self.folder / "file").write_text("in the way")
+        self.refused("tasks: [sums]\ntask_dirs: [tasks]\nengine: {name: emulated}\ncache_dir: cache\nstate_dir: file/state\n"
+                     "output: {dir: runs}\n", "file/state", "cannot create")
+
+    def test_a_folder_in_which_another_evald_works_is_not_to_be_deleted(self):
+        config = self.write_config(tasks=["sums"], output={"dir": "runs", "name": "r"}, engine={"name": "emulated", "delay_ms": 60000})
+        first = self.start("run", config, "--quiet")
+        self.addCleanup(first.communicate)
+        self.addCleanup(first.kill)
+        while not (self.folder / "runs/r/run.json").exists():
+            self.assertIsNone(first.poll())
+            time.sleep(0.05)
+        for more in ([], ["--resume", "r"]):
+            done = self.evald("run", config, "--quiet", *more)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, rf"runs/r: another evald \(pid {first.pid} on .+\) is at work on this run; wait for it")
+            self.assertNotIn("delete", done.stderr)
+        first.kill()
+        first.communicate()
+        done = self.evald("run", config, "--quiet")
+        self.assertIn("this run exists already; choose another output.name, finish it with --resume, or delete it", done.stderr)
+
+    def test_a_finished_run_is_not_offered_to_be_finished(self):
+        config = self.write_config(tasks=["sums"], output={"dir": "runs", "name": "r"})
+        self.assertEqual(self.evald("run", config, "--quiet").returncode, 0)
+        self.assertIn("this run exists already; choose another output.name, or delete it", self.evald("run", config, "--quiet").stderr)
+
+    def test_half_a_character_in_the_data(self):
+        with open(self.tasks / "sums.jsonl", "a") as out:
+            out.write('{"question": "\\ud800", "answer": "1"}\n')
+        self.refused("tasks: [sums]" + self.tail, "sums.jsonl:11: key 'question': not JSON at byte", "found \\ud800, the first half")
+
+    def test_a_target_that_cannot_be_scored(self):
+        text = (self.tasks / "sums.yaml").read_text()
+        (self.tasks / "sums.yaml").write_text(text.replace('doc_to_target: "{{answer}}"', "doc_to_target: [null]"))
+        self.refused("tasks: [sums]" + self.tail, "sums.yaml:1: doc_to_target gives [null], expected text or a list of texts")
+        validated = self.evald("validate", self.folder / "eval.yaml")
+        self.assertEqual(validated.returncode, 2)
+        self.assertIn("doc_to_target gives [null]", validated.stderr)
 
     def test_json_errors_are_json(self):
         path = self.folder / "eval.yaml"
@@ -240,6 +283,21 @@ class Checkpoint(EvaldCase):
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", str(self.root)], check=True)
         self.addCleanup(subprocess.run, ["umount", str(self.root)])
         self.refused(str(self.root), "MiB", status=3)
+
+
+class Logs(Service):
+    def test_a_run_is_no_log(self):
+        self.serve()
+        run = self.submit(sums=5, choice=5)
+        done = self.evald("logs", run, "--server", self.url)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(f"'{run}' is a run, not a log; 'evald status {run}' tells of the run", done.stderr)
+        (self.folder / "own/logs").mkdir(parents=True)
+        done = self.evald("logs", self.folder / "own", "--server", self.url)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertRegex(done.stderr, "own: this is a run's folder.*lie in .*own/logs")
+        done = self.evald("logs", "nothing.log", "--server", self.url)
+        self.assertIn("there is no such log", done.stderr)
 
 
 class Disk(EvaldCase):

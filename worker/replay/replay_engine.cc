@@ -41,7 +41,11 @@ class ReplayEngine : public Engine {
   void Load(const std::filesystem::path&) override {
     if (index_) return;  // the generations do not depend on the checkpoint
     const int64_t begin = MonotonicMicros();
-    index_.emplace(path_, roots_);
+    try {
+      index_.emplace(path_, roots_);
+    } catch (Error& e) {
+      throw e.AddContext("key 'engine.generations'");
+    }
     seconds_ = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   }
 

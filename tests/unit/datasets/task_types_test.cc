@@ -1,0 +1,224 @@
+// Every key of a task file with values of every wrong type: each is taken, or refused by one error that names the file and
+// the key, before anything is computed.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "datasets/task_config.h"
+#include "datasets/task_set.h"
+#include "metrics/scorer.h"
+#include "tests/unit/datasets/scratch.h"
+
+namespace evald {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kData = "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n{\"q\":\"z\",\"a\":\"3\"}\n";
+
+/// What preparing a task does, and scoring it with some answer. Throws as they do.
+void PrepareAndScore(const Scratch& scratch) {
+  TaskRequest request;
+  request.name = "t";
+  request.where = "eval.yaml:1";
+  PrepareOptions options;
+  options.cache_dir = scratch / "cache";
+  options.checker = [](const TaskDefinition& task) -> DocumentCheck {
+    return [scorer = std::make_shared<const Scorer>(task, nullptr)](const PreparedDocument& document) { scorer->Check(document); };
+  };
+  const TaskRegistry registry({scratch / "t"});
+  for (const LeafTask& leaf : registry.Resolve({request}).leaves) {
+    Scorer(DefineTask(leaf), nullptr).Metrics();
+    const PreparedTask prepared(PrepareTask(leaf, options));
+    const TaskDefinition task = TaskFromJson(prepared.task(), "task.json");
+    const Scorer scorer(task, nullptr);
+    for (int64_t i = 0; i < prepared.document_count(); ++i) {
+      std::vector<Generation> generations;
+      for (const Request& asked : prepared.Requests(i, i + 1)) {
+        for (int repeat = 0; repeat < task.repeats; ++repeat) {
+          Generation answer;
+          answer.doc_id = i;
+          answer.idx = asked.idx;
+          answer.repeat = repeat;
+          answer.kind = asked.kind;
+          answer.text = " 1";
+          answer.loglikelihood = -1.5 - asked.idx;
+          generations.push_back(answer);
+        }
+      }
+      scorer.Score(prepared.Document(i), generations);
+    }
+  }
+}
+
+/// A task file whose key `key` (with dots) has the value `value`, in YAML's flow style.
+std::string TaskWith(std::map<std::string, std::string> keys, const std::string& key, const std::string& value) {
+  keys[key] = value;
+  std::string text;
+  for (const auto& [name, given] : keys) text += name + ": " + given + "\n";
+  return text;
+}
+
+const std::vector<std::string>& WrongValues() {
+  static const std::vector<std::string> kValues = {
+      "null", "true", "3", "-1", "0", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "100000000000000000000000",
+      "1.5", ".inf", ".nan", "text", "\"\"", "\"{{ q\"", "[]", "[null]", "[1.5]", "[text, 3]", "[[]]", "{}", "{a: 1}", "{a: null}",
+      "{a: [null]}", "!function utils.f", "2026-01-31", "1:30", "!!binary aGk=", "\"a\\0b\"", "[{}]", "[{a: 1}]"};
+  return kValues;
+}
+
+class TaskTypes : public ::testing::Test {
+ protected:
+  // Gives what is wrong with how the value is taken, "" when nothing is.
+  std::string Verdict(const std::map<std::string, std::string>& keys, const std::string& key, const std::string& value,
+                      const std::vector<std::string>& named) {
+    const Scratch scratch;
+    scratch.Write("t/t.yaml", TaskWith(keys, key, value));
+    scratch.Write("t/d.jsonl", kData);
+    try {
+      PrepareAndScore(scratch);
+    } catch (const Error& e) {
+      const std::string message = e.what();
+      const bool input = e.kind() == ErrorKind::kInput || e.kind() == ErrorKind::kUsage;
+      const bool file = message.find("t.yaml:") != std::string::npos;
+      bool names = false;
+      for (const std::string& word : named) names = names || message.find(word) != std::string::npos;
+      if (input && file && names) return "";
+      // Under another name it is another task.
+      if (input && (key == "task" || key == "group") && message.find("there is no task, group or tag 't'") != std::string::npos) return "";
+      return fmt::format("{}: {}: {} ({}{}{})\n", key, value, message, input ? "" : "not of kind input ",
+                         file ? "" : "without file ", names ? "" : "without key");
+    } catch (const std::exception& e) {
+      return fmt::format("{}: {}: no Error but {}\n", key, value, e.what());
+    }
+    return "";
+  }
+};
+
+const std::map<std::string, std::string> kGenerate = {
+    {"task", "t"}, {"dataset_path", "json"}, {"dataset_kwargs", "{data_files: {test: d.jsonl}}"}, {"test_split", "test"},
+    {"doc_to_text", "q"}, {"doc_to_target", "a"}, {"num_fewshot", "1"}, {"fewshot_split", "test"}};
+const std::map<std::string, std::string> kChoice = {
+    {"task", "t"}, {"dataset_path", "json"}, {"dataset_kwargs", "{data_files: {test: d.jsonl}}"}, {"test_split", "test"},
+    {"doc_to_text", "q"}, {"doc_to_target", "1"}, {"doc_to_choice", "[x, y]"}, {"output_type", "multiple_choice"}};
+
+TEST_F(TaskTypes, EveryKeyOfATask) {
+  std::string problems;
+  for (const auto& keys : {kGenerate, kChoice}) {
+    for (const std::string& key : TaskKeys()) {
+      for (const std::string& value : WrongValues()) problems += Verdict(keys, key, value, {key, "'t'"});
+    }
+  }
+  EXPECT_EQ(problems, "");
+}
+
+TEST_F(TaskTypes, WhatStandsInsideAKey) {
+  const std::pair<const char*, const char*> nested[] = {
+      {"dataset_kwargs", "{data_files: VALUE}"},
+      {"dataset_kwargs", "{data_files: {test: VALUE}}"},
+      {"dataset_kwargs", "{data_files: {test: d.jsonl}, trust_remote_code: VALUE}"},
+      {"fewshot_config", "{sampler: VALUE}"},
+      {"fewshot_config", "{split: VALUE}"},
+      {"fewshot_config", "{samples: VALUE}"},
+      {"fewshot_config", "{samples: [{q: VALUE, a: VALUE}]}"},
+      {"fewshot_config", "{process_docs: VALUE}"},
+      {"fewshot_config", "{fewshot_indices: VALUE}"},
+      {"fewshot_config", "{doc_to_text: VALUE}"},
+      {"fewshot_config", "{doc_to_target: VALUE}"},
+      {"fewshot_config", "{doc_to_choice: VALUE}"},
+      {"fewshot_config", "{gen_prefix: VALUE}"},
+      {"fewshot_config", "{fewshot_delimiter: VALUE}"},
+      {"fewshot_config", "{target_delimiter: VALUE}"},
+      {"generation_kwargs", "{until: VALUE}"},
+      {"generation_kwargs", "{max_gen_toks: VALUE}"},
+      {"generation_kwargs", "{temperature: VALUE, do_sample: true}"},
+      {"generation_kwargs", "{do_sample: VALUE}"},
+      {"generation_kwargs", "{top_p: VALUE, do_sample: true, temperature: 1.0}"},
+      {"generation_kwargs", "{top_k: VALUE}"},
+      {"generation_kwargs", "{VALUE: 1}"},
+      {"metric_list", "[VALUE]"},
+      {"metric_list", "[{metric: VALUE}]"},
+      {"metric_list", "[{metric: exact_match, aggregation: VALUE}]"},
+      {"metric_list", "[{metric: exact_match, higher_is_better: VALUE}]"},
+      {"metric_list", "[{metric: exact_match, ignore_case: VALUE}]"},
+      {"metric_list", "[{metric: exact_match, regexes_to_ignore: VALUE}]"},
+      {"metric_list", "[{metric: exact_match, hf_evaluate: VALUE}]"},
+      {"filter_list", "[VALUE]"},
+      {"filter_list", "[{name: VALUE, filter: [{function: take_first}]}]"},
+      {"filter_list", "[{name: f, filter: VALUE}]"},
+      {"filter_list", "[{name: f, filter: [VALUE]}]"},
+      {"filter_list", "[{name: f, filter: [{function: VALUE}]}]"},
+      {"filter_list", "[{name: f, filter: [{function: regex, regex_pattern: VALUE}, {function: take_first}]}]"},
+      {"filter_list", "[{name: f, filter: [{function: regex, group_select: VALUE}, {function: take_first}]}]"},
+      {"filter_list", "[{name: f, filter: [{function: regex, fallback: VALUE}, {function: take_first}]}]"},
+      {"filter_list", "[{name: f, filter: [{function: take_first_k, k: VALUE}, {function: majority_vote}, {function: take_first}]}]"},
+      {"metadata", "{version: VALUE}"},
+      {"metadata", "[VALUE]"},
+  };
+  std::string problems;
+  for (const auto& [key, form] : nested) {
+    for (const std::string& value : WrongValues()) {
+      std::string given = form;
+      for (size_t at; (at = given.find("VALUE")) != std::string::npos;) given.replace(at, 5, value);
+      problems += Verdict(kGenerate, key, given, {key, "fewshot_config", "samples", "'t'"});
+      if (std::string(key) == "fewshot_config") {
+        std::map<std::string, std::string> keys = kChoice;
+        keys["num_fewshot"] = "1";
+        problems += Verdict(keys, key, given, {key, "fewshot", "samples", "'t'"});
+      }
+    }
+  }
+  EXPECT_EQ(problems, "");
+}
+
+TEST_F(TaskTypes, EveryKeyOfAGroup) {
+  std::string problems;
+  const std::map<std::string, std::string> group = {{"group", "t"}, {"task", "[u]"}};
+  for (const char* key : {"group", "group_alias", "task", "aggregate_metric_list", "tag", "metadata", "include", "task_list", "num_fewshot"}) {
+    for (const std::string& value : WrongValues()) problems += Verdict(group, key, value, {key, "'t'"});
+  }
+  const std::pair<const char*, const char*> nested[] = {
+      {"task", "[VALUE]"}, {"task", "[{task: VALUE}]"}, {"task", "[{group: VALUE}]"}, {"task", "[{group: g, task: VALUE}]"},
+      {"aggregate_metric_list", "[{metric: VALUE}]"}, {"aggregate_metric_list", "[{metric: acc, aggregation: VALUE}]"},
+      {"aggregate_metric_list", "[{metric: acc, weight_by_size: VALUE}]"}, {"aggregate_metric_list", "[{metric: acc, filter_list: VALUE}]"}};
+  for (const auto& [key, form] : nested) {
+    for (const std::string& value : WrongValues()) {
+      std::string given = form;
+      given.replace(given.find("VALUE"), 5, value);
+      problems += Verdict(group, key, given, {key, "'t'", "member"});
+    }
+  }
+  EXPECT_EQ(problems, "");
+}
+
+/// The error of a file, "" for none.
+std::string Refusal(const std::string& yaml) {
+  const Scratch scratch;
+  scratch.Write("t/t.yaml", yaml);
+  scratch.Write("t/d.jsonl", kData);
+  return MessageOf([&] { PrepareAndScore(scratch); });
+}
+
+TEST(TaskFiles, AnIntegerBeyond64BitsNamesItsKey) {
+  const std::string text = TaskWith(kGenerate, "num_fewshot", "9223372036854775808");
+  EXPECT_THAT(Refusal(text), HasSubstr("t.yaml:6: key 'num_fewshot': the integer 9223372036854775808 is beyond 64 bits"));
+  // In a file whose name is not to be seen, too.
+  EXPECT_THAT(Refusal("{\"task\": \"t\", \"num_fewshot\": 9223372036854775808}\n"),
+              AllOf(HasSubstr("there is no task, group or tag 't'"), HasSubstr("t.yaml:1: key 'num_fewshot': the integer")));
+}
+
+TEST(TaskFiles, ATargetThatCannotBeScoredIsRefusedWhenItIsPrepared) {
+  EXPECT_THAT(Refusal(TaskWith(kGenerate, "doc_to_target", "[null]")),
+              AllOf(HasSubstr("d.jsonl:1: task 't': the task at "), HasSubstr("t.yaml:7: doc_to_target gives [null], expected text")));
+  EXPECT_THAT(Refusal(TaskWith(kChoice, "doc_to_target", "[x]")), HasSubstr("must be labels, not text"));
+}
+
+TEST(TaskFiles, ATabIsCalledATab) {
+  EXPECT_THAT(Refusal("task: t\ndataset_kwargs:\n\tdata_files: d.jsonl\n"),
+              HasSubstr("t.yaml:3: broken YAML: line 3 is indented by a tab; YAML is indented by spaces"));
+}
+
+}  // namespace
+}  // namespace evald
