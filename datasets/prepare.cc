@@ -146,14 +146,15 @@ class Preparation {
 
   DocumentCheck CheckOf(const TaskDefinition& task) const {
     if (!options_.checker) return [](const PreparedDocument&) {};
-    return [this, check = options_.checker(task)](const PreparedDocument& document) {
+    const auto at_task = [where = "the task at " + config_.where](const auto& work) {
       try {
-        check(document);
+        return work();
       } catch (Error& error) {
-        error.AddContext("the task at " + config_.where);
-        throw;
+        throw error.AddContext(where);
       }
     };
+    const DocumentCheck check = at_task([&] { return options_.checker(task); });
+    return [check, at_task](const PreparedDocument& document) { at_task([&] { check(document); }); };
   }
 
   bool UsesSamples() const {

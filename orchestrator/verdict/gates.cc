@@ -137,9 +137,8 @@ Gate GateFromJson(const Json& json, const std::string& where) {
   gate.tier = tier == "supporting" ? Tier::kSupporting : tier == "advisory" ? Tier::kAdvisory : Tier::kCritical;
   gate.resolution = OptionalNumber(json, "resolution", where);
   gate.where = FieldOr<std::string>(json, "where", "", where);
-  for (const auto& [key, place] : FieldOr<Json>(json, "places", Json::object(), where).items()) {
-    gate.places[key] = place.get<std::string>();
-  }
+  const Json places = FieldOr<Json>(json, "places", Json::object(), where);
+  for (const auto& [key, place] : places.items()) gate.places[key] = Field<std::string>(places, key, where);
   return gate;
 }
 

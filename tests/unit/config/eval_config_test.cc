@@ -80,7 +80,7 @@ TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
   const std::pair<const char*, const char*> cases[] = {
       {"limit: 10\n", "eval.yaml:5: unknown key 'limit'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, limit: 100}]"},
       {"num_fewshot: 5\n", "unknown key 'num_fewshot'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, num_fewshot: 5}]"},
-      {"model: /tmp\n", "unknown key 'model'; here this is 'checkpoint' at the top of the file, or did you mean"},
+      {"model: /tmp\n", "unknown key 'model'; here this is 'checkpoint'"},
       {"model_args: /tmp\n", "unknown key 'model_args'; valid keys here: "},
       {"temperature: 1\n", "unknown key 'temperature'; it belongs to 'generation_kwargs' in an entry of 'tasks'"},
       {"threads: 1\n", "unknown key 'threads'; it belongs to 'workers'"},

@@ -19,25 +19,28 @@ using ::testing::HasSubstr;
 constexpr const char* kData = "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n{\"q\":\"z\",\"a\":\"3\"}\n";
 
 /// What preparing a task does, and scoring it with some answer. Throws as they do.
-void PrepareAndScore(const Scratch& scratch) {
+void PrepareAndScore(const TaskRegistry& registry, const std::string& name, const std::filesystem::path& cache) {
   TaskRequest request;
-  request.name = "t";
+  request.name = name;
   request.where = "eval.yaml:1";
   PrepareOptions options;
-  options.cache_dir = scratch / "cache";
+  options.cache_dir = cache;
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
     return [scorer = std::make_shared<const Scorer>(task, nullptr)](const PreparedDocument& document) { scorer->Check(document); };
   };
-  const TaskRegistry registry({scratch / "t"});
   for (const LeafTask& leaf : registry.Resolve({request}).leaves) {
-    Scorer(DefineTask(leaf), nullptr).Metrics();
+    try {
+      Scorer(DefineTask(leaf), nullptr).Metrics();
+    } catch (Error& e) {
+      throw e.AddContext(leaf.where);
+    }
     const PreparedTask prepared(PrepareTask(leaf, options));
     const TaskDefinition task = TaskFromJson(prepared.task(), "task.json");
     const Scorer scorer(task, nullptr);
     for (int64_t i = 0; i < prepared.document_count(); ++i) {
       std::vector<Generation> generations;
       for (const Request& asked : prepared.Requests(i, i + 1)) {
-        for (int repeat = 0; repeat < task.repeats; ++repeat) {
+        for (int repeat = 0; repeat < std::min(task.repeats, 3); ++repeat) {
           Generation answer;
           answer.doc_id = i;
           answer.idx = asked.idx;
@@ -71,30 +74,54 @@ const std::vector<std::string>& WrongValues() {
 
 class TaskTypes : public ::testing::Test {
  protected:
-  // Gives what is wrong with how the value is taken, "" when nothing is.
-  std::string Verdict(const std::map<std::string, std::string>& keys, const std::string& key, const std::string& value,
-                      const std::vector<std::string>& named) {
-    const Scratch scratch;
-    scratch.Write("t/t.yaml", TaskWith(keys, key, value));
-    scratch.Write("t/d.jsonl", kData);
+  using Keys = std::map<std::string, std::string>;
+
+  // A file of its own for `keys`, in which `key` has the value `value`. Errors have to hold one of the words `named`.
+  void Add(const Keys& keys, const std::string& key, const std::string& value, const std::vector<std::string>& named) {
+    Keys own = keys;
+    const std::string name = fmt::format("t{}", cases_.size());
+    own[own.count("group") > 0 ? "group" : "task"] = name;
+    scratch_.Write("t/" + name + ".yaml", TaskWith(own, key, value));
+    cases_.push_back({key, value, name, named});
+  }
+
+  // One line for each case that is neither taken nor refused as it should be.
+  std::string Problems() {
+    scratch_.Write("t/d.jsonl", kData);
+    const TaskRegistry registry({scratch_ / "t"});
+    std::string problems;
+    for (const Case& one : cases_) problems += Problem(registry, one);
+    return problems;
+  }
+
+ private:
+  struct Case {
+    std::string key, value, name;
+    std::vector<std::string> named;
+  };
+
+  std::string Problem(const TaskRegistry& registry, const Case& one) {
     try {
-      PrepareAndScore(scratch);
+      PrepareAndScore(registry, one.name, scratch_ / "cache");
     } catch (const Error& e) {
       const std::string message = e.what();
       const bool input = e.kind() == ErrorKind::kInput || e.kind() == ErrorKind::kUsage;
-      const bool file = message.find("t.yaml:") != std::string::npos;
-      bool names = false;
-      for (const std::string& word : named) names = names || message.find(word) != std::string::npos;
-      if (input && file && names) return "";
       // Under another name it is another task.
-      if (input && (key == "task" || key == "group") && message.find("there is no task, group or tag 't'") != std::string::npos) return "";
-      return fmt::format("{}: {}: {} ({}{}{})\n", key, value, message, input ? "" : "not of kind input ",
+      const bool renamed = (one.key == "task" || one.key == "group") && message.find("there is no task, group or tag") != std::string::npos;
+      const bool file = renamed || message.find(one.name + ".yaml:") != std::string::npos;
+      bool names = renamed;
+      for (const std::string& word : one.named) names = names || message.find(word) != std::string::npos;
+      if (input && file && names) return "";
+      return fmt::format("{}: {}: {} ({}{}{})\n", one.key, one.value, message, input ? "" : "not of kind input ",
                          file ? "" : "without file ", names ? "" : "without key");
     } catch (const std::exception& e) {
-      return fmt::format("{}: {}: no Error but {}\n", key, value, e.what());
+      return fmt::format("{}: {}: no Error but {}\n", one.key, one.value, e.what());
     }
     return "";
   }
+
+  Scratch scratch_;
+  std::vector<Case> cases_;
 };
 
 const std::map<std::string, std::string> kGenerate = {
@@ -105,13 +132,12 @@ const std::map<std::string, std::string> kChoice = {
     {"doc_to_text", "q"}, {"doc_to_target", "1"}, {"doc_to_choice", "[x, y]"}, {"output_type", "multiple_choice"}};
 
 TEST_F(TaskTypes, EveryKeyOfATask) {
-  std::string problems;
   for (const auto& keys : {kGenerate, kChoice}) {
     for (const std::string& key : TaskKeys()) {
-      for (const std::string& value : WrongValues()) problems += Verdict(keys, key, value, {key, "'t'"});
+      for (const std::string& value : WrongValues()) Add(keys, key, value, {key, "task '", "data_files has no split"});
     }
   }
-  EXPECT_EQ(problems, "");
+  EXPECT_EQ(Problems(), "");
 }
 
 TEST_F(TaskTypes, WhatStandsInsideAKey) {
@@ -157,27 +183,25 @@ TEST_F(TaskTypes, WhatStandsInsideAKey) {
       {"metadata", "{version: VALUE}"},
       {"metadata", "[VALUE]"},
   };
-  std::string problems;
   for (const auto& [key, form] : nested) {
     for (const std::string& value : WrongValues()) {
       std::string given = form;
       for (size_t at; (at = given.find("VALUE")) != std::string::npos;) given.replace(at, 5, value);
-      problems += Verdict(kGenerate, key, given, {key, "fewshot_config", "samples", "'t'"});
+      Add(kGenerate, key, given, {key, "fewshot_config", "samples", "task '"});
       if (std::string(key) == "fewshot_config") {
         std::map<std::string, std::string> keys = kChoice;
         keys["num_fewshot"] = "1";
-        problems += Verdict(keys, key, given, {key, "fewshot", "samples", "'t'"});
+        Add(keys, key, given, {key, "fewshot", "samples", "task '"});
       }
     }
   }
-  EXPECT_EQ(problems, "");
+  EXPECT_EQ(Problems(), "");
 }
 
 TEST_F(TaskTypes, EveryKeyOfAGroup) {
-  std::string problems;
   const std::map<std::string, std::string> group = {{"group", "t"}, {"task", "[u]"}};
   for (const char* key : {"group", "group_alias", "task", "aggregate_metric_list", "tag", "metadata", "include", "task_list", "num_fewshot"}) {
-    for (const std::string& value : WrongValues()) problems += Verdict(group, key, value, {key, "'t'"});
+    for (const std::string& value : WrongValues()) Add(group, key, value, {key, "group '"});
   }
   const std::pair<const char*, const char*> nested[] = {
       {"task", "[VALUE]"}, {"task", "[{task: VALUE}]"}, {"task", "[{group: VALUE}]"}, {"task", "[{group: g, task: VALUE}]"},
@@ -187,10 +211,10 @@ TEST_F(TaskTypes, EveryKeyOfAGroup) {
     for (const std::string& value : WrongValues()) {
       std::string given = form;
       given.replace(given.find("VALUE"), 5, value);
-      problems += Verdict(group, key, given, {key, "'t'", "member"});
+      Add(group, key, given, {key, "group '", "member"});
     }
   }
-  EXPECT_EQ(problems, "");
+  EXPECT_EQ(Problems(), "");
 }
 
 /// The error of a file, "" for none.
@@ -198,7 +222,7 @@ std::string Refusal(const std::string& yaml) {
   const Scratch scratch;
   scratch.Write("t/t.yaml", yaml);
   scratch.Write("t/d.jsonl", kData);
-  return MessageOf([&] { PrepareAndScore(scratch); });
+  return MessageOf([&] { PrepareAndScore(TaskRegistry({scratch / "t"}), "t", scratch / "cache"); });
 }
 
 TEST(TaskFiles, AnIntegerBeyond64BitsNamesItsKey) {

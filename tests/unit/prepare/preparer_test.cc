@@ -202,6 +202,8 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   Gate gate;
   gate.name = gate.task = gate.metric = "g";
   gate.where = "eval.yaml:7";
+  gate.places = {{"metric", "eval.yaml:8: key 'gates.rules[0].metric'"}};
+  input.judge.policy.baseline_place = "--baseline";
   input.judge.policy.gates = {gate};
   const PreparationInput back = PreparationInputFromJson(Json::parse(ToJson(input).dump()));
   EXPECT_EQ(ToJson(back), ToJson(input));
@@ -210,6 +212,9 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   EXPECT_FALSE(back.tasks[1].limit.has_value());
   EXPECT_EQ(back.limits.seconds, 5.5);
   EXPECT_EQ(back.judge.policy.gates.at(0).where, "eval.yaml:7");
+  EXPECT_EQ(back.judge.policy.gates.at(0).Place("metric"), "eval.yaml:8: key 'gates.rules[0].metric'");
+  EXPECT_EQ(back.judge.policy.gates.at(0).Place("task"), "eval.yaml:7");
+  EXPECT_EQ(back.judge.policy.baseline_place, "--baseline");
 }
 
 }  // namespace
