@@ -76,7 +76,7 @@ class Configuration(EvaldCase):
     def test_a_state_folder_that_cannot_be_written_leaves_no_run(self):
         (self.folder / "file").write_text("in the way")
         self.refused("tasks: [sums]\ntask_dirs: [tasks]\nengine: {name: emulated}\ncache_dir: cache\nstate_dir: file/state\n"
-                     "output: {dir: runs}\n", "file/state", "cannot create")
+                     "output: {dir: runs}\n", "file/state", "cannot be made", "set state_dir")
 
     def test_a_folder_in_which_another_evald_works_is_not_to_be_deleted(self):
         config = self.write_config(tasks=["sums"], output={"dir": "runs", "name": "r"}, engine={"name": "emulated", "delay_ms": 60000})
