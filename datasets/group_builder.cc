@@ -54,7 +54,7 @@ GroupMetric ReadGroupMetric(const Json& value, const std::string& where) {
   metric.metric = value.at("metric").get<std::string>();
   metric.filters = FilterList(value.value("filter_list", Json()), where);
   const Json aggregation = value.value("aggregation", Json("mean"));
-  if (aggregation != "mean") Fail(where, "a group aggregates by 'mean' only");
+  if (aggregation != "mean") Fail(where, "aggregation: a group aggregates by 'mean' only");
   const Json weight = value.value("weight_by_size", Json(true));
   if (!weight.is_boolean()) Fail(where, "weight_by_size is not true or false");
   metric.weight_by_size = weight.get<bool>();

@@ -235,7 +235,11 @@ class ConfigReader {
       return fewshot.contains(key) ? fewshot.at(key) : inherited;
     };
     out.split = own("split", top_.At("fewshot_split"));
-    if (!out.split.is_null() && !out.split.is_string()) section.Fail("split", "split is not text");
+    if (!out.split.is_null() && (!out.split.is_string() || IsFunction(out.split))) {
+      const std::string wrong = fmt::format("is {}, expected the name of a split", Section::Shown(out.split));
+      if (fewshot.contains("split")) section.Fail("split", "fewshot_config.split " + wrong);
+      top_.Fail("fewshot_split", "fewshot_split " + wrong);
+    }
     out.samples = section.At("samples");
     const bool samples_fine =
         out.samples.is_null() || out.samples.is_array() || IsFunction(out.samples);
@@ -243,7 +247,9 @@ class ConfigReader {
       section.Fail("samples", "samples is neither a list of documents nor a !function");
     if (out.samples.is_array()) {
       for (const Json& sample : out.samples) {
-        if (!sample.is_object()) section.Fail("samples", "a sample is a mapping");
+        if (!sample.is_object()) {
+          section.Fail("samples", fmt::format("samples holds {}, expected mappings, one for each example", Section::Shown(sample)));
+        }
       }
     }
     out.process_docs = own("process_docs", top_.At("process_docs"));

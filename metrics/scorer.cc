@@ -39,6 +39,16 @@ void CheckName(const MetricSpec& spec) {
   }
 }
 
+// The first step of a pipeline is given as many responses as the task has repeats.
+void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) {
+  if (pipeline.steps.empty() || pipeline.steps.front().function != "take_first_k") return;
+  const Json k = pipeline.steps.front().kwargs.value("k", Json());
+  if (!k.is_number_integer() || k.get<int64_t>() <= task.repeats) return;
+  throw Error(ErrorKind::kInput, fmt::format("filter_list, pipeline '{}': take_first_k takes {} responses, and repeats is {}",
+                                             pipeline.name, k.get<int64_t>(), task.repeats),
+              "raise the task's repeats");
+}
+
 }  // namespace
 
 void RefuseMetric(const std::string& metric, const std::string& output_type,
@@ -123,7 +133,10 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::mak
       CheckName(spec);
       CheckAggregation(spec.aggregation);
     }
-    for (const FilterPipeline& pipeline : task.filters) state_->filters.emplace_back(pipeline);
+    for (const FilterPipeline& pipeline : task.filters) {
+      state_->filters.emplace_back(pipeline);
+      CheckFirstStep(task, pipeline);
+    }
     if (state_->filters.empty()) {
       throw Error(ErrorKind::kInput,
                   "there is no filter pipeline; the default is 'none' with take_first");

@@ -289,9 +289,9 @@ class MadeUp(GatesCase):
                  ({"baseline": "tasks", "rules": [{**SUMS, "max_drop": 0}]},
                   "gates.yaml:2: key 'baseline': .*tasks: holds no results files; name a run's folder or a results file"),
                  ({"baseline": "other.json", "rules": [{**SUMS, "max_drop": 0}]},
-                  r"gates.yaml:6: key 'rules\[0\].task': no results of 'sums' in .*other.json"),
+                  r"gates.yaml:5: key 'rules\[0\].task': no results of 'sums' in .*other.json"),
                  ({"baseline": "less.json", "rules": [{**SUMS, "max_drop": 0}]},
-                  r"gates.yaml:7: key 'rules\[0\].metric': 'sums' has no metric 'exact_match' in .*less.json; it has acc"),
+                  r"gates.yaml:6: key 'rules\[0\].metric': 'sums' has no metric 'exact_match' in .*less.json; it has acc"),
                  ({"baseline": "begun", "rules": [{**SUMS, "max_drop": 0}]}, "gates.yaml:2: key 'baseline': .*begun: this run is not complete")]
         (self.folder / "other.json").write_text(json.dumps({"results": {"choice": {"acc,none": 1}}}))
         (self.folder / "less.json").write_text(json.dumps({"results": {"sums": {"acc,none": 1}}}))
