@@ -235,6 +235,13 @@ MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
 
 namespace {
 
+// A suite may have hundreds of tasks.
+std::string Some(const std::vector<std::string>& names) {
+  constexpr size_t kShownMax = 12;
+  const std::vector<std::string> shown(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShownMax)));
+  return Join(shown, ", ") + (names.size() > kShownMax ? ", ..." : "");
+}
+
 // Documents are compared under the metric and the filter that the candidate will have.
 void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected, const ResultSet& baseline) {
   Gate same = gate;
@@ -257,7 +264,7 @@ void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const Resu
     if (std::find(tasks.begin(), tasks.end(), gate.task) == tasks.end()) {
       const std::string near = Suggestion(gate.task, tasks);
       throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' is not evaluated{}", gate.Place("task"), gate.task, near),
-                  near.empty() ? "evaluated are " + Join(tasks, ", ") : "");
+                  near.empty() ? "evaluated are " + Some(tasks) : "");
     }
     const MetricKey key = ResolveMetric(gate, expected);
     if (!gate.NeedsBaseline()) continue;

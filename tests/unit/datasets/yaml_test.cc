@@ -48,7 +48,7 @@ TEST(Yaml, AnchorsAndMerges) {
 TEST(Yaml, RefusesWithFileAndLine) {
   EXPECT_THAT(MessageOf([] { Parse("a: 1\nb: [1, 2\n"); }), HasSubstr("t.yaml:"));
   EXPECT_EQ(Parse("a: 1\na: 2\n")["a"], 2);
-  EXPECT_THAT(MessageOf([] { Parse("a: !python/object x\n"); }), HasSubstr("t.yaml:1: the tag"));
+  EXPECT_THAT(MessageOf([] { Parse("a: !python/object x\n"); }), HasSubstr("t.yaml:1: key 'a': the tag"));
   EXPECT_THAT(MessageOf([] { Parse("a: 2020-01-02\n"); }), HasSubstr("put it in quotes"));
   EXPECT_THAT(MessageOf([] { Parse("- 1\n"); }), HasSubstr("is a mapping"));
   std::string bomb = "a0: &a0 [x]\n";
@@ -86,7 +86,7 @@ TEST(Yaml, AFunctionIsTheBuiltInOneByItsFilesContentAlone) {
             "!function " + (scratch / "lm_eval/tasks/humaneval/utils").string() + ".pass_at_k");
   EXPECT_EQ(named("u.yaml", "lm_eval.tasks.mbpp.utils.pass_at_1"), "!function mbpp/utils.pass_at_1");
   for (const char* bad : {"f", "../utils.f", "/etc/passwd.f", "utils.f/g", "a..b.f", "utils."}) {
-    EXPECT_THAT(MessageOf([&] { named("bad.yaml", bad); }), HasSubstr("bad.yaml:2: '")) << bad;
+    EXPECT_THAT(MessageOf([&] { named("bad.yaml", bad); }), HasSubstr("bad.yaml:2: key 'f': '")) << bad;
   }
 }
 

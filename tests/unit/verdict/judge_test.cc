@@ -227,7 +227,7 @@ TEST_F(BeforeARun, AGateIsOnWhatTheTasksWillHave) {
             line + "filter': 'u' has no 'exact_match' for a filter 'strikt'; did you mean 'strict'?; it has exact_match for strict, "
                    "flexible");
   EXPECT_EQ(Refusal("{task: g, metric: acc, min: 0}"), line + "task': 'g' has no metrics; it is a heading; name one of t, u");
-  EXPECT_EQ(Refusal("{task: elsewhere, metric: acc, min: 0}"), line + "task': 'elsewhere' is not evaluated; evaluated are g, t, u");
+  EXPECT_EQ(Refusal("{task: elsewhere, metric: acc, min: 0}"), line + "task': 'elsewhere' is not evaluated; evaluated are t, u, g");
 }
 
 TEST_F(BeforeARun, ABaselineHasWhatADropIsMeasuredBy) {
