@@ -81,7 +81,7 @@ class FleetTest : public testing::Test {
     database_.Post([id = directory.id(), path = directory.path()](RunStore& store) { store.OpenRun(id, path); });
     auto run = std::make_shared<Evaluation>(
         config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_, EVALD_BINARY_DIR},
-        Evaluation::Hooks{[this] { fleet_.Serve(); }, [] {}, [](const std::string&, const Json&) {}});
+        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [] {}, [](const std::string&, const Json&) {}});
     runs_.push_back(run);
     fleet_.Add(run, priority, "");
     run->Start();
@@ -114,7 +114,7 @@ class FleetTest : public testing::Test {
     host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
     const protocol::Loaded loaded{"", Engine(), Json::object()};
     host_.Says("w0", loaded);
-    for (const auto& run : runs_) run->WorkerLoaded("w0", loaded);  // the second time is as once
+    for (const auto& run : runs_) run->Loaded("w0", loaded);  // the second time is as once
     Until([&] {
       return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->planned() || run->over(); });
     });
@@ -148,7 +148,7 @@ class FleetTest : public testing::Test {
   DatabaseThread database_;
   TaskFinisher finisher_{&loop_};
   WorkThread files_{"files", &loop_, WorkThread::AtEnd::kFinish};
-  Fleet fleet_{&loop_, FleetOptions{.log_dir = folder_.path, .worker_restarts_max = 3}};
+  Fleet fleet_{&loop_, FleetOptions{.log_dir = folder_.path, .worker_restarts_max = 3, .stall_timeout_s = 1}};
   FakeHost host_{fleet_.EventsOf(kLocalHost)};
   std::vector<std::shared_ptr<Evaluation>> runs_;
 };
@@ -190,7 +190,7 @@ TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
     done.file = slice.file;
     host_.Says("w0", done);
   }
-  Until([&] { return second->wants_scorers(); });
+  Until([&] { return second->View(0).wants_scorers; });
   host_.refuses = RefusesFor<protocol::Job>(second->id());
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});
@@ -200,14 +200,62 @@ TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
 
 TEST_F(FleetTest, WhatFailsOverAMessageOfNoRunEndsNone) {
   const auto first = AddRun(0), second = AddRun(0);
-  PlanBoth();
   fleet_.on_change = [](const std::string&) { throw Error(ErrorKind::kInfrastructure, "nobody can be told"); };
-  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  PlanBoth();  // the worker comes to be there, loads, and is ready
   fleet_.on_change = nullptr;
   EXPECT_FALSE(first->ending());
   EXPECT_FALSE(second->ending());
   host_.Says("w0", protocol::Want{1});
   EXPECT_EQ(host_.Sent<protocol::Lease>().size(), 1u);
+}
+
+TEST_F(FleetTest, AnEventThatComesWhileOrdersAreCarriedOutWaitsForThem) {
+  const auto run = AddRun(0);
+  PlanBoth();
+  host_.refuses = [&](const protocol::Message& message) {
+    if (std::holds_alternative<protocol::Lease>(message)) host_.Ends("w0", {0, 9, ""});
+    return false;
+  };
+  host_.Says("w0", protocol::Want{1});
+  EXPECT_FALSE(run->ending());
+  EXPECT_EQ(Worker()["state"], "restarting");
+  EXPECT_EQ(Worker()["trials"], 0);
+  host_.refuses = nullptr;
+  StartedWith(2);
+  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  host_.Says("w0", protocol::Loaded{"", Engine(), Json::object()});
+  host_.Says("w0", protocol::Want{1});
+  const auto leases = host_.Sent<protocol::Lease>();
+  ASSERT_EQ(leases.size(), 2u);
+  EXPECT_EQ(leases[1].trial, leases[0].trial);
+  EXPECT_EQ(leases[1].attempt, 2);
+}
+
+TEST_F(FleetTest, ARunThatChangesByItselfIsLookedAtInATurnOfItsOwn) {
+  const auto run = AddRun(0);
+  PlanBoth();
+  run->Pause(true);
+  fleet_.Tick();
+  host_.Says("w0", protocol::Want{1});
+  EXPECT_TRUE(host_.Sent<protocol::Lease>().empty());
+  run->Pause(false);
+  EXPECT_TRUE(host_.Sent<protocol::Lease>().empty()) << "the run is called while it calls";
+  Until([&] { return !host_.Sent<protocol::Lease>().empty(); });
+}
+
+TEST_F(FleetTest, ALoadThatNoRunNeedsIsEnded) {
+  const auto run = AddRun(0);
+  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  ASSERT_EQ(host_.Sent<protocol::Load>().size(), 1u);
+  EXPECT_EQ(Worker()["state"], "loading");
+  run->Cancel("cancelled");
+  Until([&] {
+    fleet_.Tick();
+    return !host_.Sent<protocol::Stop>().empty();
+  });
+  host_.Ends("w0", {0, 0, ""});
+  EXPECT_EQ(Worker()["state"], "starting");
+  EXPECT_EQ(Worker()["restarts"], 0);
 }
 
 // More often than a worker is started again (worker_restarts_max).
@@ -224,7 +272,7 @@ TEST_F(FleetTest, SettingsThatAWorkerRefusesEndTheirRunAloneAndCostTheDeviceNoth
     EXPECT_EQ(StartedWith(i + 1), "{\"delay_ms\":" + std::to_string(100 + i) + "}");
     const size_t sent = host_.sent.size();
     host_.Says("w0", kWithoutEngine);
-    fleet_.Serve();
+    fleet_.Tick();
     EXPECT_EQ(host_.sent.size(), sent) << "it has no engine to load anything with";
     if (i % 2 == 0) host_.Says("w0", protocol::TrialFailed{-1, 0, false, "key 'delay_ms': too much", false});
     host_.Ends("w0", {2, 0, ""});  // some say no more than that
