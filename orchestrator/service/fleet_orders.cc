@@ -80,7 +80,8 @@ void Fleet::Do(const order::Stop& order) {
 }
 
 void Fleet::Do(const order::Kill& order) {
-  log::Warn("{}: {}; it is killed", order.id, order.why);
+  const bool worker = machine_.FindWorker(order.id) != nullptr;
+  log::Warn("{} {}: {}; it is killed", worker ? "worker" : "process", order.id, order.why);
   const auto [host, there] = PlaceOfProcess(order.id);
   hosts_.at(host).host->Kill(there);
 }
