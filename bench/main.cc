@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include "bench/program.h"
 
 namespace evald::bench {
@@ -20,14 +18,14 @@ const std::vector<Workload> kWorkloads = {
     {"tokenize", "MB/s of one core encoding mixed text, against the tokenizers library", RunTokenize},
 };
 
-void Declare(CLI::App* app, Options* options) {
-  app->add_option("--checkpoint", options->checkpoint,
+void Declare(Command app, Options* options) {
+  app.AddOption("--checkpoint", &options->checkpoint,
                   "The engine workloads' checkpoint (bench/make_checkpoint.py); without it one is made");
-  app->add_option("--python", options->python, "A Python that has numpy, tokenizers and lm_eval, for baselines")
-      ->envname("EVALD_BENCH_PYTHON");
-  app->add_option("--llama-server", options->llama_server,
+  app.AddOption("--python", &options->python, "A Python that has numpy, tokenizers and lm_eval, for baselines")
+      .Environment("EVALD_BENCH_PYTHON");
+  app.AddOption("--llama-server", &options->llama_server,
                   "Address of a llama-server that has the checkpoint as GGUF (bench/make_gguf.py), for engine-generate")
-      ->envname("EVALD_BENCH_LLAMA_SERVER");
+      .Environment("EVALD_BENCH_LLAMA_SERVER");
 }
 
 }  // namespace

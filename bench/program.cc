@@ -4,7 +4,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -77,18 +76,18 @@ class Scratch {
 };
 
 int Run(const Program& program, int argc, char** argv) {
-  CLI::App app{program.description, program.name};
+  CommandLine app(program.name, program.description);
   std::string name;
   bool list = false, json = false;
   Options options;
   options.data_dir = "../shared/data";
-  app.add_option("workload", name, "Which; --list names them");
-  app.add_flag("--list", list, "Name the workloads");
-  app.add_flag("--json", json, "Print one JSON object");
-  app.add_flag("--quick", options.quick, "A small size, to see that the workload works");
-  app.add_option("--data-dir", options.data_dir, "Real benchmark data");
-  if (program.declare != nullptr) program.declare(&app, &options);
-  CLI11_PARSE(app, argc, argv);
+  app.AddOption("workload", &name, "Which; --list names them");
+  app.AddFlag("--list", &list, "Name the workloads");
+  app.AddFlag("--json", &json, "Print one JSON object");
+  app.AddFlag("--quick", &options.quick, "A small size, to see that the workload works");
+  app.AddOption("--data-dir", &options.data_dir, "Real benchmark data");
+  if (program.declare != nullptr) program.declare(app, &options);
+  if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;
   if (list) {
     for (const Workload& workload : program.workloads) fmt::print("{:<15} {}\n", workload.name, workload.summary);
     return 0;

@@ -2,11 +2,8 @@
 
 #include <vector>
 
+#include "base/command_line.h"
 #include "bench/bench.h"
-
-namespace CLI {
-class App;
-}
 
 namespace evald::bench {
 
@@ -15,7 +12,7 @@ struct Program {
   const char* name = "";
   const char* description = "";
   std::vector<Workload> workloads;  ///< in the order in which --list names them
-  void (*declare)(CLI::App* app, Options* options) = nullptr;  ///< its own options, or none
+  void (*declare)(Command app, Options* options) = nullptr;  ///< its own options, or none
   Json (*device)(const Options& options) = nullptr;  ///< what it measures beside the processor, or none
 };
 

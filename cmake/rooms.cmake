@@ -28,7 +28,7 @@ function(evald_coroutines)
 endfunction()
 
 # Precompiled: the headers that nearly every file includes and that cost the most to parse; for tests
-# GoogleTest's besides. (CLI11 costs every file 6 s of code generation, precompiled or not.)
+# GoogleTest's besides.
 set(EVALD_COMMON_HEADERS <nlohmann/json.hpp> <fmt/format.h> <filesystem> <functional> <map> <memory> <optional>
                          <string> <string_view> <vector>)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/pch.cc CONTENT "// anchors a precompiled header\n")  # written once

@@ -1,7 +1,6 @@
 #include <signal.h>
 
-#include <CLI/CLI.hpp>
-
+#include "base/command_line.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "evald/error.h"
@@ -14,17 +13,13 @@ int main(int argc, char** argv) {
   std::string sandbox = "{}";
   std::string log_level = "info";
   pid_t parent = 0;
-  CLI::App app("evald-metric: scores generations for an evald agent, which starts it");
-  app.add_option("--socket", options.socket, "the agent's Unix socket")->required();
-  app.add_option("--id", options.id, "what the agent calls this process")->required();
-  app.add_option("--sandbox", sandbox, "limits on code that is run, as JSON");
-  app.add_option("--parent", parent, "process id of the agent, whose end ends this process");
-  app.add_option("--log-level", log_level, "trace, debug, info, warn, error or off");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : static_cast<int>(evald::ExitStatus::kUsage);
-  }
+  evald::CommandLine app("evald-metric", "evald-metric: scores generations for an evald agent, which starts it");
+  app.AddOption("--socket", &options.socket, "the agent's Unix socket").Required();
+  app.AddOption("--id", &options.id, "what the agent calls this process").Required();
+  app.AddOption("--sandbox", &sandbox, "limits on code that is run, as JSON");
+  app.AddOption("--parent", &parent, "process id of the agent, whose end ends this process");
+  app.AddOption("--log-level", &log_level, "trace, debug, info, warn, error or off");
+  if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;
   try {
     evald::SetUpLog("evald-metric " + options.id, log_level);
     evald::protocol::DieWithParent(SIGKILL, parent);

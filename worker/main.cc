@@ -1,10 +1,10 @@
 #include <signal.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <vector>
 
+#include "base/command_line.h"
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@
 
 namespace {
 
-struct CommandLine {
+struct Arguments {
   evald::WorkerOptions worker;
   std::string settings = "{}";
   std::string cpus;
@@ -28,35 +28,35 @@ struct CommandLine {
   pid_t parent = 0;
 };
 
-void Declare(CLI::App* app, CommandLine* line) {
+void Declare(evald::Command app, Arguments* line) {
   evald::EngineOptions& engine = line->worker.engine;
-  app->add_option("--socket", line->worker.socket, "the agent's Unix socket");
-  app->add_option("--id", line->worker.id, "what the agent calls this worker");
-  app->add_option("--engine", engine.name, "native, openai, replay or emulated");
-  app->add_option("--settings", line->settings, "the engine's settings, as JSON; - reads them from standard input");
-  app->add_option("--device", engine.device, "cpu:0, cuda:<uuid>")->default_val("cpu:0");
-  app->add_option("--threads", engine.threads, "CPU threads the engine may use")
-      ->check(CLI::PositiveNumber);
-  app->add_option("--seed", engine.seed, "keys the sampling generator");
-  app->add_option("--read-root", line->read_roots,
+  engine.device = "cpu:0";
+  app.AddOption("--socket", &line->worker.socket, "the agent's Unix socket");
+  app.AddOption("--id", &line->worker.id, "what the agent calls this worker");
+  app.AddOption("--engine", &engine.name, "native, openai, replay or emulated");
+  app.AddOption("--settings", &line->settings, "the engine's settings, as JSON; - reads them from standard input");
+  app.AddOption("--device", &engine.device, "cpu:0 (the default), cuda:<uuid>");
+  app.AddOption("--threads", &engine.threads, "CPU threads the engine may use").Positive();
+  app.AddOption("--seed", &engine.seed, "keys the sampling generator");
+  app.AddOption("--read-root", &line->read_roots,
                   "a folder below which it reads the files that a run names; any number; none: anywhere");
-  app->add_option("--cpu-affinity", line->cpus, "CPUs to run on, such as 0-3,8");
-  app->add_option("--parent", line->parent, "process id of the agent, whose end ends this worker");
-  app->add_option("--log-level", line->log_level, "trace, debug, info, warn, error or off");
-  app->add_flag(
-      "--check-settings", line->check_settings,
+  app.AddOption("--cpu-affinity", &line->cpus, "CPUs to run on, such as 0-3,8");
+  app.AddOption("--parent", &line->parent, "process id of the agent, whose end ends this worker");
+  app.AddOption("--log-level", &line->log_level, "trace, debug, info, warn, error or off");
+  app.AddFlag(
+      "--check-settings", &line->check_settings,
       "only say whether the engine takes its settings: {\"ok\":true}, or a key and what is "
       "wrong with it");
-  app->add_flag("--list-devices", line->list_devices,
+  app.AddFlag("--list-devices", &line->list_devices,
                 "only print the GPUs that it would compute on, as JSON");
 }
 
-// Throws CLI::RequiredError for what this way of calling it needs.
-void CheckWhole(const CommandLine& line) {
+// Throws for an argument that this way of calling the worker needs.
+void CheckWhole(const Arguments& line) {
   if (line.list_devices) return;
-  if (line.worker.engine.name.empty()) throw CLI::RequiredError("--engine");
+  if (line.worker.engine.name.empty()) throw evald::Error(evald::ErrorKind::kUsage, "--engine is required", "see 'evald-worker --help'");
   if (!line.check_settings && (line.worker.socket.empty() || line.worker.id.empty())) {
-    throw CLI::RequiredError("--socket and --id");
+    throw evald::Error(evald::ErrorKind::kUsage, "--socket and --id are required", "see 'evald-worker --help'");
   }
 }
 
@@ -66,7 +66,7 @@ std::string SettingsText(const std::string& given) {
 }
 
 // What of the engine's options has a form of its own. That it has not is for the agent to hear, which is connected later.
-void ReadEngine(CommandLine* line) {
+void ReadEngine(Arguments* line) {
   try {
     line->worker.engine.roots = evald::ReadRoots(line->read_roots);
     line->worker.engine.settings = evald::ParseJson(SettingsText(line->settings), "--settings");
@@ -95,16 +95,12 @@ int CheckSettings(const evald::WorkerOptions& worker) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("evald-worker: generates for an evald agent, which starts it");
-  CommandLine line;
-  Declare(&app, &line);
+  evald::CommandLine app("evald-worker", "evald-worker: generates for an evald agent, which starts it");
+  Arguments line;
+  Declare(app, &line);
+  if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;
   try {
-    app.parse(argc, argv);
     CheckWhole(line);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : static_cast<int>(evald::ExitStatus::kUsage);
-  }
-  try {
     if (line.list_devices) {
       std::printf("%s\n", evald::ToLine(evald::VisibleDevices()).c_str());
       return static_cast<int>(evald::ExitStatus::kDone);

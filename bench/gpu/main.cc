@@ -1,5 +1,3 @@
-#include <CLI/CLI.hpp>
-
 #include "base/log.h"
 #include "bench/gpu/gpu_bench.h"
 #include "bench/program.h"
@@ -16,13 +14,13 @@ const std::vector<Workload> kWorkloads = {
     {"products", "what products cost whose rows do not depend on the batch", RunProducts},
 };
 
-void Declare(CLI::App* app, Options* options) {
-  app->add_option("--checkpoint", options->checkpoint, "A staged checkpoint (bench/gpu/make_checkpoint.py)");
-  app->add_option("--gpu", options->gpu, "UUID of the GPU; the first visible one by default");
-  app->add_option("--lengths", options->lengths,
+void Declare(Command app, Options* options) {
+  app.AddOption("--checkpoint", &options->checkpoint, "A staged checkpoint (bench/gpu/make_checkpoint.py)");
+  app.AddOption("--gpu", &options->gpu, "UUID of the GPU; the first visible one by default");
+  app.AddOption("--lengths", &options->lengths,
                   "gpu-generate: write the requests' lengths there too, for bench/gpu/peers.py");
-  app->add_flag("--graphs,!--no-graphs", options->graphs, "Without: no batch is captured, should a driver refuse that");
-  app->add_flag("--fast", options->fast, "Let numbers depend on the batch, where that is faster");
+  app.AddFlag("--graphs,!--no-graphs", &options->graphs, "Without: no batch is captured, should a driver refuse that");
+  app.AddFlag("--fast", &options->fast, "Let numbers depend on the batch, where that is faster");
 }
 
 Json Device(const Options& options) {

@@ -92,31 +92,31 @@ ExitStatus Work(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddAgent(CLI::App* app, const Common* common, Action* action) {
+void AddAgent(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("agent", "Lend this host's devices to a service on another one");
-  command->add_option("--server", flags->server, "The service, https://host:port")->type_name("URL");
-  command->add_option("--token-file", flags->token_file, "A file with a token of the role worker")->type_name("FILE")->check(CLI::ExistingFile);
-  command->add_option("--ca", flags->ca_file, "Certificates to trust (PEM) instead of the system's")->type_name("FILE")->check(CLI::ExistingFile);
-  command->add_option("--name", flags->name, "What this host is called there; default: its host name")->type_name("NAME");
-  command->add_option("--root", flags->root, "The agent's own folder, on this host's own disk; default: ~/.local/state/evald/agent")->type_name("DIR");
-  command->add_option("--staging-root", flags->staging_root, "Where checkpoints are staged; default: /dev/shm/evald-<uid>")->type_name("DIR");
-  command->add_option("--staging-keep", flags->staging_keep, "Bytes of checkpoints that may stay staged without a use")->type_name("BYTES");
-  command->add_option("--devices", flags->devices, "A worker for each: cuda:<uuid>,…, cuda:all, cpu:0,cpu:1,… or auto, the default: all GPUs, else cpu:0")->delimiter(',')->type_name("LIST");
-  command->add_option("--threads", flags->threads, "Threads of each worker; default: the cores, shared")->type_name("N")->check(CLI::Range(1, 1024));
-  command->add_option("--metric-processes", flags->metric_processes, "Default: as many as cores")->type_name("N")->check(CLI::Range(1, 1024));
-  command->add_option("--sandbox", flags->sandbox, "Limits on code that is run, as metrics.sandbox, in JSON")->type_name("JSON");
-  command->add_option("--linger", flags->linger_s, "Seconds without a service after which workers end; default 600")->type_name("S")->check(CLI::NonNegativeNumber);
-  command->add_option("--socket", flags->socket)->group("");
-  command->add_option("--config-id", flags->config_id)->group("");
-  command->footer(
+  Command command = app.AddCommand("agent", "Lend this host's devices to a service on another one");
+  command.AddOption("--server", &flags->server, "The service, https://host:port").Metavar("URL");
+  command.AddOption("--token-file", &flags->token_file, "A file with a token of the role worker").Metavar("FILE").ExistingFile();
+  command.AddOption("--ca", &flags->ca_file, "Certificates to trust (PEM) instead of the system's").Metavar("FILE").ExistingFile();
+  command.AddOption("--name", &flags->name, "What this host is called there; default: its host name").Metavar("NAME");
+  command.AddOption("--root", &flags->root, "The agent's own folder, on this host's own disk; default: ~/.local/state/evald/agent").Metavar("DIR");
+  command.AddOption("--staging-root", &flags->staging_root, "Where checkpoints are staged; default: /dev/shm/evald-<uid>").Metavar("DIR");
+  command.AddOption("--staging-keep", &flags->staging_keep, "Bytes of checkpoints that may stay staged without a use").Metavar("BYTES");
+  command.AddOption("--devices", &flags->devices, "A worker for each: cuda:<uuid>,…, cuda:all, cpu:0,cpu:1,… or auto, the default: all GPUs, else cpu:0").CommaSeparated().Metavar("LIST");
+  command.AddOption("--threads", &flags->threads, "Threads of each worker; default: the cores, shared").Metavar("N").Within(1, 1024);
+  command.AddOption("--metric-processes", &flags->metric_processes, "Default: as many as cores").Metavar("N").Within(1, 1024);
+  command.AddOption("--sandbox", &flags->sandbox, "Limits on code that is run, as metrics.sandbox, in JSON").Metavar("JSON");
+  command.AddOption("--linger", &flags->linger_s, "Seconds without a service after which workers end; default 600").Metavar("S").NonNegative();
+  command.AddOption("--socket", &flags->socket).Group("");
+  command.AddOption("--config-id", &flags->config_id).Group("");
+  command.Footer(
       "\nExamples:\n"
       "  evald agent --server https://eval.example:8642 --token-file worker.token\n"
       "  evald agent --server https://10.0.0.1:8642 --token-file t --ca ca.pem --name gpu1 --devices cpu:0,cpu:1\n\n"
       "The agent calls the service and keeps calling; its workers stay at work while the service is away, and\n"
       "the next service finds them warm. No file system need be shared: checkpoints, prepared tasks and results\n"
       "go over the same address. SIGTERM finishes what is under way; a second one ends at once.");
-  command->callback([=] { *action = [=] { return Work(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Work(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -26,13 +26,13 @@ ExitStatus Cancel(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddCancel(CLI::App* app, const Common* common, Action* action) {
+void AddCancel(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("cancel", "End runs of a service; what they computed is kept");
-  command->add_option("run", flags->runs, "Ids of runs")->required();
+  Command command = app.AddCommand("cancel", "End runs of a service; what they computed is kept");
+  command.AddOption("run", &flags->runs, "Ids of runs").Required();
   AddClientFlags(command, &flags->client);
-  command->footer("\nExample:\n  evald cancel RUN");
-  command->callback([=] { *action = [=] { return Cancel(*common, *flags); }; });
+  command.Footer("\nExample:\n  evald cancel RUN");
+  command.OnChosen([=] { *action = [=] { return Cancel(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "evald/error.h"
 #include "evald/json.h"
 #include "orchestrator/config/eval_config.h"
@@ -29,29 +29,29 @@ struct Common {
 using Action = std::function<ExitStatus()>;
 
 // Each adds one command to `app`; when it is chosen, `*action` is set.
-void AddRun(CLI::App* app, const Common* common, Action* action);
-void AddValidate(CLI::App* app, const Common* common, Action* action);
-void AddCompare(CLI::App* app, const Common* common, Action* action);
-void AddScore(CLI::App* app, const Common* common, Action* action);
-void AddAgent(CLI::App* app, const Common* common, Action* action);
-void AddServe(CLI::App* app, const Common* common, Action* action);
-void AddSubmit(CLI::App* app, const Common* common, Action* action);
-void AddStatus(CLI::App* app, const Common* common, Action* action);
-void AddWatch(CLI::App* app, const Common* common, Action* action);
-void AddCancel(CLI::App* app, const Common* common, Action* action);
-void AddResults(CLI::App* app, const Common* common, Action* action);
-void AddLogs(CLI::App* app, const Common* common, Action* action);
-void AddStage(CLI::App* app, const Common* common, Action* action);
-void AddTasks(CLI::App* app, const Common* common, Action* action);
-void AddPriors(CLI::App* app, const Common* common, Action* action);
-void AddSimulate(CLI::App* app, const Common* common, Action* action);
-void AddDoctor(CLI::App* app, const Common* common, Action* action);
-void AddCompletion(CLI::App* app, const Common* common, Action* action);
+void AddRun(Command app, const Common* common, Action* action);
+void AddValidate(Command app, const Common* common, Action* action);
+void AddCompare(Command app, const Common* common, Action* action);
+void AddScore(Command app, const Common* common, Action* action);
+void AddAgent(Command app, const Common* common, Action* action);
+void AddServe(Command app, const Common* common, Action* action);
+void AddSubmit(Command app, const Common* common, Action* action);
+void AddStatus(Command app, const Common* common, Action* action);
+void AddWatch(Command app, const Common* common, Action* action);
+void AddCancel(Command app, const Common* common, Action* action);
+void AddResults(Command app, const Common* common, Action* action);
+void AddLogs(Command app, const Common* common, Action* action);
+void AddStage(Command app, const Common* common, Action* action);
+void AddTasks(Command app, const Common* common, Action* action);
+void AddPriors(Command app, const Common* common, Action* action);
+void AddSimulate(Command app, const Common* common, Action* action);
+void AddDoctor(Command app, const Common* common, Action* action);
+void AddCompletion(Command app, const Common* common, Action* action);
 
 /// Prints `value` as one line of JSON on standard output.
 void PrintJson(const Json& value);
 
 /// --set and --data-dir, for the commands that read an eval.yaml.
-void AddOverrides(CLI::App* command, EvalOverrides* overrides);
+void AddOverrides(Command command, EvalOverrides* overrides);
 
 }  // namespace evald::cli

@@ -105,14 +105,14 @@ void SetCommon(CURL* curl, const ClientOptions& options, const std::string& path
 
 }  // namespace
 
-void AddClientFlags(CLI::App* command, ClientFlags* flags) {
-  command->add_option("--server", flags->server,
+void AddClientFlags(Command command, ClientFlags* flags) {
+  command.AddOption("--server", &flags->server,
                       fmt::format("The service's URL; else EVALD_SERVER, else {}", kDefaultServer))
-      ->type_name("URL");
-  command->add_option("--token-file", flags->token_file, "A file that holds a token; else EVALD_TOKEN_FILE, or EVALD_TOKEN, the token itself")
-      ->type_name("FILE");
-  command->add_option("--ca-file", flags->ca_file, "Certificates to trust (PEM) instead of the system's; else EVALD_CA_FILE")
-      ->type_name("FILE");
+      .Metavar("URL");
+  command.AddOption("--token-file", &flags->token_file, "A file that holds a token; else EVALD_TOKEN_FILE, or EVALD_TOKEN, the token itself")
+      .Metavar("FILE");
+  command.AddOption("--ca-file", &flags->ca_file, "Certificates to trust (PEM) instead of the system's; else EVALD_CA_FILE")
+      .Metavar("FILE");
 }
 
 ClientOptions ReadClientFlags(const ClientFlags& flags) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.h"
 #include "evald/error.h"
 #include "evald/json.h"
 
@@ -28,7 +28,7 @@ struct ClientFlags {
   std::string token_file;
   std::string ca_file;
 };
-void AddClientFlags(CLI::App* command, ClientFlags* flags);
+void AddClientFlags(Command command, ClientFlags* flags);
 /// Throws Error(kUsage): a URL that is none, a token file that cannot be read, or a token that would
 /// cross a network unencrypted.
 ClientOptions ReadClientFlags(const ClientFlags& flags);

@@ -33,16 +33,16 @@ ExitStatus Compare(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddVerdictFlags(CLI::App* command, VerdictOptions* options) {
-  command->add_option("--gates", options->gates, "A file with the gates to meet (docs/gates.md)")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
-  command->add_option("--junit", options->junit, "Write the verdict as JUnit XML")
-      ->type_name("FILE");
-  command->add_option("--markdown", options->markdown, "Write the verdict as Markdown")
-      ->type_name("FILE");
-  command->add_option("--html", options->html, "Write the report as one HTML page")
-      ->type_name("FILE");
+void AddVerdictFlags(Command command, VerdictOptions* options) {
+  command.AddOption("--gates", &options->gates, "A file with the gates to meet (docs/gates.md)")
+      .Metavar("FILE")
+      .ExistingFile();
+  command.AddOption("--junit", &options->junit, "Write the verdict as JUnit XML")
+      .Metavar("FILE");
+  command.AddOption("--markdown", &options->markdown, "Write the verdict as Markdown")
+      .Metavar("FILE");
+  command.AddOption("--html", &options->html, "Write the report as one HTML page")
+      .Metavar("FILE");
 }
 
 void PrintVerdict(const Judgement& judgement) {
@@ -51,24 +51,24 @@ void PrintVerdict(const Judgement& judgement) {
   std::fflush(stdout);
 }
 
-void AddCompare(CLI::App* app, const Common* common, Action* action) {
+void AddCompare(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app->add_subcommand("compare", "Compare two finished evaluations document by document");
-  command->add_option("candidate", flags->candidate, "A run's folder or a results file")
-      ->required()
-      ->check(CLI::ExistingPath);
+  Command command =
+      app.AddCommand("compare", "Compare two finished evaluations document by document");
+  command.AddOption("candidate", &flags->candidate, "A run's folder or a results file")
+      .Required()
+      .ExistingPath();
   command
-      ->add_option("baseline", flags->verdict.baseline, "Likewise; lm-evaluation-harness's will do")
-      ->required()
-      ->check(CLI::ExistingPath);
+      .AddOption("baseline", &flags->verdict.baseline, "Likewise; lm-evaluation-harness's will do")
+      .Required()
+      .ExistingPath();
   AddVerdictFlags(command, &flags->verdict);
-  command->footer(
+  command.Footer(
       "\nExamples:\n  evald compare runs/step-1200 runs/step-600\n"
       "  evald compare runs/step-1200 harness/results_2026-01-01T00-00-00.json --gates gates.yaml "
       "--junit gates.xml\n\n"
       "Lost documents were right for the baseline alone, gained ones for the candidate alone.");
-  command->callback([=] { *action = [=] { return Compare(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Compare(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -12,20 +12,12 @@ struct Words {
   std::vector<std::pair<std::string, std::vector<std::string>>> options;  // by command; "" for all
 };
 
-std::vector<std::string> OptionsOf(const CLI::App* app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app->get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-Words Collect(const CLI::App* app) {
+Words Collect(const Command& app) {
   Words words;
-  words.options.emplace_back("", OptionsOf(app));
-  for (const CLI::App* command : app->get_subcommands({})) {
-    words.commands.push_back(command->get_name());
-    words.options.emplace_back(command->get_name(), OptionsOf(command));
+  words.options.emplace_back("", app.long_options());
+  for (const Command& command : app.commands()) {
+    words.commands.push_back(command.name());
+    words.options.emplace_back(command.name(), command.long_options());
   }
   return words;
 }
@@ -63,12 +55,12 @@ std::string Fish(const Words& words) {
 
 }  // namespace
 
-void AddCompletion(CLI::App* app, const Common*, Action* action) {
+void AddCompletion(Command app, const Common*, Action* action) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app->add_subcommand("completion", "Print a shell's completion script");
-  command->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->footer("\nExample:\n  evald completion bash > ~/.local/share/bash-completion/completions/evald");
-  command->callback([=] {
+  Command command = app.AddCommand("completion", "Print a shell's completion script");
+  command.AddOption("shell", shell.get(), "bash, zsh or fish").Required().OneOf({"bash", "zsh", "fish"});
+  command.Footer("\nExample:\n  evald completion bash > ~/.local/share/bash-completion/completions/evald");
+  command.OnChosen([=] {
     *action = [=] {
       const Words words = Collect(app);
       fmt::print("{}", *shell == "bash" ? Bash(words) : *shell == "zsh" ? Zsh(words) : Fish(words));

@@ -111,15 +111,15 @@ ExitStatus Doctor(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddDoctor(CLI::App* app, const Common* common, Action* action) {
-  CLI::App* command = app->add_subcommand("doctor", "Check what this machine offers and what is missing");
+void AddDoctor(Command app, const Common* common, Action* action) {
+  Command command = app.AddCommand("doctor", "Check what this machine offers and what is missing");
   auto flags = std::make_shared<Flags>();
-  command->add_option("--staging-root", flags->staging_root, "Where checkpoints are to be staged; default: /dev/shm/evald-<uid>")
-      ->type_name("DIR");
+  command.AddOption("--staging-root", &flags->staging_root, "Where checkpoints are to be staged; default: /dev/shm/evald-<uid>")
+      .Metavar("DIR");
   AddClientFlags(command, &flags->client);
-  command->footer("\nWhere a service runs it is asked for its agents: which are there, which may not join, and why.\n"
+  command.Footer("\nWhere a service runs it is asked for its agents: which are there, which may not join, and why.\n"
                   "Exit status 3 when something is missing that evaluation needs.");
-  command->callback([=] { *action = [=] { return Doctor(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Doctor(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -37,14 +37,14 @@ ExitStatus Logs(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddLogs(CLI::App* app, const Common* common, Action* action) {
+void AddLogs(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("logs", "Show the logs of a service's worker and metric processes");
-  command->add_option("log", flags->log, "One of them; without it, their names");
-  command->add_option("--bytes", flags->bytes, "How much of its end")->check(CLI::Range(1, 1 << 20));
+  Command command = app.AddCommand("logs", "Show the logs of a service's worker and metric processes");
+  command.AddOption("log", &flags->log, "One of them; without it, their names");
+  command.AddOption("--bytes", &flags->bytes, "How much of its end").Within(1, 1 << 20);
   AddClientFlags(command, &flags->client);
-  command->footer("\nExamples:\n  evald logs\n  evald logs worker-1.log");
-  command->callback([=] { *action = [=] { return Logs(*common, *flags); }; });
+  command.Footer("\nExamples:\n  evald logs\n  evald logs worker-1.log");
+  command.OnChosen([=] { *action = [=] { return Logs(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <iostream>
 #include <string_view>
 
 #include "base/jsonl.h"
@@ -58,22 +57,6 @@ ExitStatus AllWritten(ExitStatus status) {
   return ExitStatus::kIncomplete;
 }
 
-// "evald run": as much of the command as was understood.
-std::string ChosenCommand(const CLI::App& app) {
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  return chosen.empty() ? "evald" : "evald " + chosen[0]->get_name();
-}
-
-// Without a command the parser asks for one, whatever stands in its place.
-std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = app.remaining();
-  if (!app.get_subcommands().empty() || unknown.empty()) return error.what();
-  std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-  return fmt::format("unknown {} '{}'{}", unknown[0].starts_with("-") ? "option" : "command", unknown[0],
-                     Suggestion(unknown[0], commands));
-}
-
 }  // namespace
 
 void PrintJson(const Json& value) {
@@ -82,42 +65,36 @@ void PrintJson(const Json& value) {
   std::fflush(stdout);  // a failure is told at the end (AllWritten)
 }
 
-void AddOverrides(CLI::App* command, EvalOverrides* overrides) {
-  command->add_option("--set", overrides->set, "Override a value of eval.yaml, for example workers.count=2")
-      ->type_name("KEY.PATH=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("--data-dir", overrides->data_dir, "Where datasets lie (data_dir)")->type_name("DIR");
+void AddOverrides(Command command, EvalOverrides* overrides) {
+  command.AddOption("--set", &overrides->set, "Override a value of eval.yaml, for example workers.count=2")
+      .Metavar("KEY.PATH=VALUE")
+      .OneArgument();
+  command.AddOption("--data-dir", &overrides->data_dir, "Where datasets lie (data_dir)").Metavar("DIR");
 }
 
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  CLI::App app{"evald evaluates large-language-model checkpoints.", "evald"};
-  app.set_version_flag("--version", std::string("evald ") + kEvaldVersion);
-  app.require_subcommand(1);
-  app.footer(kFooter);
-  app.fallthrough();
+  CommandLine app("evald", "evald evaluates large-language-model checkpoints.");
+  app.Version(std::string("evald ") + kEvaldVersion);
+  app.NeedsCommand();
+  app.Footer(kFooter);
   Common common;
   common.binaries = std::filesystem::canonical("/proc/self/exe").parent_path();
-  app.add_flag("--json", common.json, "Print one JSON document on standard output and nothing else there");
-  app.add_flag("-q,--quiet", common.quiet, "No progress");
-  app.add_option("--log-level", common.log_level, "trace, debug, info, warn, error or off")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.AddFlag("--json", &common.json, "Print one JSON document on standard output and nothing else there");
+  app.AddFlag("-q,--quiet", &common.quiet, "No progress");
+  app.AddOption("--log-level", &common.log_level, "trace, debug, info, warn, error or off")
+      .OneOf({"trace", "debug", "info", "warn", "error", "off"});
   Action action;
   for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit, AddStatus, AddWatch, AddCancel,
                          AddResults, AddLogs, AddStage, AddTasks, AddPriors, AddSimulate, AddDoctor, AddCompletion}) {
-    add(&app, &common, &action);
+    add(app, &common, &action);
   }
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) {  // --help, --version
-      app.exit(e);
-      std::cout.flush();
-      return static_cast<int>(AllWritten(ExitStatus::kDone));
-    }
+    if (!app.Parse(argc, argv)) return static_cast<int>(AllWritten(ExitStatus::kDone));
+  } catch (const Error& e) {
     // Parsing stopped, perhaps before it came to the flag.
     common.json = std::count(argv, argv + argc, std::string_view("--json")) > 0;
-    PrintError(common, fmt::format("{}; see '{} --help'", Mistake(app, e), ChosenCommand(app)), ExitStatus::kUsage);
+    PrintError(common, e.what(), ExitStatus::kUsage);
     return static_cast<int>(ExitStatus::kUsage);
   }
   SetUpLog("evald", common.log_level);

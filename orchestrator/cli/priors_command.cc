@@ -55,14 +55,14 @@ ExitStatus Priors(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddPriors(CLI::App* app, const Common* common, Action* action) {
+void AddPriors(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("priors", "Show, export or import what runs have cost, which later ones are planned from");
-  command->add_option("--state-dir", flags->state_dir, "The folder of the database (state_dir)")->type_name("DIR");
-  command->add_option("--export", flags->export_to, "Write all to this file, as JSON")->type_name("FILE");
-  command->add_option("--import", flags->import_from, "Add what another machine exported")->type_name("FILE")->check(CLI::ExistingFile);
-  command->footer("\nExamples:\n  evald priors\n  evald priors --export priors.json\n  evald priors --import priors.json");
-  command->callback([=] { *action = [=] { return Priors(*common, *flags); }; });
+  Command command = app.AddCommand("priors", "Show, export or import what runs have cost, which later ones are planned from");
+  command.AddOption("--state-dir", &flags->state_dir, "The folder of the database (state_dir)").Metavar("DIR");
+  command.AddOption("--export", &flags->export_to, "Write all to this file, as JSON").Metavar("FILE");
+  command.AddOption("--import", &flags->import_from, "Add what another machine exported").Metavar("FILE").ExistingFile();
+  command.Footer("\nExamples:\n  evald priors\n  evald priors --export priors.json\n  evald priors --import priors.json");
+  command.OnChosen([=] { *action = [=] { return Priors(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -27,13 +27,13 @@ ExitStatus Results(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddResults(CLI::App* app, const Common* common, Action* action) {
+void AddResults(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("results", "Show the results of a service's run");
-  command->add_option("run", flags->run, "The run's id")->required();
+  Command command = app.AddCommand("results", "Show the results of a service's run");
+  command.AddOption("run", &flags->run, "The run's id").Required();
   AddClientFlags(command, &flags->client);
-  command->footer("\nExamples:\n  evald results RUN\n  evald results RUN --json > results.json");
-  command->callback([=] { *action = [=] { return Results(*common, *flags); }; });
+  command.Footer("\nExamples:\n  evald results RUN\n  evald results RUN --json > results.json");
+  command.OnChosen([=] { *action = [=] { return Results(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -24,7 +24,7 @@ struct Flags {
   EvalOverrides overrides;
   bool fast = false;
   std::string resume;
-  CLI::Option* resume_option = nullptr;
+  std::optional<CommandOption> resume_option;
   VerdictOptions verdict;
   ClientFlags client;
 };
@@ -51,7 +51,7 @@ Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool
 // On a service's devices; its results are shown as those of a run here.
 ExitStatus RunThere(const Common& common, const Flags& flags) {
   const VerdictOptions& verdict = flags.verdict;
-  if (flags.resume_option->count() > 0 || !verdict.gates.empty() || !verdict.baseline.empty() ||
+  if (flags.resume_option->given() || !verdict.gates.empty() || !verdict.baseline.empty() ||
       !verdict.junit.empty() || !verdict.markdown.empty() || !verdict.html.empty()) {
     throw Error(ErrorKind::kUsage, "--server: a service resumes by itself and judges by the gates in eval.yaml",
                 "'evald submit --resume RUN' takes up one that ended; leave out --resume, --gates, --baseline, --junit, --markdown and --html");
@@ -79,7 +79,7 @@ ExitStatus Run(const Common& common, Flags flags) {
                               static_cast<uint64_t>(options.config.metrics.processes)));
   CheckEngineSettings(options.config, common.binaries);
   options.binaries = common.binaries;
-  options.resume = flags.resume_option->count() > 0;
+  options.resume = flags.resume_option->given();
   options.resume_run = flags.resume;
   options.quiet = common.quiet;
   options.log_level = common.log_level;
@@ -97,30 +97,30 @@ ExitStatus Run(const Common& common, Flags flags) {
 
 }  // namespace
 
-void AddRun(CLI::App* app, const Common* common, Action* action) {
+void AddRun(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("run", "Evaluate one checkpoint and show its scores");
-  command->add_option("eval.yaml", flags->file, "What to evaluate, and how (docs/eval-yaml.md)")
-      ->required()
-      ->check(CLI::ExistingFile);
+  Command command = app.AddCommand("run", "Evaluate one checkpoint and show its scores");
+  command.AddOption("eval.yaml", &flags->file, "What to evaluate, and how (docs/eval-yaml.md)")
+      .Required()
+      .ExistingFile();
   AddOverrides(command, &flags->overrides);
   AddVerdictFlags(command, &flags->verdict);
-  command->add_flag("--fast", flags->fast,
+  command.AddFlag("--fast", &flags->fast,
                     "On GPUs, give determinism up for speed: engine.fast=true. Results say so");
-  command->add_option("--baseline", flags->verdict.baseline, "What gates compare with: a run's folder or a results file")
-      ->type_name("RUN_OR_RESULTS")
-      ->check(CLI::ExistingPath);
-  command->add_option("--server", flags->client.server, "Submit it to this service and follow it, instead")
-      ->type_name("URL");
+  command.AddOption("--baseline", &flags->verdict.baseline, "What gates compare with: a run's folder or a results file")
+      .Metavar("RUN_OR_RESULTS")
+      .ExistingPath();
+  command.AddOption("--server", &flags->client.server, "Submit it to this service and follow it, instead")
+      .Metavar("URL");
   flags->resume_option =
-      command->add_option("--resume", flags->resume, "Finish an interrupted run: the newest, or the one named")
-          ->expected(0, 1)
-          ->type_name("[RUN]");
-  command->footer(
+      command.AddOption("--resume", &flags->resume, "Finish an interrupted run: the newest, or the one named")
+          .ValueOptional()
+          .Metavar("[RUN]");
+  command.Footer(
       "\nExamples:\n  evald run examples/quickstart/eval.yaml\n  evald run eval.yaml --json | jq .results\n"
       "  evald run eval.yaml --resume\n  evald run eval.yaml --gates gates.yaml --baseline runs/last --junit gates.xml\n\nCtrl-C once finishes what is under way and stops; twice stops at "
       "once. Both leave a run\nthat --resume finishes.");
-  command->callback([=] { *action = [=] { return Run(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Run(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

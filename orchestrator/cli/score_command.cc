@@ -144,24 +144,24 @@ ExitStatus Score(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddScore(CLI::App* app, const Common* common, Action* action) {
+void AddScore(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("score", "Score a file of generations without a model");
-  command->add_option("--task", flags->task, "The task that they answer")->required();
-  command->add_option("--generations", flags->generations,
+  Command command = app.AddCommand("score", "Score a file of generations without a model");
+  command.AddOption("--task", &flags->task, "The task that they answer").Required();
+  command.AddOption("--generations", &flags->generations,
                       "JSON Lines: evald's own, the harness's samples_*.jsonl, or task_id and completion")
-      ->required()
-      ->check(CLI::ExistingFile);
-  command->add_option("--data-dir", flags->data_dir, "Where datasets lie")->type_name("DIR");
-  command->add_option("--task-dir", flags->task_dirs, "A folder with more task files")->type_name("DIR");
-  command->add_option("--limit", flags->limit, "Only the first documents")->check(CLI::PositiveNumber);
-  command->add_option("--output", flags->output, "Keep the run's files in a folder below this one")->type_name("DIR");
-  command->add_option("--processes", flags->processes, "Metric processes; one per core by default")->check(CLI::PositiveNumber);
-  command->add_flag("--unsafe", flags->unsafe, "Run the generations' code WITHOUT isolation");
-  command->footer(
+      .Required()
+      .ExistingFile();
+  command.AddOption("--data-dir", &flags->data_dir, "Where datasets lie").Metavar("DIR");
+  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files").Metavar("DIR");
+  command.AddOption("--limit", &flags->limit, "Only the first documents").Positive();
+  command.AddOption("--output", &flags->output, "Keep the run's files in a folder below this one").Metavar("DIR");
+  command.AddOption("--processes", &flags->processes, "Metric processes; one per core by default").Positive();
+  command.AddFlag("--unsafe", &flags->unsafe, "Run the generations' code WITHOUT isolation");
+  command.Footer(
       "\nExamples:\n  evald score --task humaneval --generations samples.jsonl --data-dir data\n"
       "  evald score --task gsm8k --generations samples_gsm8k.jsonl --data-dir data --json");
-  command->callback([=] { *action = [=] { return Score(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Score(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "orchestrator/api/api_server.h"
 #include "orchestrator/cli/cli.h"
+#include "orchestrator/config/sections.h"
 #include "orchestrator/config/serve_config.h"
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/service/service.h"
@@ -81,6 +82,7 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
   ChooseWorkers(&config.workers, "native", common.binaries);  // other engines do not care where they are
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);
+  MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "state_dir", config.state_dir);
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);
@@ -102,21 +104,21 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddServe(CLI::App* app, const Common* common, Action* action) {
+void AddServe(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("serve", "Take runs over REST and work on them, one after the other");
-  command->add_option("serve.yaml", flags->file, "The service's configuration (docs/serve.md); without it: loopback, for this user only")
-      ->check(CLI::ExistingFile);
-  command->add_option("--set", flags->set, "Override a value, for example listen=127.0.0.1:9000")
-      ->type_name("KEY.PATH=VALUE")
-      ->allow_extra_args(false);
-  command->footer(
+  Command command = app.AddCommand("serve", "Take runs over REST and work on them, one after the other");
+  command.AddOption("serve.yaml", &flags->file, "The service's configuration (docs/serve.md); without it: loopback, for this user only")
+      .ExistingFile();
+  command.AddOption("--set", &flags->set, "Override a value, for example listen=127.0.0.1:9000")
+      .Metavar("KEY.PATH=VALUE")
+      .OneArgument();
+  command.Footer(
       "\nExamples:\n  evald serve                                  on loopback, port 8642\n"
       "  evald serve --set listen=127.0.0.1:0 --json  any free port, said on standard output\n"
       "  evald serve serve.yaml                       with watches, webhooks, tokens and TLS\n\n"
       "SIGTERM drains: trials under way are finished, everything else goes on when it is started again.\n"
       "A second one stops at once; so does a kill, and nothing is lost by it.");
-  command->callback([=] { *action = [=] { return Serve(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Serve(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -153,67 +153,67 @@ void CheckArguments(const Flags& flags) {
   const Scenario& scenario = flags.scenario;
   for (const auto& [option, value] : {std::pair{"--prior-error", scenario.prior_error}, {"--fail-rate", scenario.trial_failure_rate},
                                       {"--lose-node-at", scenario.lose_node_at}, {"--slow-device", scenario.slow_device}, {"--every", flags.every_s}}) {
-    if (std::isnan(value)) throw CLI::ValidationError(option, "found nan, expected a number");
+    if (std::isnan(value)) throw Error(ErrorKind::kUsage, fmt::format("{}: found nan, expected a number", option));
   }
   const std::vector<std::string>& names = scenario.policies;
   for (auto name = names.begin(); name != names.end(); ++name) {
     if (std::find(names.begin(), name, *name) != name) {
-      throw CLI::ValidationError("--policy", fmt::format("'{}' is given twice", *name));
+      throw Error(ErrorKind::kUsage, fmt::format("--policy: '{}' is given twice", *name));
     }
   }
 }
 
-void AddWhat(CLI::App* command, Flags* flags) {
+void AddWhat(Command command, Flags* flags) {
   std::vector<std::string> presets;
   for (const SimPreset& preset : SimPresets()) presets.push_back(fmt::format("{}: {}", preset.name, preset.summary));
-  command->add_option("--preset", flags->preset, Join(presets, "; "))->type_name("NAME");
-  command->add_option("--workload", flags->workload, "A workload of one's own (docs/simulate.md)")->type_name("FILE");
-  command->add_option("--cluster", flags->cluster, Join(SimClusterNames(), ", ") + ", or a file")->type_name("NAME|FILE");
-  command->add_option("--nodes", flags->nodes, "Nodes, instead of the cluster's")->check(CLI::Range(1, 100'000));
-  command->add_option("--checkpoints", flags->checkpoints, "So many of a training run, on the same devices")
-      ->check(CLI::Range(1, 1000));
-  command->add_option("--every", flags->every_s, "Between two checkpoints; 1800 by default")
-      ->check(CLI::Range(1.0, 1e7))
-      ->type_name("SECONDS");
-  command->add_option("--print", flags->print, "Print the preset's workload or cluster, to begin a file of one's own with")
-      ->check(CLI::IsMember({"workload", "cluster"}));
+  command.AddOption("--preset", &flags->preset, Join(presets, "; ")).Metavar("NAME");
+  command.AddOption("--workload", &flags->workload, "A workload of one's own (docs/simulate.md)").Metavar("FILE");
+  command.AddOption("--cluster", &flags->cluster, Join(SimClusterNames(), ", ") + ", or a file").Metavar("NAME|FILE");
+  command.AddOption("--nodes", &flags->nodes, "Nodes, instead of the cluster's").Within(1, 100'000);
+  command.AddOption("--checkpoints", &flags->checkpoints, "So many of a training run, on the same devices")
+      .Within(1, 1000);
+  command.AddOption("--every", &flags->every_s, "Between two checkpoints; 1800 by default")
+      .Within(1.0, 1e7)
+      .Metavar("SECONDS");
+  command.AddOption("--print", &flags->print, "Print the preset's workload or cluster, to begin a file of one's own with")
+      .OneOf({"workload", "cluster"});
 }
 
-void AddHow(CLI::App* command, Flags* flags) {
+void AddHow(Command command, Flags* flags) {
   Scenario* scenario = &flags->scenario;
-  command->add_option("--policy", scenario->policies, "Some of " + Join(PolicyNames(), ", ") + "; all by default")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("NAME,...");
-  command->add_option("--draws", scenario->draws, "How many times lengths and the order of datasets are drawn")
-      ->check(CLI::Range(1, 100'000));
-  command->add_option("--seed", scenario->seed, "Of the first draw; equal seeds give equal results")->type_name("N");
-  command->add_flag("--file-order", flags->file_order, "Datasets in the order of the file rather than a drawn one");
-  command->add_option("--prior-error", scenario->prior_error, "Priors are wrong by a random factor of up to this")
-      ->check(CLI::Range(1.0, 1000.0));
-  command->add_flag("--no-priors", scenario->no_priors, "Nothing is known but prompts and limits");
-  command->add_option("--fail-rate", scenario->trial_failure_rate, "Share of trials that fail on their way")
-      ->check(CLI::Range(0.0, 0.5));
-  command->add_option("--lose-node-at", scenario->lose_node_at, "The last node is lost at this share of the bound")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("SHARE");
-  command->add_option("--slow-device", scenario->slow_device, "The first device takes so many times as long as it says")
-      ->check(CLI::Range(1.0, 1000.0))
-      ->type_name("FACTOR");
-  command->add_flag("--ablate", scenario->ablate, "Also evald's policy without each of the five decouplings");
+  command.AddOption("--policy", &scenario->policies, "Some of " + Join(PolicyNames(), ", ") + "; all by default")
+      .CommaSeparated()
+      .OneArgument()
+      .Metavar("NAME,...");
+  command.AddOption("--draws", &scenario->draws, "How many times lengths and the order of datasets are drawn")
+      .Within(1, 100'000);
+  command.AddOption("--seed", &scenario->seed, "Of the first draw; equal seeds give equal results").Metavar("N");
+  command.AddFlag("--file-order", &flags->file_order, "Datasets in the order of the file rather than a drawn one");
+  command.AddOption("--prior-error", &scenario->prior_error, "Priors are wrong by a random factor of up to this")
+      .Within(1.0, 1000.0);
+  command.AddFlag("--no-priors", &scenario->no_priors, "Nothing is known but prompts and limits");
+  command.AddOption("--fail-rate", &scenario->trial_failure_rate, "Share of trials that fail on their way")
+      .Within(0.0, 0.5);
+  command.AddOption("--lose-node-at", &scenario->lose_node_at, "The last node is lost at this share of the bound")
+      .Within(0.0, 1.0)
+      .Metavar("SHARE");
+  command.AddOption("--slow-device", &scenario->slow_device, "The first device takes so many times as long as it says")
+      .Within(1.0, 1000.0)
+      .Metavar("FACTOR");
+  command.AddFlag("--ablate", &scenario->ablate, "Also evald's policy without each of the five decouplings");
 }
 
 }  // namespace
 
-void AddSimulate(CLI::App* app, const Common* common, Action* action) {
+void AddSimulate(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("simulate", "Compare schedules of a workload on a cluster without running it");
+  Command command = app.AddCommand("simulate", "Compare schedules of a workload on a cluster without running it");
   AddWhat(command, flags.get());
   AddHow(command, flags.get());
-  command->add_option("--gantt", flags->gantt, "Write the first draw as a picture")->type_name("FILE.svg");
-  command->add_option("--trace", flags->trace, "Write it in the Trace Event Format, which Perfetto opens")
-      ->type_name("FILE.json");
-  command->footer(
+  command.AddOption("--gantt", &flags->gantt, "Write the first draw as a picture").Metavar("FILE.svg");
+  command.AddOption("--trace", &flags->trace, "Write it in the Trace Event Format, which Perfetto opens")
+      .Metavar("FILE.json");
+  command.Footer(
       "\nExamples:\n"
       "  evald simulate --nodes 4                          a 7B checkpoint on 63 datasets, 32 GPUs\n"
       "  evald simulate --nodes 4 --draws 200 --json       percentiles, for programs\n"
@@ -224,10 +224,10 @@ void AddSimulate(CLI::App* app, const Common* common, Action* action) {
       "  evald simulate --preset cluster-day --draws 30    a month of jobs as a cluster saw them\n"
       "  evald simulate --print cluster > cluster.yaml; evald simulate --cluster cluster.yaml\n\n"
       "Times are simulated seconds; docs/simulate.md says what is modelled.");
-  command->callback([=] {
+  command.OnChosen([=] {
     CheckArguments(*flags);
     if (flags->scenario.no_priors && flags->scenario.prior_error > 1) {
-      throw CLI::ValidationError("simulate", "give either --prior-error or --no-priors");
+      throw Error(ErrorKind::kUsage, "simulate: give either --prior-error or --no-priors");
     }
     *action = [=] { return Simulate(*common, *flags); };
   });

@@ -83,21 +83,21 @@ ExitStatus Stage(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddStage(CLI::App* app, const Common* common, Action* action) {
+void AddStage(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("stage", "Copy a checkpoint into shared memory, list or drop what is staged");
-  command->add_option("checkpoint", flags->checkpoint, "A checkpoint's folder in Hugging Face layout");
-  command->add_flag("--list", flags->list, "List what is staged on this host");
-  command->add_option("--drop", flags->drop, "Drop a staged checkpoint, by the beginning of its fingerprint, or all")
-      ->type_name("FINGERPRINT|all");
-  command->add_option("--root", flags->root, "Where checkpoints are staged; /dev/shm/evald-<uid> by default");
-  command->add_option("--keep", flags->keep, "How much may stay staged without being used")->type_name("SIZE");
-  command->add_flag("--verify", flags->verify, "Read the checkpoint again although its fingerprint is known");
-  command->footer("\nExamples:\n  evald stage checkpoints/step-3000\n  evald stage --list\n  evald stage --drop all");
-  command->callback([=] {
+  Command command = app.AddCommand("stage", "Copy a checkpoint into shared memory, list or drop what is staged");
+  command.AddOption("checkpoint", &flags->checkpoint, "A checkpoint's folder in Hugging Face layout");
+  command.AddFlag("--list", &flags->list, "List what is staged on this host");
+  command.AddOption("--drop", &flags->drop, "Drop a staged checkpoint, by the beginning of its fingerprint, or all")
+      .Metavar("FINGERPRINT|all");
+  command.AddOption("--root", &flags->root, "Where checkpoints are staged; /dev/shm/evald-<uid> by default");
+  command.AddOption("--keep", &flags->keep, "How much may stay staged without being used").Metavar("SIZE");
+  command.AddFlag("--verify", &flags->verify, "Read the checkpoint again although its fingerprint is known");
+  command.Footer("\nExamples:\n  evald stage checkpoints/step-3000\n  evald stage --list\n  evald stage --drop all");
+  command.OnChosen([=] {
     const int asked = (flags->list ? 1 : 0) + (flags->drop.empty() ? 0 : 1) + (flags->checkpoint.empty() ? 0 : 1);
     if (asked != 1) {
-      throw CLI::ValidationError("stage", "give either a checkpoint's folder, --list or --drop");
+      throw Error(ErrorKind::kUsage, "stage: give either a checkpoint's folder, --list or --drop");
     }
     *action = [=] {
       if (flags->list) return List(*common, *flags);

@@ -80,15 +80,15 @@ ExitStatus Status(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddStatus(CLI::App* app, const Common* common, Action* action) {
+void AddStatus(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("status", "Show a service's runs; a live table on a terminal");
-  command->add_option("run", flags->run, "Only this one, in detail");
-  command->add_flag("--once", flags->once, "Show it once and end");
-  command->add_option("--limit", flags->limit, "How many of the newest runs")->check(CLI::Range(1, 200));
+  Command command = app.AddCommand("status", "Show a service's runs; a live table on a terminal");
+  command.AddOption("run", &flags->run, "Only this one, in detail");
+  command.AddFlag("--once", &flags->once, "Show it once and end");
+  command.AddOption("--limit", &flags->limit, "How many of the newest runs").Within(1, 200);
   AddClientFlags(command, &flags->client);
-  command->footer("\nExamples:\n  evald status\n  evald status --once --server https://eval.lan:8642\n  evald status RUN --json");
-  command->callback([=] { *action = [=] { return Status(*common, *flags); }; });
+  command.Footer("\nExamples:\n  evald status\n  evald status --once --server https://eval.lan:8642\n  evald status RUN --json");
+  command.OnChosen([=] { *action = [=] { return Status(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

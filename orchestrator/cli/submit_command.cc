@@ -40,25 +40,25 @@ ExitStatus Submit(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddSubmit(CLI::App* app, const Common* common, Action* action) {
+void AddSubmit(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("submit", "Give a run to a service (evald serve)");
-  command->add_option("eval.yaml", flags->submission.file, "What to evaluate, and how; paths in it are the service's host's")
-      ->check(CLI::ExistingFile);
+  Command command = app.AddCommand("submit", "Give a run to a service (evald serve)");
+  command.AddOption("eval.yaml", &flags->submission.file, "What to evaluate, and how; paths in it are the service's host's")
+      .ExistingFile();
   AddOverrides(command, &flags->submission.overrides);
-  command->add_option("--user", flags->submission.user, "Whose share of the devices it counts against");
-  command->add_option("--priority", flags->submission.priority, "Higher goes first")->check(CLI::Range(-100, 100));
-  command->add_option("--key", flags->submission.key, "Idempotency key: a second submission under it is the first one");
-  command->add_option("--resume", flags->resume, "Take up a run again that ended without its results (incomplete, failed, cancelled): what is committed counts, the rest is done")
-      ->type_name("RUN");
-  command->add_flag("--wait", flags->wait, "Follow the run to its end; the exit status is the run's");
+  command.AddOption("--user", &flags->submission.user, "Whose share of the devices it counts against");
+  command.AddOption("--priority", &flags->submission.priority, "Higher goes first").Within(-100, 100);
+  command.AddOption("--key", &flags->submission.key, "Idempotency key: a second submission under it is the first one");
+  command.AddOption("--resume", &flags->resume, "Take up a run again that ended without its results (incomplete, failed, cancelled): what is committed counts, the rest is done")
+      .Metavar("RUN");
+  command.AddFlag("--wait", &flags->wait, "Follow the run to its end; the exit status is the run's");
   AddClientFlags(command, &flags->client);
-  command->footer(
+  command.Footer(
       "\nExamples:\n  evald submit eval.yaml                       prints the run's id\n"
       "  evald submit eval.yaml --wait                as 'evald run', on the service's devices\n"
       "  evald submit eval.yaml --key train-7-3000    harmless to repeat\n"
       "  evald submit --resume step-3000-20260102     finishes one that ended incomplete");
-  command->callback([=] { *action = [=] { return Submit(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Submit(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -44,13 +44,13 @@ ExitStatus Tasks(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddTasks(CLI::App* app, const Common* common, Action* action) {
+void AddTasks(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("tasks", "List the tasks, groups and tags that are known");
-  command->add_option("name", flags->name, "Only this one");
-  command->add_option("--task-dir", flags->task_dirs, "A folder with more task files")->type_name("DIR");
-  command->footer("\nExamples:\n  evald tasks\n  evald tasks mmlu --json");
-  command->callback([=] { *action = [=] { return Tasks(*common, *flags); }; });
+  Command command = app.AddCommand("tasks", "List the tasks, groups and tags that are known");
+  command.AddOption("name", &flags->name, "Only this one");
+  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files").Metavar("DIR");
+  command.Footer("\nExamples:\n  evald tasks\n  evald tasks mmlu --json");
+  command.OnChosen([=] { *action = [=] { return Tasks(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

@@ -63,16 +63,16 @@ ExitStatus Validate(const Common& common, const Flags& flags) {
 
 }  // namespace
 
-void AddValidate(CLI::App* app, const Common* common, Action* action) {
+void AddValidate(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand("validate", "Check an eval.yaml and show the resolved plan without running it");
-  command->add_option("eval.yaml", flags->file, "The file to check")->required()->check(CLI::ExistingFile);
+  Command command = app.AddCommand("validate", "Check an eval.yaml and show the resolved plan without running it");
+  command.AddOption("eval.yaml", &flags->file, "The file to check").Required().ExistingFile();
   AddOverrides(command, &flags->overrides);
-  command->add_option("--gates", flags->gates, "A file with the gates to meet (docs/gates.md)")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
-  command->footer("\nExample:\n  evald validate eval.yaml --set tasks=[gsm8k] --data-dir data");
-  command->callback([=] { *action = [=] { return Validate(*common, *flags); }; });
+  command.AddOption("--gates", &flags->gates, "A file with the gates to meet (docs/gates.md)")
+      .Metavar("FILE")
+      .ExistingFile();
+  command.Footer("\nExample:\n  evald validate eval.yaml --set tasks=[gsm8k] --data-dir data");
+  command.OnChosen([=] { *action = [=] { return Validate(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

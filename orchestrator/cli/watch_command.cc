@@ -12,7 +12,7 @@ namespace {
 struct Flags {
   std::string subject;  // a run's id, or an eval.yaml
   FolderWatch folder;
-  std::vector<CLI::Option*> folder_options;  // what goes with --checkpoints
+  std::vector<CommandOption> folder_options;  // what goes with --checkpoints
   bool detach = false;
   bool list = false;
   std::string remove;
@@ -36,9 +36,9 @@ ExitStatus Watch(const Common& common, const Flags& flags) {
                 "expected one of: RUN, --checkpoints DIR eval.yaml, --list, --remove ID",
                 "see 'evald watch --help'");
   }
-  for (const CLI::Option* option : flags.folder_options) {
-    if (option->count() == 0 || !flags.folder.checkpoints.empty()) continue;
-    throw Error(ErrorKind::kUsage, option->get_name() + " goes with --checkpoints DIR",
+  for (const CommandOption& option : flags.folder_options) {
+    if (!option.given() || !flags.folder.checkpoints.empty()) continue;
+    throw Error(ErrorKind::kUsage, option.name() + " goes with --checkpoints DIR",
                 "see 'evald watch --help'");
   }
   Client client(ReadClientFlags(flags.client));
@@ -50,69 +50,69 @@ ExitStatus Watch(const Common& common, const Flags& flags) {
   return WatchFolder(&client, folder, flags.detach, common);
 }
 
-void AddFolderFlags(CLI::App* command, Flags* flags) {
+void AddFolderFlags(Command command, Flags* flags) {
   constexpr const char* kGroup = "A folder";
   FolderWatch* folder = &flags->folder;
   command
-      ->add_option("--checkpoints", folder->checkpoints,
+      .AddOption("--checkpoints", &folder->checkpoints,
                    "Have the service evaluate each new checkpoint in this folder of its host")
-      ->type_name("DIR")
-      ->group(kGroup);
-  const auto goes_with = [&](CLI::Option* option) {
-    flags->folder_options.push_back(option->group(kGroup));
+      .Metavar("DIR")
+      .Group(kGroup);
+  const auto goes_with = [&](CommandOption option) {
+    flags->folder_options.push_back(option.Group(kGroup));
   };
   goes_with(command
-                ->add_option("--policy", folder->policy,
+                .AddOption("--policy", &folder->policy,
                              "Which: all (default), newest whenever the last one is done, every-N")
-                ->type_name("WHICH"));
+                .Metavar("WHICH"));
   goes_with(command
-                ->add_option("--marker", folder->marker,
+                .AddOption("--marker", &folder->marker,
                              "A checkpoint is complete when it holds a file of this name")
-                ->type_name("FILE"));
+                .Metavar("FILE"));
   goes_with(command
-                ->add_option("--settle", folder->settle_s,
+                .AddOption("--settle", &folder->settle_s,
                              "Without a marker: when nothing of it changed for so long (5)")
-                ->check(CLI::Range(0.0, 86400.0))
-                ->type_name("SECONDS"));
+                .Within(0.0, 86400.0)
+                .Metavar("SECONDS"));
   goes_with(
       command
-          ->add_option("--set", folder->submission.overrides.set, "Override a value of eval.yaml")
-          ->type_name("KEY.PATH=VALUE")
-          ->allow_extra_args(false));
+          .AddOption("--set", &folder->submission.overrides.set, "Override a value of eval.yaml")
+          .Metavar("KEY.PATH=VALUE")
+          .OneArgument());
   goes_with(command
-                ->add_option("--data-dir", folder->submission.overrides.data_dir,
+                .AddOption("--data-dir", &folder->submission.overrides.data_dir,
                              "Where datasets lie (data_dir)")
-                ->type_name("DIR"));
+                .Metavar("DIR"));
   goes_with(command
-                ->add_option("--user", folder->submission.user,
+                .AddOption("--user", &folder->submission.user,
                              "Whose share of the devices the runs count against")
-                ->type_name("NAME"));
+                .Metavar("NAME"));
   goes_with(command
-                ->add_option("--priority", folder->submission.priority,
+                .AddOption("--priority", &folder->submission.priority,
                              "Of the runs, -100 to 100; higher goes first")
-                ->check(CLI::Range(-100, 100))
-                ->type_name("N"));
-  goes_with(command->add_flag("--detach", flags->detach, "Print the watch's id and end"));
-  command->add_flag("--list", flags->list, "Show the service's watches and what they did")
-      ->group(kGroup);
-  command->add_option("--remove", flags->remove, "End a watch; its runs go on")
-      ->type_name("ID")
-      ->group(kGroup);
+                .Within(-100, 100)
+                .Metavar("N"));
+  goes_with(command.AddFlag("--detach", &flags->detach, "Print the watch's id and end"));
+  command.AddFlag("--list", &flags->list, "Show the service's watches and what they did")
+      .Group(kGroup);
+  command.AddOption("--remove", &flags->remove, "End a watch; its runs go on")
+      .Metavar("ID")
+      .Group(kGroup);
 }
 
 }  // namespace
 
-void AddWatch(CLI::App* app, const Common* common, Action* action) {
+void AddWatch(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app->add_subcommand(
+  Command command = app.AddCommand(
       "watch", "Follow a service's run to its end, or have it watch a folder for checkpoints");
   command
-      ->add_option("run|eval.yaml", flags->subject,
+      .AddOption("run|eval.yaml", &flags->subject,
                    "A run's id; with --checkpoints, the eval.yaml that each is evaluated by")
-      ->type_name("");
+      .Metavar("");
   AddFolderFlags(command, flags.get());
   AddClientFlags(command, &flags->client);
-  command->footer(
+  command.Footer(
       "\nA run: the exit status is the run's. A connection that breaks is made again and goes on "
       "where it was.\n"
       "Ctrl-C ends the watching, not the run.\n\n"
@@ -126,7 +126,7 @@ void AddWatch(CLI::App* app, const Common* common, Action* action) {
       "  evald watch --checkpoints /train/run7/checkpoints eval.yaml --policy newest\n"
       "  evald watch --list\n"
       "  evald watch --remove watch-0123456789ab");
-  command->callback([=] { *action = [=] { return Watch(*common, *flags); }; });
+  command.OnChosen([=] { *action = [=] { return Watch(*common, *flags); }; });
 }
 
 }  // namespace evald::cli

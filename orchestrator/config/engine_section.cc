@@ -53,9 +53,9 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
   });
 }
 
-std::vector<fs::path> PathsOf(const EngineConfig& engine) {
-  std::vector<fs::path> paths;
-  ForEachText(engine, SettingUse::kReadPath, [&](const char*, const std::string& text) { paths.emplace_back(text); });
+std::map<std::string, fs::path> PathsOf(const EngineConfig& engine) {
+  std::map<std::string, fs::path> paths;
+  ForEachText(engine, SettingUse::kReadPath, [&](const char* key, const std::string& text) { paths[key] = text; });
   return paths;
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <filesystem>
+#include <map>
+#include <string>
+
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/config/yaml_section.h"
 
@@ -10,7 +14,7 @@ namespace evald {
 /// list; types and values are checked by CheckEngineIsAllowed or CheckEngineSettings.
 void ReadEngine(YamlSection& top, EvalConfig* config);
 
-/// The paths among the settings of a configuration, for whoever says what may be read.
-std::vector<std::filesystem::path> PathsOf(const EngineConfig& engine);
+/// The paths among the settings of a configuration by their keys, for whoever says what may be read.
+std::map<std::string, std::filesystem::path> PathsOf(const EngineConfig& engine);
 
 }  // namespace evald

@@ -164,8 +164,17 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   if (const std::string wrong = WrongWithLabel(config->name); !config->name.empty() && !wrong.empty()) {
     top.Refuse("name", "must be at most 255 bytes without control characters; " + wrong);
   }
-  if (const auto dir = top.String("data_dir")) config->data_dir = ResolvePath(file, *dir);
-  if (!overrides.data_dir.empty()) config->data_dir = fs::absolute(overrides.data_dir);
+  const auto data = top.String("data_dir");
+  if (!overrides.data_dir.empty()) {
+    config->data_dir = fs::absolute(overrides.data_dir);
+    if (!fs::is_directory(config->data_dir)) {
+      throw Error(ErrorKind::kUsage, fmt::format("--data-dir: {} is not a folder", config->data_dir.string()),
+                  "name the folder that datasets lie in");
+    }
+  } else if (data) {
+    config->data_dir = ResolvePath(file, *data);
+    CheckFolder(top, "data_dir", config->data_dir, overrides, "is not a folder");
+  }
   for (const std::string& dir : top.Strings("task_dirs")) {
     config->task_dirs.push_back(ResolvePath(file, dir));
     CheckFolder(top, "task_dirs", config->task_dirs.back(), overrides, "is not a folder");

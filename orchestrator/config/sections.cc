@@ -29,6 +29,15 @@ fs::path ResolvePath(const fs::path& file, const std::string& text) {
   return (fs::absolute(file).parent_path() / text).lexically_normal();
 }
 
+void MakeFolderOf(const fs::path& file, const char* key, const fs::path& folder) {
+  const std::string remedy = fmt::format("set {} to a folder of your own", key);
+  try {
+    MakePrivateFolder(folder, remedy);
+  } catch (const Error& e) {
+    throw Error(e.kind(), fmt::format("{}: key '{}': {}", file.string(), key, e.message()), e.remedy());
+  }
+}
+
 WorkersConfig ReadWorkers(YamlSection& top, const std::string& key) {
   WorkersConfig workers;
   if (auto section = top.Section(key)) {

@@ -46,6 +46,7 @@ class FleetMachine {
     int worker_restarts_max = 6;  ///< of one worker with one profile, without progress between
     int metric_restarts_max = 6;
     double load_stall_s = 1800;   ///< a worker whose load has not come on for so long is killed
+    double needless_load_s = 5;   ///< one whose load no run needs any more is started anew after so long
     DeviceLimits device_limits;   ///< when a GPU is set aside
   };
   explicit FleetMachine(Options options);

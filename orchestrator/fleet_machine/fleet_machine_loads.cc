@@ -8,7 +8,6 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kNeedlessMicros = 5'000'000;
 constexpr int64_t kKillAgainMicros = 60'000'000;
 
 }  // namespace
@@ -90,8 +89,8 @@ bool FleetMachine::Needed(const WorkerSlot& slot) const {
 void FleetMachine::WatchLoad(size_t index) {
   const WorkerSlot& slot = workers_[index];
   if (slot.state() != WorkerState::kLoading) return;
-  const auto stall = static_cast<int64_t>(options_.load_stall_s * 1e6);
-  SetDue(index, slot.load_moved_us + (Needed(slot) ? stall : std::min(stall, kNeedlessMicros)));
+  const double patience_s = Needed(slot) ? options_.load_stall_s : options_.needless_load_s;
+  SetDue(index, slot.load_moved_us + static_cast<int64_t>(patience_s * 1e6));
 }
 
 // After a run came, went, or asks for another checkpoint.

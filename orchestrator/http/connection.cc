@@ -49,35 +49,45 @@ Response ProblemForException(const std::exception& error, const Request& request
 
 constexpr size_t kKeptForRequests = 64;  // of the connections that one address may have
 
+size_t CountOf(const std::map<std::string, size_t>& counts, const std::string& of) {
+  const auto found = counts.find(of);
+  return found == counts.end() ? 0 : found->second;
+}
+
 // Each stream keeps a connection. Those who may only read must not keep all that an address may have, which all users
-// of a tunnel share.
-bool MayFollow(const Shared& shared, const std::string& follower) {
-  if (shared.options.tokens.empty()) return true;
-  const size_t all = shared.options.connections_per_client_max;
-  if (shared.statistics.event_streams + std::min(kKeptForRequests, all / 2) >= all) return false;
-  const auto open = shared.streams.find(follower);
-  return open == shared.streams.end() || open->second < shared.options.streams_per_token_max;
+// of a tunnel share, nor all that the service has.
+bool MayFollow(const Shared& shared, const std::string& follower, const std::string& client) {
+  const ServerOptions& options = shared.options;
+  if (options.tokens.empty()) return true;
+  const auto taken = [](size_t open, size_t all) { return open + std::min(kKeptForRequests, all / 2) >= all; };
+  return !taken(shared.statistics.event_streams, options.connections_max) &&
+         !taken(CountOf(shared.streams_from, client), options.connections_per_client_max) &&
+         CountOf(shared.streams, follower) < options.streams_per_token_max;
 }
 
 Response TooManyStreams(size_t most) {
-  return ProblemResponse({429, "streams", fmt::format("too many event streams are open: {} with one token, or all that may be", most),
+  return ProblemResponse({429, "streams",
+                          fmt::format("too many event streams are open: {} of one token, or all of one address", most),
                           "close some, or follow all runs with one stream", "", {{"Retry-After", "1"}}});
 }
 
 // Counts an event stream for as long as it is open.
 struct OpenStream {
-  OpenStream(Shared* shared_in, std::string follower_in) : shared(shared_in), follower(std::move(follower_in)) {
+  OpenStream(Shared* shared_in, std::string follower_in, std::string client_in)
+      : shared(shared_in), follower(std::move(follower_in)), client(std::move(client_in)) {
     ++shared->statistics.event_streams;
     ++shared->streams[follower];
+    ++shared->streams_from[client];
   }
   ~OpenStream() {
     --shared->statistics.event_streams;
     if (--shared->streams[follower] == 0) shared->streams.erase(follower);
+    if (--shared->streams_from[client] == 0) shared->streams_from.erase(client);
   }
   OpenStream(const OpenStream&) = delete;
   OpenStream& operator=(const OpenStream&) = delete;
   Shared* shared;
-  std::string follower;
+  std::string follower, client;
 };
 
 bool HasNoBody(int status) { return status == 101 || status == 204 || status == 304; }
@@ -165,7 +175,9 @@ asio::awaitable<bool> Connection::ServeOne() {
   Response response = co_await Handle(*route, request);
   if (gone_) co_return false;
   const std::string& follower = request->principal.name;
-  if (response.events && !MayFollow(*shared_, follower)) response = TooManyStreams(shared_->options.streams_per_token_max);
+  if (response.events && !MayFollow(*shared_, follower, client_)) {
+    response = TooManyStreams(shared_->options.streams_per_token_max);
+  }
   const int status = response.status;
   const std::shared_ptr<EventSource> events = response.events;
   const std::shared_ptr<Tunnel> tunnel = response.tunnel;
@@ -326,7 +338,7 @@ asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
 }
 
 asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked, std::string follower) {
-  const OpenStream open(shared_.get(), std::move(follower));
+  const OpenStream open(shared_.get(), std::move(follower), client_);
   streaming_ = true;
   source->OnMore([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {

@@ -25,7 +25,8 @@ struct Shared {
   ServerOptions options;
   Admission admission;
   Statistics statistics;
-  std::map<std::string, size_t> streams;  ///< event streams that are open, by the token's name
+  std::map<std::string, size_t> streams;       ///< event streams that are open, by the token's name
+  std::map<std::string, size_t> streams_from;  ///< the same by the client's address
   bool closing = false;
 };
 

@@ -37,7 +37,9 @@ struct ServerOptions {
   TimeLimits time;
   size_t connections_max = 1024;
   size_t connections_per_client_max = 512;
-  size_t streams_per_token_max = 256;  ///< event streams. Without tokens there is one user, and no bound
+  /// Event streams. They also leave some connections of each address, and of all, to requests. Without tokens there is
+  /// one user, and no bound.
+  size_t streams_per_token_max = 256;
   double requests_per_second = 2000;  ///< per client address
   double requests_burst = 4000;
 };

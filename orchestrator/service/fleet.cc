@@ -22,6 +22,7 @@ FleetMachine::Options MachineOptions(const FleetOptions& options) {
   return {.worker_restarts_max = options.worker_restarts_max,
           .metric_restarts_max = options.metric_restarts_max,
           .load_stall_s = options.stall_timeout_s,
+          .needless_load_s = options.needless_load_s,
           .device_limits = options.device_limits};
 }
 

@@ -22,8 +22,8 @@ struct FleetOptions {
   std::string log_level = "warn";
   int worker_restarts_max = 6;  ///< of one worker without progress between
   int metric_restarts_max = 6;
-  double stall_timeout_s = 1800;  ///< an engine that does not come back, or a load that does not come on, for so long
-                                  ///< is killed
+  double stall_timeout_s = 1800;  ///< an engine, or a load, that does not come on for so long is killed
+  double needless_load_s = 5;     ///< a load that no run needs any more and that does not come on for so long is ended
   DeviceLimits device_limits;     ///< when a GPU is set aside
 };
 

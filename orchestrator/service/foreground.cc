@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "checkpoint/layout.h"
 #include "metrics/sandbox_options.h"
+#include "orchestrator/config/sections.h"
 #include "orchestrator/config/worker_devices.h"
 #include "orchestrator/fleet/local_host.h"
 #include "orchestrator/fleet/socket_directory.h"
@@ -36,6 +37,11 @@ LocalHostOptions MakeHostOptions(const RunOptions& options, const fs::path& sock
           {"--sandbox", ToJson(options.config.metrics.sandbox).dump()}};
 }
 
+std::filesystem::path StateOf(const EvalConfig& config) {
+  MakeFolderOf(config.file, "state_dir", config.state_dir);
+  return config.state_dir;
+}
+
 HostInfo MakeHostInfo(const EvalConfig& config) {
   return {kLocalHost, config.workers.devices, 0, config.metrics.processes};
 }
@@ -44,7 +50,7 @@ HostInfo MakeHostInfo(const EvalConfig& config) {
 class ForegroundRun {
  public:
   ForegroundRun(const RunOptions& options, RunDirectory directory)
-      : store_(options.config.state_dir),
+      : store_(StateOf(options.config)),
         display_(options.quiet),
         fleet_(&loop_, MakeFleetOptions(options, directory)),
         host_(&loop_, MakeHostOptions(options, socket_directory_.path(), directory), fleet_.EventsOf(kLocalHost)) {

@@ -27,6 +27,7 @@ struct QueuedRun {
   std::optional<RunOutcome> outcome;
   Json verdict;                  ///< null without gates
   bool concluding = false;       ///< its last files are being written, or are; without `evaluation`: by an earlier life
+  bool unjudged = false;         ///< its gates are not judged any more: it ends as cancelled
   std::vector<RunService::Done<Json>> resumes;  ///< who wait for its end, to resume it then
 
   /// Whether it comes to its end by itself, whatever is asked of it.

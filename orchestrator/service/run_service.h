@@ -24,12 +24,15 @@ struct Submission {
   std::string user;                ///< whose share of the devices it counts against; "" is nobody's
   int priority = 0;                ///< -100 to 100; higher goes first
   std::string idempotency_key;     ///< a second submission with this key and user is the first one
+  /// The second one may say something else: its key names what is evaluated and by what, as a watch's does. Else it is
+  /// refused where it does.
+  bool key_decides = false;
 };
 
 /// What became of a submission.
 struct Submitted {
   Json run;              ///< the Run resource
-  bool created = true;   ///< false: the idempotency key was known
+  bool created = true;   ///< false: the idempotency key was known, for the same submission
 };
 
 /// Nothing was done: a user, or all together, has as much of something as the service's configuration allows.

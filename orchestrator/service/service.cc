@@ -263,7 +263,7 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
     if (!judgement->failure.empty()) run->outcome->problems.push_back("gates: " + judgement->failure);
     Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", judgement->verdict.at("summary")}});
   }
-  const bool cancelled = run->evaluation && run->evaluation->cancelled() && !complete;
+  const bool cancelled = !complete && (run->unjudged || (run->evaluation && run->evaluation->cancelled()));
   const std::string state = cancelled    ? "cancelled"
                             : complete   ? "done"
                             : draining_  ? "queued"

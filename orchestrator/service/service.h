@@ -18,6 +18,7 @@
 #include "orchestrator/service/agent_hub.h"
 #include "orchestrator/service/engine_access.h"
 #include "orchestrator/service/fleet.h"
+#include "orchestrator/service/gate_turns.h"
 #include "orchestrator/service/judging.h"
 #include "orchestrator/service/run_queue.h"
 #include "orchestrator/service/run_service.h"
@@ -116,7 +117,7 @@ class Service : public RunService {
   using AskedPtr = std::shared_ptr<const Asked>;
   using Registered = std::function<void(const Answer<Submitted>&)>;
   void AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwise);
-  void AnswerKnown(const RunRow& known, const std::function<void(const Answer<Submitted>&)>& done);
+  void AnswerKnown(const RunRow& known, const Submission& submission, const Registered& done);
   void HaveJudged(const std::string& user, Cancelled cancelled, std::function<void()> work,
                   std::function<void(const std::optional<Refusal>&)> then);
   std::optional<OverQuota> OverLimit(const std::string& user) const;
@@ -125,7 +126,8 @@ class Service : public RunService {
   void AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const Registered& done);
   void OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Registered& done);
   void Join(QueuedRun run, const Registered& done);
-  void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Registered& done);
+  void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Submission& submission,
+                    const Registered& done);
   /// Whether the run's row is just being written; `then` is called once the run is in the queue, or is no run.
   bool DeferWhileRegistering(const std::string& run, std::function<void()> then);
   void DoDeferred(const std::string& run);
@@ -162,20 +164,25 @@ class Service : public RunService {
   QueuedRun Reopen(const RunRow& row) const;
   void ReopenEnded(const Submission& submission, const Json& record, QueuedRun* run) const;
   void TakeUp(const RunRow& row);
+  void SayCancelled(const std::filesystem::path& folder);
   void OnReopened(QueuedRun reopened);
   void OnNotReopened(const RunRow& row, const Error& why);
   void TakeUpLater(const RunRow& row, const Error& why);
   void TakeUpAgain(const std::string& run);
 
   // judging the gates of runs that have ended (service_judge.cc)
-  struct Unjudged {
-    int64_t number = 0;
-    std::shared_ptr<RunOutcome> outcome;
+  using OutcomePtr = std::shared_ptr<RunOutcome>;
+  struct JudgedNow {
+    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+    std::unique_ptr<WorkThread> thread;  ///< waits for the judgement
   };
-  void JudgeSoon(int64_t number, std::shared_ptr<RunOutcome> outcome);
+  void JudgeSoon(int64_t number, OutcomePtr outcome);
   void JudgeNext();
-  bool JudgesForUserOf(const Unjudged& one);
-  void JudgeRun(const QueuedRun& run, std::shared_ptr<RunOutcome> outcome);
+  void JudgeRun(const QueuedRun& run, OutcomePtr outcome);
+  void OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement, const std::optional<Error>& error);
+  bool IsJudged(const QueuedRun& run) const;
+  void CancelJudging(QueuedRun* run);
+  void CloseUnjudged(int64_t number, const OutcomePtr& outcome);
 
   // working
   void StartRuns();
@@ -216,8 +223,8 @@ class Service : public RunService {
   std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
   std::unique_ptr<WorkThread> looks_;   ///< at checkpoints and shared memory, and gives staged ones back
   std::unique_ptr<Judging> judges_;  ///< of submissions, watches and resumed runs
-  std::deque<Unjudged> unjudged_;       // runs that have ended, whose gates are judged next
-  std::map<int64_t, std::unique_ptr<WorkThread>> judging_;  // by run: the thread that waits for its judgement
+  GateTurns<OutcomePtr> unjudged_;      // runs that have ended, whose gates are judged next
+  std::map<int64_t, JudgedNow> judging_;  // by run
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<AgentHub> hub_;
   RunQueue queue_;

@@ -45,7 +45,9 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
   }
   QueuedRun* run = queue_.Find(id);
   if (run == nullptr) return RefuseOver(id, std::move(done));
-  if (run->state != "cancelling") {
+  if (run->state != "cancelling" && IsJudged(*run)) {
+    CancelJudging(run);
+  } else if (run->state != "cancelling") {
     if (run->ending()) return done(RefusedAct(id, "is ending by itself"));
     if (!run->evaluation) return CancelWaiting(run, std::move(done));
     run->paused = false;

@@ -43,9 +43,9 @@ Judgement JudgeFolder(const Preparer& preparer, const PreparationInput& input, c
   const bool tried_twice = CountJudging(folder, 1) > kJudgingsMax;
   FailPoint("service.judging");
   Judgement judgement = tried_twice ? NotJudged(input.judge, TriedTwice()) : preparer.JudgeOrSayWhy(input, cancelled);
-  if (cancelled()) {  // a stop of the service is no fault of the results: the next life judges them
+  if (cancelled()) {  // a stop of the service, say, is no fault of the results: the next life judges them
     CountJudging(folder, -1);
-    throw Error(ErrorKind::kInfrastructure, "the service is stopping");
+    throw Error(ErrorKind::kInfrastructure, "the judging of its gates was stopped");
   }
   WriteReports({}, judgement, folder);
   return judgement;
@@ -54,53 +54,84 @@ Judgement JudgeFolder(const Preparer& preparer, const PreparationInput& input, c
 }  // namespace
 
 // `outcome` is of a run that came to its end; results that it lacks lie in its folder.
-void Service::JudgeSoon(int64_t number, std::shared_ptr<RunOutcome> outcome) {
-  unjudged_.push_back({number, std::move(outcome)});
+void Service::JudgeSoon(int64_t number, OutcomePtr outcome) {
+  const QueuedRun* run = queue_.Find(number);
+  if (run == nullptr) return;
+  unjudged_.Add(number, run->user, std::move(outcome));
   JudgeNext();
 }
 
-// Whether a run of the same user is being judged.
-bool Service::JudgesForUserOf(const Unjudged& one) {
-  const QueuedRun* own = queue_.Find(one.number);
-  return std::any_of(judging_.begin(), judging_.end(), [&](const auto& entry) {
-    const QueuedRun* other = queue_.Find(entry.first);
-    return own != nullptr && other != nullptr && own->user == other->user;
-  });
-}
-
-// As many at a time as runs may be at work; those of a user who has none first. Each has a thread of its own: one that takes long holds up no other run.
+// As many at a time as runs may be at work. Each has a thread of its own: one that takes long holds up no other run.
 void Service::JudgeNext() {
-  while (!stopping_ && !unjudged_.empty() && judging_.size() < static_cast<size_t>(std::max(1, options_.active_max))) {
-    const auto turn = std::find_if(unjudged_.begin(), unjudged_.end(), [this](const Unjudged& one) { return !JudgesForUserOf(one); });
-    const auto chosen = turn != unjudged_.end() ? turn : unjudged_.begin();
-    const Unjudged next = std::move(*chosen);
-    unjudged_.erase(chosen);
-    if (const QueuedRun* run = queue_.Find(next.number)) JudgeRun(*run, next.outcome);
+  while (!stopping_ && judging_.size() < static_cast<size_t>(std::max(1, options_.active_max))) {
+    auto next = unjudged_.Next();
+    if (!next) return;
+    if (const QueuedRun* run = queue_.Find(next->run)) {
+      JudgeRun(*run, std::move(next->outcome));
+    } else {
+      unjudged_.Done(next->user);
+    }
   }
 }
 
-void Service::JudgeRun(const QueuedRun& run, std::shared_ptr<RunOutcome> outcome) {
+void Service::JudgeRun(const QueuedRun& run, OutcomePtr outcome) {
   auto judgement = std::make_shared<Judgement>();
   JudgeRequest request;
   request.policy = run.config.gates;
   request.candidate = outcome->directory;
-  const auto work = [this, request, outcome, judgement, limits = run.config.limits]() mutable {
+  JudgedNow& now = judging_[run.number];
+  const Cancelled cancelled = [this, flag = now.cancelled] { return stopping_ || *flag; };
+  const auto work = [this, request, outcome, judgement, cancelled, limits = run.config.limits]() mutable {
     if (outcome->results.is_null()) outcome->results = ResultsIn(outcome->directory);
     request.results = outcome->results;
-    *judgement = JudgeFolder(Preparer(options_.binaries), InputOf(std::move(request), options_.roots, limits),
-                             [this] { return stopping_.load(); });
+    *judgement = JudgeFolder(Preparer(options_.binaries), InputOf(std::move(request), options_.roots, limits), cancelled);
   };
-  auto& thread = judging_[run.number] = std::make_unique<WorkThread>("gates", &loop_, WorkThread::AtEnd::kDrop);
-  thread->Post(work, [this, number = run.number, request, outcome, judgement](const std::optional<Error>& error) {
+  now.thread = std::make_unique<WorkThread>("gates", &loop_, WorkThread::AtEnd::kDrop);
+  now.thread->Post(work, [this, number = run.number, user = run.user, request, outcome,
+                          judgement](const std::optional<Error>& error) {
     judging_.erase(number);
-    if (error) log::Error("{}: {}", outcome->directory.string(), error->what());
-    if (error && outcome->results.is_null()) {  // an earlier life's, and damaged since
-      outcome->status = ExitStatusFor(error->kind());
-      outcome->problems.emplace_back(error->what());
-    }
-    Close(number, std::move(*outcome), error ? NotJudged(request, *error) : std::move(*judgement));
+    unjudged_.Done(user);
+    OnJudged(number, outcome, error ? NotJudged(request, *error) : std::move(*judgement), error);
     JudgeNext();
   });
+}
+
+void Service::OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement,
+                       const std::optional<Error>& error) {
+  const QueuedRun* run = queue_.Find(number);
+  if (error && run != nullptr && run->unjudged) return CloseUnjudged(number, outcome);
+  if (error) log::Error("{}: {}", outcome->directory.string(), error->what());
+  if (error && outcome->results.is_null()) {  // an earlier life's, and damaged since
+    outcome->status = ExitStatusFor(error->kind());
+    outcome->problems.emplace_back(error->what());
+  }
+  Close(number, std::move(*outcome), std::move(judgement));
+}
+
+// Whether its gates are judged, or wait for that. Of a run without gates and baseline only the reports are written.
+bool Service::IsJudged(const QueuedRun& run) const {
+  const GatePolicy& policy = run.config.gates;
+  const bool judges = !policy.gates.empty() || !policy.baseline.empty();
+  return judges && (judging_.count(run.number) > 0 || unjudged_.Has(run.number));
+}
+
+void Service::CancelJudging(QueuedRun* run) {
+  run->unjudged = true;
+  SetState(run, "cancelling");
+  if (const auto waiting = unjudged_.Take(run->number)) return CloseUnjudged(run->number, waiting->outcome);
+  *judging_.at(run->number).cancelled = true;
+}
+
+// The run ends as cancelled. Its folder says so, so that the run can be resumed, which judges what it has.
+void Service::CloseUnjudged(int64_t number, const OutcomePtr& outcome) {
+  outcome->status = ExitStatus::kIncomplete;
+  outcome->problems.emplace_back("it was cancelled before its gates were judged; its scores stand in results.json, and a "
+                                 "resume judges them");
+  files_->Post([folder = outcome->directory] { RunDirectory::Amend(folder, {{"state", "cancelled"}}); },
+               [this, number, outcome](const std::optional<Error>& error) {
+                 if (error) log::Warn("{}", error->what());
+                 Close(number, std::move(*outcome), std::nullopt);
+               });
 }
 
 }  // namespace evald

@@ -124,9 +124,20 @@ void Service::ReopenEnded(const Submission& submission, const Json& record, Queu
   }
 }
 
+// The life before was killed while the run's gates were judged and the run was cancelled: a resume judges them.
+void Service::SayCancelled(const fs::path& folder) {
+  files_->Post([folder] {
+    const auto record = RunDirectory::ReadRecord(folder);
+    if (record && (*record)["state"] == "done") RunDirectory::Amend(folder, {{"state", "cancelled"}});
+  });
+}
+
 void Service::TakeUp(const RunRow& row) {
   try {
-    if (row.state == "cancelling") throw Error(ErrorKind::kUsage, "cancelled");
+    if (row.state == "cancelling") {
+      SayCancelled(row.output);
+      throw Error(ErrorKind::kUsage, "cancelled");
+    }
     OnReopened(Reopen(row));
   } catch (...) {
     OnNotReopened(row, CurrentError());
@@ -160,7 +171,7 @@ void Service::OnNotReopened(const RunRow& row, const Error& why) {
 void Service::TakeUpLater(const RunRow& row, const Error& why) {
   log::Error("run {} cannot be taken up yet, and is tried again: {}", row.run, why.what());
   database_->Post([row, problem = std::string(why.what())](RunStore& store) {
-    Json resource = ParseJson(row.resource, "the last resource of run " + row.run);
+    Json resource = StoredResource(row);
     resource["state"] = row.state == "paused" ? "paused" : "queued";
     resource["problems"] = {"it cannot be taken up yet, and is tried again: " + problem};
     service_store::UpdateRun(store.database(), row.run, resource["state"], row.priority, ToLine(resource));

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "base/jsonl.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "orchestrator/config/engine_section.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/service/engine_access.h"
@@ -21,21 +24,56 @@ constexpr const char* kFileName = "eval.yaml";
 // Aggregation takes cores of the service's own host, for this many times the documents of a task.
 constexpr int kBootstrapItersSubmittedMax = 100'000;
 
-// What of a configuration is read from where it says.
-std::vector<fs::path> PathsOf(const EvalConfig& config) {
-  std::vector<fs::path> paths = config.task_dirs;
-  for (const fs::path& path : {config.checkpoint, config.data_dir, config.gates.baseline}) {
-    if (!path.empty()) paths.push_back(path);
-  }
-  for (const fs::path& path : PathsOf(config.engine)) paths.push_back(path);
+// What of a configuration is read from where it says, by its key.
+std::multimap<std::string, fs::path> PathsOf(const EvalConfig& config) {
+  std::multimap<std::string, fs::path> paths = {
+      {"checkpoint", config.checkpoint}, {"data_dir", config.data_dir}, {"gates.baseline", config.gates.baseline}};
+  for (const fs::path& path : config.task_dirs) paths.emplace("task_dirs", path);
+  for (const auto& [key, path] : PathsOf(config.engine)) paths.emplace("engine." + key, path);
+  std::erase_if(paths, [](const auto& entry) { return entry.second.empty(); });
   return paths;
+}
+
+// The folder that a training run will write its checkpoints into may come later, but not the folder that it lies in: a
+// name that leads nowhere is a mistake. Gives which of the two is there.
+fs::path CheckWatched(const fs::path& folder, const ReadRoots& roots) {
+  if (roots.HasFolder(folder)) return folder;
+  const fs::path above = (folder.has_filename() ? folder : folder.parent_path()).parent_path();
+  if (roots.HasFolder(above) && !roots.HasFile(folder)) return above;
+  throw Error(ErrorKind::kUsage,
+              fmt::format("checkpoints: {} {}", folder.string(),
+                          roots.anywhere() ? "is not a folder of this host, and cannot become one" : ReadRoots::kNotThere),
+              "name the folder that a training run writes its checkpoints into; it may come later where the folder that it "
+              "lies in is there");
 }
 
 // That what it names can be read says so at once; whoever reads it later goes by the roots again.
 void CheckPaths(const EvalConfig& config) {
   if (config.roots.anywhere()) return;
-  for (const fs::path& path : PathsOf(config)) {
-    if (!config.roots.HasFile(path) && !config.roots.HasFolder(path)) config.roots.Refuse(path, ENOENT);
+  for (const auto& [key, path] : PathsOf(config)) {
+    if (config.roots.HasFile(path) || config.roots.HasFolder(path)) continue;
+    try {
+      config.roots.Refuse(path, ENOENT);
+    } catch (const Error& e) {
+      throw Error(e.kind(), fmt::format("{}: key '{}': {}", config.file.string(), key, e.message()), e.remedy());
+    }
+  }
+}
+
+// Why the run of a key that was submitted before does not answer this submission; nothing where it does.
+std::optional<Error> AnotherUnderItsKey(const RunRow& known, const Submission& submission) {
+  if (submission.key_decides) return std::nullopt;
+  try {
+    const std::string where = "the submission of run " + known.run + " in the database";
+    const auto differing = Differing(SubmissionFromJson(ParseJson(known.submission, where), where), submission);
+    if (differing.empty()) return std::nullopt;
+    return Error(ErrorKind::kUsage,
+                 fmt::format("the Idempotency-Key '{}' was used for run {}, which was submitted with something else as {}",
+                             submission.idempotency_key, known.run, Join(differing, ", ")),
+                 "use another key for another run; only a repetition of the same submission may use it again");
+  } catch (const Error& e) {  // damaged: what it was is not known
+    log::Warn("{}", e.what());
+    return std::nullopt;
   }
 }
 
@@ -102,18 +140,13 @@ EvalConfig Service::ForThisHost(EvalConfig config) const {
   return config;
 }
 
-// The folder stands for the checkpoints that will be in it.
+// The folder, or the one that it will lie in, stands for the checkpoints that will be in it.
 void Service::CheckWatch(Submission submission, const fs::path& folder,
                          std::function<void(const std::optional<Refusal>&)> done) {
-  submission.set.push_back("checkpoint=" + Json(folder.string()).dump());
   const auto work = [this, submission, folder] {
-    if (!options_.roots.HasFolder(folder)) {
-      throw Error(ErrorKind::kUsage,
-                  fmt::format("checkpoints: {} {}", folder.string(),
-                              options_.roots.anywhere() ? "is not a folder of this host" : ReadRoots::kNotThere),
-                  "name the folder that a training run writes its checkpoints into");
-    }
-    ReadSubmission(submission, false, {});
+    Submission judged = submission;
+    judged.set.push_back("checkpoint=" + Json(CheckWatched(folder, options_.roots).string()).dump());
+    ReadSubmission(judged, false, {});
   };
   loop_.Post([this, user = submission.user, work, done = std::move(done)] { HaveJudged(user, {}, work, done); });
 }
@@ -133,12 +166,13 @@ void Service::AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwi
       },
       [this, asked, known, otherwise = std::move(otherwise)] {
         if (!*known) return otherwise();
-        AnswerKnown(**known, asked->done);
+        AnswerKnown(**known, asked->submission, asked->done);
       });
 }
 
 // Once its folder says what was submitted.
-void Service::AnswerKnown(const RunRow& known, const std::function<void(const Answer<Submitted>&)>& done) {
+void Service::AnswerKnown(const RunRow& known, const Submission& submission, const Registered& done) {
+  if (const std::optional<Error> another = AnotherUnderItsKey(known, submission)) return done(*another);
   const auto answer = [this, known, done] {
     QueuedRun* active = queue_.Find(known.run);
     done(Submitted{active ? Resource(*active) : StoredResource(known), false});
@@ -246,9 +280,9 @@ void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submissio
         *known = service_store::FindByKey(store.database(), row->user, row->idempotency_key);
         if (!*known) row->number = service_store::AddRun(store.database(), *row);
       },
-      [this, run, row, known, done] {
+      [this, run, row, known, submission, done] {
         if (!*known) return OnRegistered(run, *row, done);
-        ForgetFolder(run, **known, done);
+        ForgetFolder(run, **known, submission, done);
       });
 }
 
@@ -273,16 +307,17 @@ void Service::Join(QueuedRun run, const Registered& done) {
 }
 
 // The key was submitted before, while this one was judged: that run answers.
-void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Registered& done) {
+void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Submission& submission,
+                           const Registered& done) {
   files_->Post(
       [run] {
         std::error_code ignored;
         run->directory.reset();
         fs::remove_all(run->path, ignored);
       },
-      [this, id = run->id, known, done](const std::optional<Error>&) {
+      [this, id = run->id, known, submission, done](const std::optional<Error>&) {
         DoDeferred(id);
-        AnswerKnown(known, done);
+        AnswerKnown(known, submission, done);
       });
 }
 

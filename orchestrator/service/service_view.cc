@@ -86,7 +86,7 @@ bool IsOver(const std::string& state) {
 
 }  // namespace
 
-constexpr double kYear10000 = 253'402'300'800;
+constexpr double kYear10000 = 253'402'300'800;  // in seconds since 1970
 
 Json Rfc3339(double seconds) {
   if (!(seconds > 0 && seconds < kYear10000)) return nullptr;  // a file or a row may say anything
@@ -96,19 +96,32 @@ Json Rfc3339(double seconds) {
 }
 
 Json StoredResource(const RunRow& row) {
+  Json whole = {{"id", row.run},
+                {"name", row.name},
+                {"user", row.user},
+                {"priority", row.priority},
+                {"state", row.state},
+                {"checkpoint", row.checkpoint},
+                {"fingerprint", nullptr},
+                {"created", Rfc3339(row.created)},
+                {"started", nullptr},
+                {"ended", nullptr},
+                {"directory", row.output},
+                {"progress", PastProgress(Json::object())},
+                {"exit_status", nullptr},
+                {"problems", Json::array()},
+                {"scores", Json::object()},
+                {"verdict", nullptr}};
+  const std::string where = "state.db: the resource of run " + row.run;
   try {
-    Json resource = ParseJson(row.resource, "state.db: run " + row.run);
-    if (resource.is_object()) return resource;
+    const Json stored = ParseJson(row.resource, where);
+    if (Field<std::string>(stored, "id", where) != row.run) throw Error(ErrorKind::kInput, where + ": is another run's");
+    whole.update(stored);
   } catch (const Error& e) {
     log::Warn("{}", e.what());
+    whole["problems"] = {"the database's row of this run is damaged; its folder says more"};
   }
-  return {{"id", row.run},
-          {"name", row.name},
-          {"user", row.user},
-          {"state", row.state},
-          {"directory", row.output},
-          {"created", Rfc3339(row.created)},
-          {"problems", {"the database's row of this run is damaged; its folder says more"}}};
+  return whole;
 }
 
 Json Service::Resource(const QueuedRun& run) const {

@@ -77,6 +77,7 @@ std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::s
   submission.user = definition_.user;
   submission.priority = definition_.priority;
   submission.idempotency_key = key;
+  submission.key_decides = true;  // the eval.yaml or the priority may have changed since
   auto answer = std::make_shared<std::promise<Answer<Submitted>>>();
   service_->Submit(
       std::move(submission), [answer](Answer<Submitted> result) { answer->set_value(std::move(result)); },

@@ -30,6 +30,15 @@ Submission SubmissionOf(const RunRow& row) {
   return submission;
 }
 
+std::vector<std::string> Differing(const Submission& one, const Submission& other) {
+  std::vector<std::string> members;
+  if (one.yaml != other.yaml) members.emplace_back("the eval.yaml");
+  if (one.base != other.base) members.emplace_back("base");
+  if (one.set != other.set) members.emplace_back("set");
+  if (one.priority != other.priority) members.emplace_back("priority");
+  return members;
+}
+
 QueuedRun QueuedRunOf(const RunRow& row) {
   QueuedRun run;
   run.number = row.number;

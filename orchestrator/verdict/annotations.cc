@@ -21,7 +21,7 @@ std::string Escaped(const std::string& text, bool property) {
   return escaped;
 }
 
-std::string Command(const char* level, const std::string& title, const std::string& message) {
+std::string WorkflowCommand(const char* level, const std::string& title, const std::string& message) {
   return fmt::format("::{} title={}::{}\n", level, Escaped(title, true), Escaped(message, false));
 }
 
@@ -30,7 +30,7 @@ std::string Command(const char* level, const std::string& title, const std::stri
 std::string VerdictAnnotations(const Verdict& verdict) {
   std::string text;
   if (verdict.run_status != ExitStatus::kDone) {
-    text += Command("error", "evald: the run is incomplete", Join(verdict.problems, "; "));
+    text += WorkflowCommand("error", "evald: the run is incomplete", Join(verdict.problems, "; "));
   }
   for (const GateResult& result : verdict.gates) {
     if (result.outcome == Outcome::kPass) continue;
@@ -38,10 +38,10 @@ std::string VerdictAnnotations(const Verdict& verdict) {
                         : result.gate.tier == Tier::kAdvisory ? "notice"
                                                               : "warning";
     text +=
-        Command(level, fmt::format("evald gate {}: {}", ToString(result.outcome), result.gate.name),
+        WorkflowCommand(level, fmt::format("evald gate {}: {}", ToString(result.outcome), result.gate.name),
                 result.cause);
   }
-  return text + Command("notice", "evald: " + StatusWord(verdict.status), Summary(verdict));
+  return text + WorkflowCommand("notice", "evald: " + StatusWord(verdict.status), Summary(verdict));
 }
 
 }  // namespace evald

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -158,14 +159,20 @@ void Watcher::ForgetRunsThatAreOver() {
   std::erase_if(memory_.waiting, [this](const std::string& run) { return actions_.is_over(run); });
 }
 
+// A damaged file keeps no service from starting: what was submitted is found again by its key.
 void Watcher::LoadMemory() {
   if (options_.memory.empty() || !fs::exists(options_.memory)) return;
-  const Json json = ParseJson(ReadFile(options_.memory), options_.memory.string());
-  memory_.arrived = Field<int64_t>(json, "arrived", options_.memory.string());
-  for (const std::string& key : Field<std::vector<std::string>>(json, "decided", options_.memory.string())) {
-    memory_.decided.insert(key);
+  const std::string where = options_.memory.string();
+  try {
+    const Json json = ParseJson(ReadFile(options_.memory), where);
+    WatchMemory memory;
+    memory.arrived = Field<int64_t>(json, "arrived", where);
+    for (const std::string& key : Field<std::vector<std::string>>(json, "decided", where)) memory.decided.insert(key);
+    memory.waiting = FieldOr<std::vector<std::string>>(json, "waiting", {}, where);
+    memory_ = std::move(memory);
+  } catch (const Error& e) {
+    log::Warn("{}; the watch of {} decides anew", e.what(), options_.checkpoints.string());
   }
-  memory_.waiting = FieldOr<std::vector<std::string>>(json, "waiting", {}, options_.memory.string());
 }
 
 void Watcher::SaveMemory() {

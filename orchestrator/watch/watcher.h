@@ -56,7 +56,7 @@ class Watcher {
     std::function<void(const std::string& why)> trouble;
   };
 
-  /// Reads the memory. Throws Error(kUsage) when the folder is missing and may not be.
+  /// Reads the memory; a damaged one counts as none. Throws Error(kUsage) when the folder is missing and may not be.
   Watcher(WatchOptions options, Actions actions);
   /// As Stop().
   ~Watcher();

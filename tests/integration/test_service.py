@@ -551,7 +551,7 @@ class Service(ServiceCase):
         self.wait_for("judging", lambda: json.loads((pathlib.Path(self.run_of(run)["directory"]) / "run.json")
                                                     .read_text())["judgings"] == 2)
         self.assertEqual(self.run_of(run)["state"], "running")
-        self.assertIn("ending by itself", self.call("POST", f"/v1/runs/{run['id']}/cancel", status=409)["detail"])
+        self.assertIn("ending by itself", self.call("POST", f"/v1/runs/{run['id']}/pause", status=409)["detail"])
         begin = time.monotonic()
         self.daemon.send_signal(signal.SIGTERM)  # a drain waits for it
         self.wait_for("the drain", lambda: not self.ready())

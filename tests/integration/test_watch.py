@@ -163,7 +163,7 @@ class Watch(EvaldCase):
         self.serve()
         broken = self.write_config("broken.yaml", tasks=["summs"], engine={"name": "emulated"})
         for arguments, words in (
-                (["--checkpoints", self.folder / "nowhere", self.eval], "is not a folder"),
+                (["--checkpoints", self.folder / "nowhere" / "checkpoints", self.eval], "is not a folder"),
                 (["--checkpoints", self.folder_watched, broken], "summs"),
                 (["--checkpoints", self.folder_watched, self.eval, "--policy", "some"], "every-N"),
                 (["--checkpoints", self.folder_watched], "expected one of"),

@@ -1,5 +1,5 @@
 """Writes tests/golden/native_config/windows.jsonl: how transformers and lm_eval read the keys of config.json that give
-windows, caches and context lengths, in every family that is served and has a class in transformers.
+windows, caches, context lengths and sizes, in every family that is served and has a class in transformers.
 
 Usage: HF_HUB_OFFLINE=1 python3 tests/oracle/window_golden.py tests/golden/native_config
 
@@ -9,6 +9,7 @@ loads no such model, or neither a forward pass nor a generation ends well) or
   generation_positions  up to so many tokens the logits of generate() are those of a forward pass over the same tokens;
                         0 for all that were tried
   context               lm_eval's context length
+  sizes                 those that the class has after reading, also where config.json lacks the key
 """
 
 import json
@@ -26,6 +27,7 @@ GROUPED = dict(num_key_value_heads=1, head_dim=16)
 FAMILIES = {"llama": GROUPED, "mistral": GROUPED, "qwen2": dict(num_key_value_heads=1), "qwen3": GROUPED,
             "qwen3_moe": dict(GROUPED, num_experts=2, num_experts_per_tok=1, moe_intermediate_size=16),
             "gpt_neox": {}, "olmo2": dict(num_key_value_heads=1)}
+ABSENT = "absent"
 FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
 ON = {"use_sliding_window": True}
 KEYS = [
@@ -51,6 +53,11 @@ KEYS = [
     {"layer_types": [FULL]}, {"layer_types": []}, {"layer_types": ["mlp", FULL]},
     {"layer_types": ["linear_attention", FULL]},
     {"n_positions": 32}, {"n_positions": 100}, {"n_positions": None}, {"n_ctx": 32},
+    {"num_attention_heads": ABSENT, "hidden_size": 512}, {"vocab_size": ABSENT}, {"hidden_size": ABSENT},
+    {"intermediate_size": ABSENT}, {"num_hidden_layers": ABSENT}, {"max_position_embeddings": ABSENT},
+    {"head_dim": ABSENT}, {"num_key_value_heads": ABSENT, "num_attention_heads": 32, "hidden_size": 128},
+    {"num_attention_heads": None}, {"vocab_size": None}, {"hidden_size": None}, {"intermediate_size": None},
+    {"num_hidden_layers": None},
 ]
 # Python's false is 0; keys that the classes of these families do not know are not looked at.
 UNKNOWN = [{"sliding_window": False}, {"sliding_window": True}, {"sliding_window": 0}, {"sliding_window": -3},
@@ -93,12 +100,26 @@ def windows(model):
     return [int((layer[0, 0, -1] > 0).sum()) % 30 for layer in layers]
 
 
+def sizes(model):
+    config = model.config
+    read = {key: getattr(config, key) for key in ("vocab_size", "hidden_size", "intermediate_size",
+                                                  "num_hidden_layers", "num_attention_heads")}
+    attention = next(module for name, module in model.named_modules() if name.endswith("attention")
+                     or name.endswith("self_attn"))
+    heads = config.num_attention_heads
+    if hasattr(attention, "k_proj"):
+        heads = attention.k_proj.out_features // attention.head_dim
+    head_dim = attention.head_dim if hasattr(attention, "head_dim") else attention.head_size
+    return {**read, "num_key_value_heads": heads, "head_dim": head_dim}
+
+
 def line(config):
     try:
         model = load(config)
         short, long = agrees(model, 1), agrees(model, 12)
         assert long == (max(short, 12) if short else 0), (config, short, long)
-        return {"windows": windows(model), "generation_positions": short, "context": resolve_max_length(model.config)}
+        return {"windows": windows(model), "generation_positions": short, "context": resolve_max_length(model.config),
+                "sizes": sizes(model)}
     except AssertionError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever transformers raises
@@ -115,6 +136,7 @@ def main(out):
         for keys in KEYS + (UNKNOWN if family in ("llama", "gpt_neox", "olmo2") else []):
             if (family, keys) != BROKEN:
                 config = {**BASE, **own, "model_type": family, **keys}
+                config = {key: value for key, value in config.items() if value != ABSENT}
                 lines.append({"config": config, **line(config)})
     (out / "windows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     print(len(lines), "lines,", sum("error" in line for line in lines), "errors")

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <future>
@@ -207,6 +208,31 @@ TEST(Limits, AConnectionBetweenRequestsGivesWayInTheEnd) {
   EXPECT_EQ(answer.status, 200);
   EXPECT_TRUE(idle.EndsWithin(kPatience));
   EXPECT_FALSE(busy.EndsWithin(milliseconds(100)));
+}
+
+// Followers and idle clients of one address, such as a tunnel's, shut out all others of it.
+TEST(Limits, WhereAnAddressIsFullItsIdleConnectionGivesWayAndNoOtherAddresss) {
+  ServerOptions options;
+  options.connections_per_client_max = 2;
+  Server server(options, Routes());
+  From elsewhere("127.0.0.2", server.port());
+  SocketClient busy(server.port()), idle(server.port());
+  idle.Send(Ask("GET", "/"));
+  EXPECT_EQ(idle.Receive().status, 200);
+  busy.Send(Ask("GET", "/"));
+  EXPECT_EQ(busy.Receive().status, 200);
+  busy.Send(Ask("GET", "/never"));
+  Answer answer;
+  const auto begun = std::chrono::steady_clock::now();
+  while (answer.status != 200 && std::chrono::steady_clock::now() - begun < kPatience) {
+    answer = Fetch(server.port(), Ask("GET", "/"));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_TRUE(idle.EndsWithin(kPatience));
+  EXPECT_FALSE(busy.EndsWithin(milliseconds(100)));
+  pollfd ended{elsewhere.socket.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 0), 0) << "another address's connection gave way";
 }
 
 TEST(Limits, RequestsOverTheRateAreRefused) {

@@ -127,6 +127,64 @@ TEST_F(StreamTest, EndsWithTheServer) {
   EXPECT_TRUE(client.EndsWithin(kPatience));
 }
 
+// Streams of tokens, each on a connection that stays.
+class BoundedStreams : public StreamTest {
+ protected:
+  void StartWith(ServerOptions options) {
+    options.tokens.Add("ada", Role::kRead, "the-token-of-ada");
+    options.tokens.Add("bob", Role::kRead, "the-token-of-bob");
+    Start(std::move(options));
+  }
+  // The answer's status and header.
+  std::string Follow(const std::string& user) {
+    clients_.push_back(std::make_unique<SocketClient>(server_->port()));
+    clients_.back()->Send(Ask("GET", "/events", "Authorization: Bearer the-token-of-" + user + "\r\n"));
+    return clients_.back()->ReceiveUntil("\r\n\r\n");
+  }
+  std::string FollowInTheEnd(const std::string& user) {
+    std::string answer;
+    for (int i = 0; i < 600 && answer.find(" 200 ") == std::string::npos; ++i) {
+      answer = Follow(user);
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return answer;
+  }
+  std::vector<std::unique_ptr<SocketClient>> clients_;
+};
+
+TEST_F(BoundedStreams, OneTokenHasSoManyAndAnotherItsOwn) {
+  ServerOptions options;
+  options.streams_per_token_max = 2;
+  StartWith(options);
+  EXPECT_THAT(Follow("ada"), HasSubstr(" 200 "));
+  EXPECT_THAT(Follow("ada"), HasSubstr(" 200 "));
+  const std::string refused = Follow("ada");
+  EXPECT_THAT(refused, HasSubstr(" 429 "));
+  EXPECT_THAT(refused, HasSubstr("Retry-After: 1"));
+  EXPECT_THAT(Follow("bob"), HasSubstr(" 200 "));
+  EXPECT_EQ(Count().event_streams, 3u);
+  clients_.erase(clients_.begin());
+  EXPECT_THAT(FollowInTheEnd("ada"), HasSubstr(" 200 ")) << "one that ended still counts";
+}
+
+TEST_F(BoundedStreams, SomeConnectionsOfAnAddressAreLeftToRequests) {
+  ServerOptions options;
+  options.connections_per_client_max = 6;  // of which three are left
+  StartWith(options);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(Follow(i % 2 ? "ada" : "bob"), HasSubstr(" 200 ")) << i;
+  EXPECT_THAT(Follow("ada"), HasSubstr(" 429 "));
+  EXPECT_THAT(Follow("bob"), HasSubstr(" 429 "));
+}
+
+TEST_F(BoundedStreams, SomeConnectionsOfAllAreLeftToRequests) {
+  ServerOptions options;
+  options.connections_max = 4;
+  StartWith(options);
+  EXPECT_THAT(Follow("ada"), HasSubstr(" 200 "));
+  EXPECT_THAT(Follow("bob"), HasSubstr(" 200 "));
+  EXPECT_THAT(Follow("bob"), HasSubstr(" 429 "));
+}
+
 TEST(EventFrame, HoldsNoStrayLines) {
   EXPECT_EQ(EventFrame(7, "run.state", "{}"), "id: 7\nevent: run.state\ndata: {}\n\n");
   EXPECT_EQ(EventFrame(7, "a\nid: 9", "b\r\nc\n"), "id: 7\nevent: a id: 9\ndata: b\ndata: c\ndata: \n\n");

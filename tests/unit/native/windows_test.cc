@@ -1,4 +1,4 @@
-// Keys of config.json for windows, caches and context lengths (tests/oracle/window_golden.py).
+// Keys of config.json for windows, caches, context lengths and sizes (tests/oracle/window_golden.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +16,16 @@ using testing::HasSubstr;
 // The oracle tried 30 tokens; what begins only behind them shows as 0, as what never begins.
 int64_t Tried(int64_t positions) { return positions < 30 ? positions : 0; }
 
+Json SizesOf(const ModelConfig& config) {
+  return {{"vocab_size", config.vocab_size},
+          {"hidden_size", config.hidden_size},
+          {"intermediate_size", config.intermediate_size},
+          {"num_hidden_layers", config.layers},
+          {"num_attention_heads", config.heads},
+          {"num_key_value_heads", config.kv_heads},
+          {"head_dim", config.head_dim}};
+}
+
 TEST(WindowsTest, AreThoseOfTransformersInEveryFamily) {
   const auto path = GoldenPath("").parent_path().parent_path() / "native_config/windows.jsonl";
   size_t served = 0, refused = 0;
@@ -32,6 +42,7 @@ TEST(WindowsTest, AreThoseOfTransformersInEveryFamily) {
     EXPECT_EQ(windows, line["windows"].get<std::vector<int64_t>>());
     EXPECT_EQ(Tried(config.generation_positions), line["generation_positions"].get<int64_t>());
     EXPECT_EQ(config.context, line["context"].get<int64_t>());
+    EXPECT_EQ(SizesOf(config), line["sizes"]);
     ++served;
   });
   EXPECT_GE(served, 220u);

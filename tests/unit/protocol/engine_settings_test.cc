@@ -142,5 +142,24 @@ TEST(EngineSettings, WhatAnEngineCannotWorkWithoutIsMissed) {
   EXPECT_EQ(Problem("native", Json()) + Problem("emulated", Json()), "");
 }
 
+TEST(EngineSettings, NoTimeIsLongerThanADay) {
+  const std::pair<const char*, double> longest[] = {{"ready_seconds", 86'400}, {"request_seconds", 86'400},
+                                                    {"connect_seconds", 3600}, {"load_seconds", 3600},
+                                                    {"delay_ms", 3'600'000}};
+  size_t found = 0;
+  for (const EngineSetting& setting : EngineSettings()) {
+    const std::string key = setting.key;
+    for (const auto& [known, most] : longest) {
+      if (key != known) continue;
+      ++found;
+      EXPECT_TRUE(Takes(setting, most)) << key;
+      EXPECT_FALSE(Takes(setting, most + 1)) << key;
+    }
+    const bool is_time = key.ends_with("_seconds") || key.ends_with("_ms");
+    EXPECT_FALSE(is_time && Takes(setting, 86'400'001)) << key << " holds a device for as long as it likes";
+  }
+  EXPECT_EQ(found, std::size(longest));
+}
+
 }  // namespace
 }  // namespace evald

@@ -55,7 +55,13 @@ class FakeHost : public Host {
 
 class FleetTest : public testing::Test {
  protected:
-  FleetTest() : store_(folder_ / "state"), database_(&store_, &loop_, [](std::exception_ptr) { FAIL() << "the database"; }) {
+  explicit FleetTest(double stall_timeout_s = 1800)
+      : store_(folder_ / "state"),
+        database_(&store_, &loop_, [](std::exception_ptr) { FAIL() << "the database"; }),
+        fleet_(&loop_, FleetOptions{.log_dir = folder_.path,
+                                    .worker_restarts_max = 3,
+                                    .stall_timeout_s = stall_timeout_s,
+                                    .needless_load_s = 0}) {
     std::ofstream(folder_ / "sums.jsonl") << "{\"question\": \"1 plus 1?\", \"answer\": \"2\"}\n"
                                           << "{\"question\": \"2 plus 1?\", \"answer\": \"3\"}\n";
     std::ofstream(folder_ / "sums.yaml") << "task: sums\ndataset_path: json\n"
@@ -148,7 +154,7 @@ class FleetTest : public testing::Test {
   DatabaseThread database_;
   TaskFinisher finisher_{&loop_};
   WorkThread files_{"files", &loop_, WorkThread::AtEnd::kFinish};
-  Fleet fleet_{&loop_, FleetOptions{.log_dir = folder_.path, .worker_restarts_max = 3, .stall_timeout_s = 1}};
+  Fleet fleet_;
   FakeHost host_{fleet_.EventsOf(kLocalHost)};
   std::vector<std::shared_ptr<Evaluation>> runs_;
 };
@@ -243,21 +249,6 @@ TEST_F(FleetTest, ARunThatChangesByItselfIsLookedAtInATurnOfItsOwn) {
   Until([&] { return !host_.Sent<protocol::Lease>().empty(); });
 }
 
-TEST_F(FleetTest, ALoadThatNoRunNeedsIsEnded) {
-  const auto run = AddRun(0);
-  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
-  ASSERT_EQ(host_.Sent<protocol::Load>().size(), 1u);
-  EXPECT_EQ(Worker()["state"], "loading");
-  run->Cancel("cancelled");
-  Until([&] {
-    fleet_.Tick();
-    return !host_.Sent<protocol::Stop>().empty();
-  });
-  host_.Ends("w0", {0, 0, ""});
-  EXPECT_EQ(Worker()["state"], "starting");
-  EXPECT_EQ(Worker()["restarts"], 0);
-}
-
 // More often than a worker is started again (worker_restarts_max).
 constexpr int kRunsMany = 8;
 const protocol::Hello kWithoutEngine{protocol::kVersion, "worker", "w0", 1, Json(), ""};
@@ -319,6 +310,73 @@ TEST_F(FleetTest, RestartsThatOneRunsSettingsUsedUpAreThereForAnother) {
   EXPECT_EQ(StartedWith(starts), R"({"delay_ms":1})");
   EXPECT_TRUE(bad->ending());
   EXPECT_FALSE(good->ending());
+}
+
+// The worker is there, and was sent the run's checkpoint.
+class FleetLoadTest : public FleetTest {
+ protected:
+  explicit FleetLoadTest(double stall_timeout_s = 1800) : FleetTest(stall_timeout_s) {
+    run_ = AddRun(0);
+    StartedWith(1);
+    host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+    Until([&] { return !host_.Sent<protocol::Load>().empty(); });
+  }
+  void TickFor(std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    Until([&] {
+      fleet_.Tick();
+      return std::chrono::steady_clock::now() >= end;
+    });
+  }
+  std::shared_ptr<Evaluation> run_;
+};
+
+TEST_F(FleetLoadTest, ALoadThatNoRunNeedsAnyMoreEndsForTheNextRun) {
+  TickFor(std::chrono::milliseconds(20));
+  EXPECT_TRUE(host_.killed.empty()) << "its run needs it";
+  EXPECT_TRUE(host_.Sent<protocol::Stop>().empty());
+  run_->Cancel("cancelled");
+  fleet_.Remove(run_->number());
+  const auto next = AddRun(0, kGood);
+  TickFor(std::chrono::milliseconds(20));
+  EXPECT_TRUE(!host_.Sent<protocol::Stop>().empty() || !host_.killed.empty()) << "it loads on";
+  host_.Ends("w0", {0, 0, ""});
+  StartedWith(2);
+  EXPECT_EQ(Worker()["restarts"], 0) << "the device is not at fault";
+  for (size_t start = 2; StartedWith(start) != R"({"delay_ms":1})"; ++start) {  // it may be asked to leave once more
+    ASSERT_LT(start, 4u) << "the next run gets no worker";
+    host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+    TickFor(std::chrono::milliseconds(20));
+    host_.Ends("w0", {0, 0, ""});
+  }
+}
+
+TEST_F(FleetLoadTest, ALoadThatARunOfTheSameNeedsGoesOn) {
+  const auto other = AddRun(0);
+  run_->Cancel("cancelled");
+  fleet_.Remove(run_->number());
+  TickFor(std::chrono::milliseconds(20));
+  EXPECT_TRUE(host_.killed.empty());
+  EXPECT_TRUE(host_.Sent<protocol::Stop>().empty());
+}
+
+// Here a load stalls at once.
+class FleetStallTest : public FleetLoadTest {
+ protected:
+  FleetStallTest() : FleetLoadTest(0) {}
+};
+
+TEST_F(FleetStallTest, AWorkerWhoseLoadDoesNotComeOnIsKilledAndItsDeviceIsNotAtFault) {
+  for (size_t times = 1; times <= 2; ++times) {
+    Until([&] { return host_.Sent<protocol::Load>().size() == times; });
+    TickFor(std::chrono::milliseconds(20));
+    ASSERT_FALSE(host_.killed.empty()) << "its load may take for ever";
+    host_.killed.clear();
+    host_.Ends("w0", {0, 9, ""});
+    EXPECT_EQ(fleet_.Hosts()[0]["devices"][0]["set_aside"], Json());
+    StartedWith(times + 1);
+    host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  }
 }
 
 }  // namespace

@@ -46,6 +46,18 @@ TEST(PriorStore, TheNewestRunsOfATaskAreKept) {
   EXPECT_EQ(all[8].task, "b");
 }
 
+TEST(PriorStore, ADamagedRowIsPassedOver) {
+  Scratch scratch;
+  RunStore store(scratch.path());
+  for (const char* task : {"a", "b", "c", "d"}) prior_store::Add(store.database(), Ran(task, 1));
+  for (const auto& [key, damaged] : {std::pair("ka", "x"), std::pair("kb", "-1"), std::pair("kc", R"({"task": 5})")}) {
+    store.database().Prepare("UPDATE costs SET cost = ? WHERE task_key = ?").Bind(damaged).Bind(key).Run();
+  }
+  const std::vector<TaskCost> all = prior_store::All(store.database());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].task, "d");
+}
+
 TEST(PriorStore, ExportAndImportKeepEveryMember) {
   const Json json = prior_store::ToJson({Ran("a", 3), Ran("b", 4)});
   const std::vector<TaskCost> back = prior_store::FromJson(Json::parse(json.dump()), "priors.json");

@@ -59,6 +59,17 @@ class WatcherTest : public testing::Test {
 
 using List = std::vector<std::string>;
 
+TEST_F(WatcherTest, ADamagedMemoryIsNone) {
+  Add("step-100");
+  for (const char* damaged : {"", "x", "5", "{}", R"({"arrived": "1", "decided": []})", R"({"arrived": 1, "decided": [5]})"}) {
+    std::ofstream(folder_ / "memory.json") << damaged;
+    Watcher watcher(Options(), Actions());
+    watcher.Look();
+  }
+  EXPECT_EQ(submitted_, List(6, "step-100"));
+  EXPECT_EQ(keys_.size(), 1u) << "another key would make another run";
+}
+
 TEST_F(WatcherTest, EachCheckpointOnceAlsoOverARestart) {
   Add("step-200");
   Add("step-100");

@@ -25,8 +25,14 @@ Activation ReadActivation(const ConfigReader& reader) {
   return found->second;
 }
 
+// The size under `key`, or `absent` where config.json has no such key; with `absent` 0 the key is required. A null is
+// refused, as by the classes of transformers.
+int64_t ReadSize(const ConfigReader& reader, const std::string& key, int64_t maximum, int64_t absent) {
+  return absent != 0 && !reader.json().contains(key) ? absent : reader.Size(key, maximum);
+}
+
 void ReadHeads(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config) {
-  config->heads = reader.Size("num_attention_heads", kHeadsMax);
+  config->heads = ReadSize(reader, "num_attention_heads", kHeadsMax, defaults.sizes.heads);
   const std::string kv = "num_key_value_heads";
   const bool named = reader.json().contains(kv);  // null means as many as heads
   const int64_t otherwise = named || defaults.kv_heads == 0 ? config->heads : defaults.kv_heads;
@@ -54,10 +60,11 @@ const std::vector<const Family*>& Families() {
 }
 
 void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config) {
-  config->vocab_size = reader.Size("vocab_size", int64_t{1} << 24);
-  config->hidden_size = reader.Size("hidden_size", int64_t{1} << 18);
-  config->intermediate_size = reader.Size("intermediate_size", int64_t{1} << 20);
-  config->layers = reader.Size("num_hidden_layers", kLayersMax);
+  const DefaultSizes& sizes = defaults.sizes;
+  config->vocab_size = ReadSize(reader, "vocab_size", int64_t{1} << 24, sizes.vocab);
+  config->hidden_size = ReadSize(reader, "hidden_size", int64_t{1} << 18, sizes.hidden);
+  config->intermediate_size = ReadSize(reader, "intermediate_size", int64_t{1} << 20, sizes.intermediate);
+  config->layers = ReadSize(reader, "num_hidden_layers", kLayersMax, sizes.layers);
   ReadHeads(reader, defaults, config);
   config->max_positions =
       reader.SizeOr("max_position_embeddings", kPositionsMax, defaults.max_positions);

@@ -61,8 +61,19 @@ extern const Family kLlama, kMistral, kQwen2, kQwen3, kQwen3Moe, kInternLm2, kGp
 /// All families that are served.
 const std::vector<const Family*>& Families();
 
+/// Sizes of a model whose config.json lacks the keys: those of the family's class in transformers 5.23. 0: the key is
+/// required.
+struct DefaultSizes {
+  int64_t vocab = 0;         ///< vocab_size
+  int64_t hidden = 0;        ///< hidden_size
+  int64_t intermediate = 0;  ///< intermediate_size
+  int64_t layers = 0;        ///< num_hidden_layers
+  int64_t heads = 0;         ///< num_attention_heads
+};
+
 /// What most families have in common.
 struct CommonDefaults {
+  DefaultSizes sizes = {};
   int64_t max_positions = 2048;  ///< max_position_embeddings
   int64_t kv_heads = 0;          ///< num_key_value_heads where the key is absent; 0: all heads
   int64_t head_dim = 0;          ///< where the key is absent; 0: hidden_size / heads

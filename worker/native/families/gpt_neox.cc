@@ -6,10 +6,9 @@ namespace evald::native {
 namespace {
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  ReadCommon(
-      reader,
-      {.rope = {.theta_key = "rotary_emb_base", .partial = 0.25, .partial_key = "rotary_pct"}},
-      config);
+  constexpr DefaultSizes kSizes = {.vocab = 50432, .hidden = 6144, .intermediate = 24576, .layers = 44, .heads = 64};
+  const RopeDefaults rope = {.theta_key = "rotary_emb_base", .partial = 0.25, .partial_key = "rotary_pct"};
+  ReadCommon(reader, {.sizes = kSizes, .rope = rope}, config);
   config->norm = NormKind::kLayer;
   config->norm_eps = reader.PositiveOr("layer_norm_eps", 1e-5);
   config->gated = false;

@@ -7,7 +7,7 @@ namespace evald::native {
 namespace {
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  ReadCommon(reader, {}, config);
+  ReadCommon(reader, {}, config);  // no default sizes: the class comes with each checkpoint
   config->qkv_bias = config->output_bias = reader.FlagOr("bias", true);
 }
 

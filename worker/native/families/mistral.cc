@@ -6,7 +6,8 @@ namespace evald::native {
 namespace {
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  ReadCommon(reader, {.max_positions = 4096 * 32, .kv_heads = 8}, config);
+  constexpr DefaultSizes kSizes = {.vocab = 32000, .hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32};
+  ReadCommon(reader, {.sizes = kSizes, .max_positions = 4096 * 32, .kv_heads = 8}, config);
 }
 
 }  // namespace

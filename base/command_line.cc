@@ -1,0 +1,195 @@
+#include "base/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+
+#include "base/print.h"
+#include "base/text.h"
+#include "evald/error.h"
+
+namespace evald {
+namespace {
+
+// "evald run": the program and as much of the command as was understood.
+std::string ChosenCommand(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app.get_name() : app.get_name() + " " + chosen[0]->get_name();
+}
+
+// The parser asks for a command even where a misspelt one stands in its place.
+std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  const bool chosen = !app.get_subcommands().empty() || app.get_require_subcommand_min() == 0;
+  if (chosen || unknown.empty()) return error.what();
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
+  return fmt::format("unknown {} '{}'{}", unknown[0].starts_with("-") ? "option" : "command", unknown[0],
+                     Suggestion(unknown[0], commands));
+}
+
+Error WithHelp(const CLI::App& app, const std::string& mistake) {
+  return Error(ErrorKind::kUsage, mistake, fmt::format("see '{} --help'", ChosenCommand(app)));
+}
+
+}  // namespace
+
+CommandOption CommandOption::Required() {
+  option_->required();
+  return *this;
+}
+
+CommandOption CommandOption::ExistingFile() {
+  option_->check(CLI::ExistingFile);
+  return *this;
+}
+
+CommandOption CommandOption::ExistingPath() {
+  option_->check(CLI::ExistingPath);
+  return *this;
+}
+
+CommandOption CommandOption::Within(int least, int most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+CommandOption CommandOption::Within(double least, double most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+CommandOption CommandOption::Positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+CommandOption CommandOption::NonNegative() {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+CommandOption CommandOption::OneOf(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+CommandOption CommandOption::Metavar(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+
+CommandOption CommandOption::Group(const std::string& heading) {
+  option_->group(heading);
+  return *this;
+}
+
+CommandOption CommandOption::Environment(const std::string& variable) {
+  option_->envname(variable);
+  return *this;
+}
+
+CommandOption CommandOption::CommaSeparated() {
+  option_->delimiter(',');
+  return *this;
+}
+
+CommandOption CommandOption::OneArgument() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+CommandOption CommandOption::ValueOptional() {
+  option_->expected(0, 1);
+  return *this;
+}
+
+bool CommandOption::given() const { return option_->count() > 0; }
+
+std::string CommandOption::name() const { return option_->get_name(); }
+
+Command Command::AddCommand(const std::string& name, const std::string& help) {
+  return Command(app_->add_subcommand(name, help));
+}
+
+template <typename T>
+CommandOption Command::AddOption(const std::string& name, T* target, const std::string& help) {
+  return CommandOption(app_->add_option(name, *target, help));
+}
+
+template CommandOption Command::AddOption(const std::string&, std::string*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, std::filesystem::path*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, int*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, int64_t*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, uint64_t*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, double*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, std::vector<std::string>*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, std::vector<std::filesystem::path>*,
+                                          const std::string&);
+
+CommandOption Command::AddFlag(const std::string& name, bool* target, const std::string& help) {
+  return CommandOption(app_->add_flag(name, *target, help));
+}
+
+void Command::Footer(const std::string& text) { app_->footer(text); }
+
+void Command::OnChosen(std::function<void()> callback) { app_->callback(std::move(callback)); }
+
+std::string Command::name() const { return app_->get_name(); }
+
+std::vector<Command> Command::commands() const {
+  std::vector<Command> commands;
+  for (CLI::App* command : app_->get_subcommands({})) commands.emplace_back(command);
+  return commands;
+}
+
+std::vector<std::string> Command::long_options() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+CommandLine::CommandLine(const std::string& program, const std::string& description)
+    : Command(nullptr), owned_(std::make_unique<CLI::App>(description, program)) {
+  app_ = owned_.get();
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::Version(const std::string& text) { app_->set_version_flag("--version", text); }
+
+void CommandLine::NeedsCommand() {
+  app_->require_subcommand(1);
+  app_->fallthrough();
+}
+
+bool CommandLine::Parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+    return true;
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() != 0) throw WithHelp(*app_, Mistake(*app_, e));
+    app_->exit(e);  // prints what --help or --version asks for
+    std::cout.flush();
+    return false;
+  } catch (const Error& e) {
+    if (!e.remedy().empty()) throw;
+    throw WithHelp(*app_, e.message());
+  }
+}
+
+int CommandLine::ParseOrStatus(int argc, char** argv) {
+  try {
+    return Parse(argc, argv) ? -1 : static_cast<int>(ExitStatus::kDone);
+  } catch (const Error& e) {
+    Print(stderr, "{}: error: {}\n", name(), e.what());
+    return static_cast<int>(ExitStatusFor(e.kind()));
+  }
+}
+
+}  // namespace evald
