@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "evald/engine_info.h"
 #include "evald/error.h"
 #include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet/work_thread.h"
@@ -171,8 +172,10 @@ AdoptedProcess Fleet::Adopted(const std::string& id, const protocol::HeldProcess
   if (worker && adopted.ready) {
     adopted.follows = process.engine.value("follows", false);
     if (process.loading) adopted.loading = process.fingerprint;
-    if (process.loading && process.loaded.is_object() && process.loaded["engine"].is_object()) {
-      loaded = protocol::Loaded{process.fingerprint, process.loaded["engine"], process.loaded.value("report", Json())};
+    if (process.loading && process.loaded.is_object()) {
+      loaded = protocol::Loaded{process.fingerprint, process.loaded.value("engine", Json()),
+                                process.loaded.value("report", Json::object())};
+      EngineInfoFromJson(loaded->engine, "message 'loaded' of process " + id);  // throws where it is of another form
       adopted.loaded = FactsOf(loaded->engine);
     }
   }

@@ -249,6 +249,44 @@ TEST_F(FleetTest, ARunThatChangesByItselfIsLookedAtInATurnOfItsOwn) {
   Until([&] { return !host_.Sent<protocol::Lease>().empty(); });
 }
 
+// As an agent describes it to a new orchestrator.
+protocol::HeldProcess HeldWorker(const std::string& tag, const Json& engine) {
+  protocol::HeldProcess held{"w0", "evald-worker", {"--engine", "emulated", "--settings", "its own"}, tag, 77, engine};
+  held.loading = true;
+  held.loaded = {{"engine", engine}, {"report", Json::object()}};
+  held.wants = 1;
+  return held;
+}
+
+TEST_F(FleetTest, AWorkerOfAnEarlierLifeGoesOnWithItsRun) {
+  const auto run = AddRun(0);
+  fleet_.HostReady(kLocalHost, {HeldWorker(run->profile().Tag(), Engine())}, {});
+  EXPECT_EQ(Worker()["pid"], 77);
+  EXPECT_EQ(Worker()["fingerprint"], "");
+  Until([&] { return run->ending() || !host_.Sent<protocol::Lease>().empty(); });
+  EXPECT_EQ(host_.Sent<protocol::Lease>().size(), 1u) << "the trial that it had asked for before";
+  EXPECT_TRUE(host_.Sent<protocol::Load>().empty());
+  EXPECT_EQ(host_.started.size(), 1u) << "for the run, before the worker was known of";
+}
+
+TEST_F(FleetTest, AWorkerWhoseProfileNoRunHasIsStartedAgainAsItWas) {
+  fleet_.HostReady(kLocalHost, {HeldWorker("of an earlier life", Engine())}, {});
+  host_.Ends("w0", {0, 9, ""});
+  EXPECT_EQ(StartedWith(1), "its own");
+  EXPECT_EQ(host_.started[0].tag, "of an earlier life");
+}
+
+TEST_F(FleetTest, AHostsProcessesThatItHasNoSlotForAreEndedAndWhatMakesNoSenseIsRefused) {
+  protocol::HeldProcess held = HeldWorker("t", Engine());
+  held.id = "w7";
+  fleet_.HostReady(kLocalHost, {held}, {});
+  EXPECT_EQ(host_.killed, std::vector<std::string>{"w7"});
+  held = HeldWorker("t", Engine());
+  held.loaded["engine"] = {{"name", 7}};
+  EXPECT_ANY_THROW(fleet_.HostReady(kLocalHost, {held}, {}));
+  EXPECT_EQ(Worker()["pid"], 0) << "nothing of it was taken";
+}
+
 // More often than a worker is started again (worker_restarts_max).
 constexpr int kRunsMany = 8;
 const protocol::Hello kWithoutEngine{protocol::kVersion, "worker", "w0", 1, Json(), ""};
