@@ -101,7 +101,7 @@ void FleetMachine::WatchLoads() {
 void FleetMachine::OnLoadDue(size_t index, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (!hosts_.at(slot.host).here) return SetDue(index, 0);  // it is watched again when its host is back
-  if (!slot.held.empty()) {  // it ends these first
+  if (!slot.held.empty()) {  // the worker ends its trials before it loads
     slot.load_moved_us = now;
     return WatchLoad(index);
   }
@@ -147,7 +147,8 @@ bool FleetMachine::FreeStaged(int64_t now) {
     const std::string& has = *slot.loading;
     if (has.empty() || has.starts_with(kUnstagedLoad) || fingerprints_.count(has) > 0) continue;
     on_its_way = true;
-    if (slot.state() == WorkerState::kReady) Renew(i, "what it has loaded takes room that another checkpoint needs", now);
+    if (slot.state() != WorkerState::kReady) continue;
+    Renew(i, "what it has loaded takes room that another checkpoint needs", now);
   }
   return on_its_way;
 }

@@ -1,4 +1,4 @@
-// What the fleet sees of a run, asks it for, and tells it.
+// The fleet's side of a run: the fleet looks at the run, asks it for leases, and tells it news.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +15,15 @@ namespace {
 
 // What an engine says of itself and decides its answers.
 Json Identity(Json engine) {
-  for (const char* key : {"concurrency", "device", "device_id", "devices", "driver", "follows", "refused"}) engine.erase(key);
+  for (const char* key : {"concurrency", "device", "device_id", "devices", "driver", "follows", "refused"}) {
+    engine.erase(key);
+  }
   return engine;
 }
 
 }  // namespace
 
-// ---- what it sees
+// ---- the fleet looks
 
 RunView Evaluation::View(int64_t now) const {
   RunView view;
@@ -68,7 +70,7 @@ bool Evaluation::wants_workers() const {
   return planned_ ? machine_.has_trials() && !congested() : engine_info_.is_null();
 }
 
-// So would one that has to load it first: others have much that they have not begun.
+// A worker that has to load the checkpoint first would be of use too: others have much that they have not begun.
 bool Evaluation::wants_more_workers(int64_t now) const {
   if (ending_ || draining_ || paused_ || !planned_ || congested()) return false;
   return machine_.waiting_s(now) > kWorthALoadSeconds;
@@ -88,7 +90,7 @@ std::vector<std::string> Evaluation::Silent(int64_t now) const {
   return silent;
 }
 
-// ---- what it asks for
+// ---- the fleet asks
 
 std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker, const Json& engine) {
   if (!planned_ || !wants_workers()) return std::nullopt;
@@ -175,7 +177,7 @@ std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeWithdrawn() {
   return withdrawn;
 }
 
-// ---- what it tells
+// ---- the fleet tells
 
 void Evaluation::AddRow(const std::string& process, const std::string& title, bool is_device) {
   if (!ending_taken_) timeline_.AddRow(process, title, is_device);
@@ -235,8 +237,8 @@ void Evaluation::On(const order::TellRefused& refused) {
 }
 
 void Evaluation::On(const order::TellVain& vain) {
-  Fail(ErrorKind::kInfrastructure,
-       fmt::format("no worker survives loading {}: {}", fingerprint_.empty() ? "the engine" : "the checkpoint", vain.why));
+  const char* what = fingerprint_.empty() ? "the engine" : "the checkpoint";
+  Fail(ErrorKind::kInfrastructure, fmt::format("no worker survives loading {}: {}", what, vain.why));
 }
 
 void Evaluation::On(const order::TellWorkerLost& lost) {

@@ -153,7 +153,8 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
 
 void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done) {
   if (ending_) return;
-  if (const auto isolation = isolation_of_.find(scorer); isolation != isolation_of_.end()) isolation_ = isolation->second;
+  const auto isolation = isolation_of_.find(scorer);
+  if (isolation != isolation_of_.end()) isolation_ = isolation->second;
   const auto job = machine_.JobDone(IdOfWireId(done.job), done.attempt);
   if (!job) return log::Warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
   const int64_t documents = job->documents.size();

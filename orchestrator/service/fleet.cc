@@ -27,7 +27,7 @@ FleetMachine::Options MachineOptions(const FleetOptions& options) {
           .device_limits = options.device_limits};
 }
 
-// So a worker ends that cannot read what it was started with.
+// A worker that cannot read its command line ends with this status.
 bool IsRefusal(const ProcessExit& exit) {
   return exit.signal == 0 && exit.error.empty() && exit.exit_code == static_cast<int>(ExitStatus::kUsage);
 }
@@ -84,7 +84,7 @@ void Fleet::TellChanges() {
   }
 }
 
-// For pauses that end before the next Tick.
+// Tells the machine the time beside Tick, for a pause that ends before the next Tick.
 void Fleet::WakeAtNext() {
   const auto next = machine_.next_at();
   const int64_t now = MonotonicMicros();
@@ -102,7 +102,8 @@ Fleet::RunEntry* Fleet::Find(int64_t run) {
   return found == runs_.end() ? nullptr : &found->second;
 }
 
-// The answer of `work`, which the process `id` is served by. Where it throws, the run ends: false.
+// Does `work`, which serves the process `id` for the run, and returns its answer. If `work` throws, the run ends, and
+// the answer is false.
 bool Fleet::Guard(RunEntry* entry, const std::string& id, const std::function<bool()>& work) {
   try {
     return work();
@@ -238,7 +239,7 @@ void Fleet::Remove(int64_t run) {
   });
 }
 
-// Those that nothing is started with any more.
+// Forgets the profiles that nothing is started with any more.
 void Fleet::ForgetProfiles() {
   std::set<std::string> used;
   for (const auto& [number, entry] : runs_) used.insert(entry.view.profile);

@@ -56,7 +56,7 @@ class Fleet {
   /// A host, or what it is from now on. It is away until HostReady. `host` outlives the fleet.
   void AddHost(Host* host, const HostInfo& info);
   /// The host is there, with these processes and no other; none of them holds a trial. In its memory are the
-  /// checkpoints of these fingerprints. Throws where a process is described in another form than it should be.
+  /// checkpoints of these fingerprints. Throws, and takes nothing, if a process is not described as it should be.
   void HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes,
                  const std::vector<std::string>& staged);
   void HostIs(const std::string& name, HostNews news);
@@ -107,11 +107,11 @@ class Fleet {
     bool changed = true;  // since the machine was told
     RunView view;         // as it was told
   };
-  struct Process {  // what the machine need not know of a slot's process
-    ProcessSpec spec;                        // started with last
+  struct Process {  // the facts about a slot's process that the machine need not know
+    ProcessSpec spec;  // of the last start
     int64_t pid = 0;
-    Json isolation;                          // a metric process: what it isolates code with
-    std::optional<protocol::Loaded> loaded;  // a worker: its answer to the last Load
+    Json isolation;                          // of a metric process: how it isolates code
+    std::optional<protocol::Loaded> loaded;  // of a worker: its answer to the last Load
   };
 
   // fleet.cc: events

@@ -1,4 +1,4 @@
-// What processes say: to the run that it is about, and then, as far as the fleet decides by it, to the machine.
+// Messages of processes. The run that a message is about hears it first, then the machine, if it decides by it.
 #include <fmt/format.h>
 
 #include "base/clock.h"
@@ -56,7 +56,7 @@ int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& messag
   return 0;
 }
 
-// To the run that the message is about; null where the run is over. The machine knows of the run's change then.
+// Passes the message on to its run, and the run's change to the machine. Returns the run; null if it is over.
 Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& message, bool* counts) {
   RunEntry* entry = Find(RunNamedBy(id, message));
   if (entry == nullptr) return nullptr;
@@ -67,7 +67,7 @@ Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& m
   return entry;
 }
 
-// Another worker has committed these trials: nobody need end them.
+// Workers let go of trials that another worker has committed.
 void Fleet::TakeWithdrawn(RunEntry* entry) {
   for (const auto& [worker, held] : entry->run->TakeWithdrawn()) {
     machine_.Answered(answer::Withdrawn{worker, held}, MonotonicMicros());
@@ -114,7 +114,8 @@ void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
 void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress) {
   const int64_t now = MonotonicMicros();
   if (static_cast<double>(progress.engine_silent_ms) > 1e3 * options_.stall_timeout_s) {
-    return machine_.Hung(id, fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000), now);
+    const std::string why = fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000);
+    return machine_.Hung(id, why, now);
   }
   const WorkerSlot& slot = *machine_.FindWorker(id);
   if (slot.pulls() && progress.to_pull > 0) {
@@ -129,7 +130,7 @@ void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress
   }
 }
 
-// Of a trial, and spans.
+// A message about a trial, or a span.
 void Fleet::OnTrialMessage(const std::string& id, const protocol::Message& message) {
   const int64_t now = MonotonicMicros();
   if (std::holds_alternative<protocol::SliceDone>(message)) machine_.Heard(id, news::Progressed{}, now);

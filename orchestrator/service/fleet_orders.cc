@@ -1,4 +1,4 @@
-// Carrying out what the fleet machine orders.
+// Orders of the fleet machine are carried out here.
 #include <fmt/format.h>
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kStopGrace{5000};
 
 }  // namespace
 
-// An order that fails and that is of no run's is logged: the orders after it are carried out.
+// If an order fails that concerns no run, the failure is logged, and the orders after it are carried out.
 void Fleet::Carry(const Order& order) {
   try {
     std::visit([this](const auto& of) { Do(of); }, order);
@@ -40,7 +40,7 @@ void Fleet::Do(const order::StartScorer& order) {
 
 ProcessSpec Fleet::WorkerSpec(const WorkerSlot& slot, const std::string& tag) const {
   const auto found = profiles_.find(tag);
-  if (found == profiles_.end()) return processes_.at(slot.id).spec;  // of an earlier life: the same again
+  if (found == profiles_.end()) return processes_.at(slot.id).spec;  // a worker of an earlier life starts as it was
   const WorkerProfile& profile = found->second;
   const int threads = hosts_.at(slot.host).threads > 0 ? hosts_.at(slot.host).threads : profile.threads;
   std::vector<std::string> arguments = {"--engine",   profile.engine,
