@@ -52,6 +52,10 @@ struct Loaded {
   std::string fingerprint;
   EngineFacts engine;
 };
+struct Pulled {  ///< so many bytes of the checkpoint that the worker loads or follows are there, of so many
+  int64_t bytes = 0;
+  int64_t of = 0;
+};
 struct Want {
   int count = 1;
 };
@@ -69,8 +73,8 @@ struct Failed {  ///< the worker as a whole
   bool device = false;  ///< its GPU is at fault
 };
 }  // namespace news
-using ProcessNews = std::variant<news::Hello, news::Waits, news::Loaded, news::Want, news::Idle, news::Progressed,
-                                 news::TrialOver, news::Failed>;
+using ProcessNews = std::variant<news::Hello, news::Waits, news::Loaded, news::Pulled, news::Want, news::Idle,
+                                 news::Progressed, news::TrialOver, news::Failed>;
 
 /// How a process ended.
 struct ProcessEnd {

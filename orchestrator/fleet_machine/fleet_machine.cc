@@ -61,7 +61,10 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   const bool serves_more = fresh || MayServeMore(run.view, view);
   const bool more_open = view.open_s > run.view.open_s;
   const bool scores_more = view.wants_scorers && (!run.view.wants_scorers || !run.no_job_for.empty());
+  const auto needs = [](const RunView& of) { return std::tie(of.load, of.profile, of.ending); };
+  const bool other_load = fresh || needs(run.view) != needs(view);
   if (!same) TakeOver(&run, view, fresh);
+  if (other_load) WatchLoads();
   for (const size_t index : std::exchange(run.nothing_for, {})) {
     if (free_.count(index) > 0) ready_.insert(index);
   }
@@ -100,6 +103,7 @@ void FleetMachine::EndRun(Run* run) {
   run->view.wants_workers = run->view.wants_more_workers = run->view.wants_scorers = run->view.needs_workers = false;
   run->view.followable.reset();
   wanting_.erase(run->view.number);
+  WatchLoads();
 }
 
 void FleetMachine::CountFingerprint(const std::string& fingerprint, int by) {
@@ -137,6 +141,7 @@ void FleetMachine::ForgetRun(int64_t number) {
   CountFingerprint(runs_.at(number).view.fingerprint, -1);
   wanting_.erase(number);
   runs_.erase(number);
+  WatchLoads();
 }
 
 // ---- answers
@@ -232,40 +237,6 @@ void FleetMachine::Tick(int64_t now) {
   TellExhausted();
   TellVain();
   TellWaiting(now);
-}
-
-// ---- staged checkpoints that nobody needs
-
-// A worker of another host has its host's own copy once it has loaded it.
-void FleetMachine::ReleaseStaged() {
-  if (kept_.empty()) return;
-  std::set<std::string> used;
-  for (const WorkerSlot& slot : workers_) {
-    const auto host = hosts_.find(slot.host);
-    if (slot.loading && (!slot.engine || host->second.spec.stages_here)) used.insert(*slot.loading);
-  }
-  for (auto kept = kept_.begin(); kept != kept_.end();) {
-    if (used.count(*kept) > 0 || fingerprints_.count(*kept) > 0) {
-      ++kept;
-    } else {
-      Push(order::DropStaged{*kept});
-      kept = kept_.erase(kept);
-    }
-  }
-}
-
-bool FleetMachine::FreeStaged(int64_t now) {
-  ReleaseStaged();
-  bool on_its_way = false;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const WorkerSlot& slot = workers_[i];
-    if (!slot.engine || !slot.held.empty() || !hosts_.at(slot.host).spec.stages_here) continue;
-    const std::string& has = *slot.loading;
-    if (has.empty() || has.starts_with(kUnstagedLoad) || fingerprints_.count(has) > 0) continue;
-    on_its_way = true;
-    if (slot.state() == WorkerState::kReady) StopFor(i, {slot.profile, slot.run, slot.on_gpu}, now);
-  }
-  return on_its_way;
 }
 
 void FleetMachine::StopAll() {

@@ -45,6 +45,8 @@ class FleetMachine {
   struct Options {
     int worker_restarts_max = 6;  ///< of one worker with one profile, without progress between
     int metric_restarts_max = 6;
+    double load_stall_s = 1800;   ///< a worker whose load has not come on for so long is killed
+    double needless_load_s = 5;   ///< one whose load no run needs any more is started anew after so long
     DeviceLimits device_limits;   ///< when a GPU is set aside
   };
   explicit FleetMachine(Options options);
@@ -104,6 +106,8 @@ class FleetMachine {
   const std::map<std::string, Host>& hosts() const { return hosts_; }
   /// Devices of all hosts that are there, but for those that are set aside.
   int device_count() const;
+  /// Why the worker's device is set aside; nothing where it is not.
+  std::optional<std::string> set_aside(const WorkerSlot& slot) const;
 
  private:
   struct Place {  // of a process
@@ -135,7 +139,6 @@ class FleetMachine {
   void OnJobLeased(const answer::JobLeased& leased);
   void OnWithdrawn(const answer::Withdrawn& withdrawn);
   void OnDue(Place place, int64_t now);
-  void ReleaseStaged();
   Place PlaceOf(const std::string& id) const;
   void Push(Order order) { orders_.push_back(std::move(order)); }
   void Ignore(const std::string& id, const char* event, const char* state);
@@ -162,11 +165,9 @@ class FleetMachine {
   void OnScorerNews(size_t index, const ProcessNews& news);
   void OnHello(size_t index, const news::Hello& hello);
   void OnWaits(size_t index, const news::Waits& waits, int64_t now);
-  void OnLoaded(size_t index, const news::Loaded& loaded, int64_t now);
   void OnTrialOver(size_t index, const news::TrialOver& over);
   void OnFailed(size_t index, const news::Failed& failed);
   void OnIdle(size_t index);
-  void NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now);
   void KillHung(const std::string& id, const std::string& why);
   void Abandon(size_t index);
 
@@ -207,9 +208,20 @@ class FleetMachine {
   void StartAs(size_t index, const WorkerSlot::Start& start, int64_t now);
   WorkerSlot::Start StartFor(const WorkerSlot& slot, const Run& run) const;
   void StartMissing(const std::string& host, int64_t now);
-  void StopFor(size_t index, WorkerSlot::Start next, int64_t now);
+  void StopFor(size_t index, WorkerSlot::Start next, const std::string& why, int64_t now);
+
+  // fleet_machine_loads.cc
   void SendLoad(size_t index, const Run& run, int64_t now);
   void FollowStaging(size_t index);
+  void OnLoaded(size_t index, const news::Loaded& loaded, int64_t now);
+  void OnPulled(size_t index, const news::Pulled& pulled, int64_t now);
+  void NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now);
+  bool Needed(const WorkerSlot& slot) const;
+  void WatchLoad(size_t index);
+  void WatchLoads();
+  void OnLoadDue(size_t index, int64_t now);
+  void Renew(size_t index, const std::string& why, int64_t now);
+  void ReleaseStaged();
 
   // fleet_machine_waiting.cc
   bool IsServed(const Run& run) const;
@@ -240,8 +252,5 @@ class FleetMachine {
   bool closed_ = false;
   std::vector<Order> orders_;
 };
-
-/// How the fingerprint of a Load begins whose checkpoint is not staged, but read where it lies: it takes no room.
-inline constexpr const char* kUnstagedLoad = "unstaged:";
 
 }  // namespace evald

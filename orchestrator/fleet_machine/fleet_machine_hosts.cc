@@ -30,6 +30,10 @@ int FleetMachine::device_count() const {
   }));
 }
 
+std::optional<std::string> FleetMachine::set_aside(const WorkerSlot& slot) const {
+  return devices_.aside(DeviceName(slot));
+}
+
 // After anything by which a device comes or goes.
 void FleetMachine::Recount() {
   ++revision_;
@@ -150,6 +154,8 @@ void FleetMachine::Adopt(size_t index, const AdoptedProcess& process, int64_t no
   if (!process.loading) return Update(index);
   Move(index, WorkerEvent::kLoad);
   slot.loading = process.loading;
+  slot.load_moved_us = now;
+  WatchLoad(index);
   if (!process.loaded) return;
   Move(index, WorkerEvent::kLoaded);
   slot.engine = process.loaded;
@@ -214,8 +220,10 @@ void FleetMachine::Resume(const std::string& name, int64_t now) {
   Recount();
   if (Serves(name) && !closed_) {
     for (size_t i = 0; i < workers_.size(); ++i) {
-      const WorkerSlot& slot = workers_[i];
+      WorkerSlot& slot = workers_[i];
       if (slot.host != name) continue;
+      slot.load_moved_us = now;
+      WatchLoad(i);
       if (slot.state() == WorkerState::kPausing && slot.due_us == 0) SetDue(i, now);
       if (slot.state() == WorkerState::kStarting || slot.state() == WorkerState::kWaiting) SetDue(i, now + 60'000'000);
     }

@@ -104,6 +104,8 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
     OnWaits(index, *waits, now);
   } else if (const auto* loaded = std::get_if<news::Loaded>(&news)) {
     OnLoaded(index, *loaded, now);
+  } else if (const auto* pulled = std::get_if<news::Pulled>(&news)) {
+    OnPulled(index, *pulled, now);
   } else if (const auto* want = std::get_if<news::Want>(&news)) {
     // Wants before the answer to a Load are void: the worker asks again after it.
     if (slot.state() != WorkerState::kReady) return Ignore(slot.id, "want", Name(slot.state()));
@@ -149,28 +151,6 @@ void FleetMachine::OnWaits(size_t index, const news::Waits& waits, int64_t now) 
   if (!Move(index, WorkerEvent::kWait)) return;
   slot.waits = waits.who;
   SetDue(index, now + kHelloMicros);
-}
-
-void FleetMachine::OnLoaded(size_t index, const news::Loaded& loaded, int64_t now) {
-  WorkerSlot& slot = workers_[index];
-  // Else it is the answer to a Load before the last one.
-  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint) {
-    return Ignore(slot.id, "loaded", Name(slot.state()));
-  }
-  Move(index, WorkerEvent::kLoaded);
-  slot.engine = loaded.engine;
-  NoteStaged(slot, loaded.fingerprint, now);
-  if (Find(slot.run) != nullptr) Push(order::TellLoaded{slot.run, slot.id, loaded.engine});
-  ReleaseStaged();
-}
-
-void FleetMachine::NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now) {
-  Host& host = hosts_.at(slot.host);
-  if (fingerprint.empty() || !host.staged.insert(fingerprint).second || slot.load_sent_us == 0) return;
-  const Run* run = Find(slot.run);
-  const double seconds = static_cast<double>(now - slot.load_sent_us) / 1e6;
-  if (run == nullptr || run->view.fingerprint != fingerprint || run->view.checkpoint_bytes <= 0 || seconds <= 0) return;
-  host.stage_bytes_per_s = run->view.checkpoint_bytes / seconds;
 }
 
 void FleetMachine::OnTrialOver(size_t index, const news::TrialOver& over) {
@@ -245,6 +225,7 @@ void FleetMachine::Abandon(size_t index) {
 
 // A pause is over, or patience is.
 void FleetMachine::OnDue(Place place, int64_t now) {
+  if (!place.scorer && workers_[place.index].state() == WorkerState::kLoading) return OnLoadDue(place.index, now);
   const std::string id = place.scorer ? scorers_[place.index].id : workers_[place.index].id;
   const std::string& host = place.scorer ? scorers_[place.index].host : workers_[place.index].host;
   const bool pausing = place.scorer ? scorers_[place.index].state == ScorerState::kPausing

@@ -41,7 +41,7 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
   }
   if (run == nullptr) return FollowStaging(index);
   if (slot.profile != run->view.profile) {  // what it holds, it ends first
-    if (slot.held.empty()) StopFor(index, StartFor(slot, *run), now);
+    if (slot.held.empty()) StopFor(index, StartFor(slot, *run), "", now);
   } else if (slot.loading != run->view.load) {
     SendLoad(index, *run, now);
   } else if (!run->view.planned) {  // another run of this checkpoint had it loaded
@@ -176,42 +176,12 @@ void FleetMachine::StartMissing(const std::string& host, int64_t now) {
   }
 }
 
-void FleetMachine::StopFor(size_t index, WorkerSlot::Start next, int64_t now) {
+void FleetMachine::StopFor(size_t index, WorkerSlot::Start next, const std::string& why, int64_t now) {
   WorkerSlot& slot = workers_[index];
   Move(index, WorkerEvent::kStop);
   slot.next = std::move(next);
   SetDue(index, now + kStopMicros);
-  Push(order::Stop{slot.id});
-}
-
-void FleetMachine::SendLoad(size_t index, const Run& run, int64_t now) {
-  WorkerSlot& slot = workers_[index];
-  Move(index, WorkerEvent::kLoad);
-  slot.run = run.view.number;
-  slot.loading = run.view.load;
-  slot.load_sent_us = now;
-  Push(order::Load{slot.id, slot.run});
-}
-
-// A worker of the staging host that has nothing to do pulls what is being staged, as far as it has landed. Not where a
-// run may yet ask for what it has loaded.
-void FleetMachine::FollowStaging(size_t index) {
-  WorkerSlot& slot = workers_[index];
-  if (!hosts_.at(slot.host).spec.stages_here || !slot.follows || !slot.held.empty()) return;
-  if (slot.loading && fingerprints_.count(*slot.loading) > 0) return;
-  const Run* best = nullptr;
-  for (const auto& [number, run] : runs_) {
-    if (!run.view.followable || run.view.profile != slot.profile || TriedInVain(slot, run)) continue;
-    if (best == nullptr || run.view.priority > best->view.priority) best = &run;
-  }
-  if (best == nullptr) return;
-  const std::pair<int64_t, int64_t> what(best->view.number, *best->view.followable);
-  if (slot.following == what) return;
-  Move(index, WorkerEvent::kFollow);
-  ready_.erase(index);
-  slot.following = what;
-  slot.run = what.first;
-  Push(order::Follow{slot.id, slot.run});
+  Push(order::Stop{slot.id, why});
 }
 
 // ---- a worker that found nothing

@@ -22,6 +22,7 @@ struct StartScorer {
 };
 struct Stop {  ///< the process is to leave in order; something else comes next in its slot
   std::string id;
+  std::string why;  ///< for the log: why the same process is started anew; "" where another profile comes next
 };
 struct Kill {  ///< also of a process that the machine does not know: its host holds it without a slot for it
   std::string id;

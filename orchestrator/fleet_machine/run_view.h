@@ -15,6 +15,9 @@ struct EngineFacts {
   bool operator==(const EngineFacts&) const = default;
 };
 
+/// How RunView::load begins where the checkpoint is not staged, but read where it lies: it takes no room.
+inline constexpr const char* kUnstagedLoad = "unstaged:";
+
 /// A run as the fleet sees it. The executor fills it in and passes it on whenever it changes; the fleet machine never
 /// calls a run.
 struct RunView {

@@ -71,6 +71,7 @@ bool WorkerSlot::Apply(WorkerEvent event) {
   state_ = *to;
   due_us = 0;
   if (event == E::kLoad) loading.reset();  // whoever sends it says of what
+  if (event == E::kLoad || event == E::kFollow) pulled = to_pull = 0;
   Forget();
   return true;
 }
@@ -80,12 +81,13 @@ void WorkerSlot::Forget() {
   if (state_ != S::kReady) wants = 0;
   if (state_ != S::kReady && state_ != S::kStopping) engine.reset();
   if (state_ != S::kReady && state_ != S::kLoading && state_ != S::kStopping) loading.reset();
+  if (!pulls()) pulled = to_pull = 0;
   if (state_ != S::kWaiting) waits.clear();
   if (state_ != S::kStopping) next.reset();
   if (has_process()) return;
   following.reset();
   follows = false;
-  load_sent_us = 0;
+  load_sent_us = load_moved_us = 0;
   held.clear();
   cause.clear();
   excused = refuses = false;

@@ -79,6 +79,8 @@ class WorkerSlot {
   std::optional<std::string> loading;  ///< fingerprint of the last Load that was not refused
   std::optional<EngineFacts> engine;   ///< that answered this Load
   int64_t load_sent_us = 0;            ///< 0: not by this life of the orchestrator
+  int64_t load_moved_us = 0;           ///< when the Load was sent, or the worker last said that more bytes are there
+  int64_t pulled = 0, to_pull = 0;     ///< bytes of what it loads or follows; 0 of 0 while it does not tell
   int wants = 0;                       ///< trials that it asked for
   std::set<HeldTrial> held;
   std::string cause;     ///< why the process is about to end; "" while nobody knows of anything

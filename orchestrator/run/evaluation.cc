@@ -13,7 +13,6 @@
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/run_results.h"
 #include "orchestrator/run/wire_id.h"
-#include "orchestrator/schedule/placement.h"
 
 namespace evald {
 namespace fs = std::filesystem;
@@ -29,6 +28,7 @@ Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number
       hooks_(std::move(hooks)),
       begin_us_(MonotonicMicros()),
       machine_(MakeMachine(config_)),
+      profile_(profile().Tag()),
       timeline_(begin_us_) {
   timeline_.AddRow("stage", "staging", false);
   timeline_.AddRow("prepare", "preparation", false);
@@ -91,7 +91,7 @@ void Evaluation::Start() {
 void Evaluation::StartStaging() {
   if (!NeedsStaging(config_)) {
     staging_done_ = true;
-    hooks_.work();  // workers that are there already wait for nobody else
+    hooks_.changed();  // workers that are there already wait for nobody else
     return;
   }
   RunThread(&staging_thread_, [this] {
@@ -113,7 +113,7 @@ void Evaluation::StartStaging() {
     hooks.followable = [this](const fs::path& folder) {
       OnLoop([this, folder] {
         followable_ = {folder.string(), followable_.times + 1};
-        hooks_.work();
+        hooks_.changed();
       });
     };
     auto staged = std::make_shared<StagedCheckpoint>(Stager(options).Stage(config_.checkpoint, hooks));
@@ -159,55 +159,11 @@ void Evaluation::OnStaged() {
                             path_.string(), before, fingerprint_, config_.checkpoint.string()));
   }
   Record({{"fingerprint", fingerprint_}}, [] { FailPoint("run.staged"); });
-  hooks_.work();
-}
-
-void Evaluation::SetDevices(int devices) {
-  devices_ = std::max(1, devices);
-  machine_.SetDevices(devices_);
+  hooks_.changed();
 }
 
 std::string Evaluation::Absolute(const std::string& relative) const {
   return (path_ / relative).string();
-}
-
-WorkerProfile Evaluation::profile() const {
-  return {config_.engine.name, config_.engine.settings, config_.workers.threads, config_.seed};
-}
-
-protocol::Load Evaluation::load() const {
-  if (staged_) return {staged_->directory().string(), fingerprint_};
-  // A server that runs already has the weights; its worker may need the tokenizer beside them.
-  if (config_.engine.name == "openai" && !config_.checkpoint.empty()) {
-    return {config_.checkpoint.string(), kUnstaged + config_.checkpoint.string()};
-  }
-  return {"", ""};
-}
-
-std::optional<Evaluation::Followable> Evaluation::followable() const {
-  const bool staging = followable_.times > 0 && !staging_done_;
-  if (!staging || ending_ || draining_ || paused_) return std::nullopt;
-  return followable_;
-}
-
-bool Evaluation::wants_workers() const {
-  if (ending_ || draining_ || paused_ || !staging_done_) return false;
-  return planned_ ? machine_.has_trials() && !congested() : engine_info_.is_null();
-}
-
-bool Evaluation::wants_more_workers() const {
-  if (ending_ || draining_ || paused_ || !planned_ || congested()) return false;
-  return machine_.waiting_s(MonotonicMicros()) > kWorthALoadSeconds;
-}
-
-bool Evaluation::needs_workers() const {
-  if (ending_ || draining_ || paused_ || !staging_done_) return false;
-  return planned_ ? !machine_.trials_idle() : engine_info_.is_null();
-}
-
-std::optional<double> Evaluation::open_s() const {
-  if (!planned_) return std::nullopt;
-  return machine_.open_s();
 }
 
 // Generations are made faster than they are scored. What waits in vain does not count: it was given up.
@@ -215,15 +171,14 @@ bool Evaluation::congested() const {
   return backlog_bytes_ > static_cast<double>(config_.metrics.backlog_bytes) && !machine_.jobs().idle();
 }
 
-bool Evaluation::wants_scorers() const { return planned_ && !ending_ && machine_.jobs().queued() > 0; }
-
 void Evaluation::Pause(bool paused) {
   paused_ = paused;
-  if (!paused) hooks_.work();
+  hooks_.changed();
 }
 
 void Evaluation::Drain() {
   draining_ = true;
+  hooks_.changed();
   CheckEnd();
 }
 
@@ -237,28 +192,6 @@ void Evaluation::Fail(ErrorKind kind, const std::string& text) {
   End();
 }
 
-void Evaluation::NoWorkers(const std::string& cause) {
-  if (ending_ || draining_) return;
-  if (planned_ && machine_.trials_idle()) return;
-  Fail(ErrorKind::kInfrastructure, fmt::format("{}: {}", planned_ ? "no worker is left" : "no worker could be started",
-                                               cause));
-}
-
-void Evaluation::NoScorers(const std::string& cause) {
-  if (ending_ || !planned_ || machine_.jobs().idle()) return;
-  Fail(ErrorKind::kInfrastructure, fmt::format("no metric process is left: {}", cause));
-}
-
-void Evaluation::SetWaiting(const std::string& what) {
-  if (what == waiting_) return;
-  waiting_ = what;
-  if (what.empty()) {
-    log::Info("run {} waits no longer", id());
-  } else {
-    log::Warn("run {} waits for {}", id(), what);
-  }
-}
-
 void Evaluation::CheckEnd() {
   if (ending_ || (!planned_ && !draining_)) return;
   const bool nothing_open = pending_commits_ == 0 && machine_.jobs().idle();
@@ -270,7 +203,7 @@ void Evaluation::CheckEnd() {
 }
 
 void Evaluation::End() {
-  ending_ = true;
+  if (!std::exchange(ending_, true)) hooks_.changed();
   cancel_ = true;
   if (over_ || threads_running_ > 0) return;
   over_ = true;

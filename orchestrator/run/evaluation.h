@@ -8,12 +8,15 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "evald/error.h"
 #include "evald/request.h"
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/fleet/loop.h"
+#include "orchestrator/fleet_machine/orders.h"
+#include "orchestrator/fleet_machine/run_view.h"
 #include "orchestrator/report/progress.h"
 #include "orchestrator/report/timeline.h"
 #include "orchestrator/run/preparation.h"
@@ -26,6 +29,7 @@
 #include "orchestrator/run/run_plan.h"
 #include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/task_finisher.h"
+#include "orchestrator/run/worker_profile.h"
 #include "orchestrator/staging/stager.h"
 #include "orchestrator/state/database_thread.h"
 #include "orchestrator/report/run_results.h"
@@ -33,23 +37,16 @@
 
 namespace evald {
 
-/// How the fingerprint of a Load begins whose checkpoint is not staged, but read where it lies.
-inline constexpr const char* kUnstaged = "unstaged:";
-
-/// What a worker's command line decides: a worker serves every run of the same profile.
-struct WorkerProfile {
-  std::string engine;
-  Json settings = Json::object();
-  int threads = 1;
-  uint64_t seed = 0;
-  bool operator==(const WorkerProfile&) const = default;
-};
+/// What the fleet tells a run.
+using FleetNews = std::variant<order::TellRefused, order::TellWorkerLost, order::TellScorerLost, order::TellSetAside,
+                               order::TellDevices, order::TellNoWorkers, order::TellNoScorers, order::TellVain,
+                               order::TellWaiting>;
 
 /// One run: stages its checkpoint, prepares its tasks, says what there is to do, commits what is
-/// reported done, and makes results of it. It starts no process and knows no socket: a Fleet asks it
-/// for trials and metric jobs and passes on what the processes say. Lives on the loop's thread, which it never keeps
-/// waiting: staging and preparation have threads of their own, the files thread writes its folder and plans, in the
-/// order in which it is asked. What fails there ends this run and no other.
+/// reported done, and makes results of it. It starts no process and knows no socket and no fleet: a Fleet looks at its
+/// View, asks it for trials and metric jobs and passes on what the processes say. Lives on the loop's thread, which it
+/// never keeps waiting: staging and preparation have threads of their own, the files thread writes its folder and
+/// plans, in the order in which it is asked. What fails there ends this run and no other.
 ///
 ///     stage ──► load on a worker ─┐
 ///     prepare ────────────────────┴─► recover ──► plan ──► lease ⇄ commit ⇄ score ──► over
@@ -64,7 +61,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     std::filesystem::path binaries;  ///< folder of evald-prepare
   };
   struct Hooks {
-    std::function<void()> work;  ///< there may be something to lease or load
+    /// View says something else by itself. Nothing that is called here calls the evaluation.
+    std::function<void()> changed;
     std::function<void()> over;  ///< nothing more will happen; TakeEnding may be called. Once.
     /// Something that followers should hear of: "task.done" and its data.
     std::function<void(const std::string& type, const Json& data)> event;
@@ -78,96 +76,49 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// Begins to stage and to prepare.
   void Start();
 
-  // ---- what the fleet asks
   int64_t number() const { return number_; }
   const std::string& id() const { return id_; }
   const EvalConfig& config() const { return config_; }
-  const std::filesystem::path& directory() const { return path_; }
-  WorkerProfile profile() const;
-  /// The checkpoint may be loaded.
-  bool staged() const { return staging_done_ && !over_; }
-  protocol::Load load() const;
-  /// While the checkpoint is being staged: where, once that can be followed, and which time it is.
-  struct Followable {
-    std::string folder;
-    int times = 0;
-    bool operator==(const Followable&) const = default;
-  };
-  std::optional<Followable> followable() const;
-  /// A worker with the checkpoint loaded would be of use.
-  bool wants_workers() const;
-  /// So would one that has to load it first: others have much that they have not begun.
-  bool wants_more_workers() const;
-  /// Something is left that only a worker can do, whether one is at it or not.
-  bool needs_workers() const;
-  bool wants_scorers() const;
-  /// The first worker that loaded the checkpoint has said what its engine is.
-  bool engine_known() const { return !engine_info_.is_null(); }
-  /// It computes on a GPU of ours.
-  bool engine_on_gpu() const { return engine_known() && engine_info_.contains("device_id"); }
-  /// The kind of device it computes on; "" while that is not known.
-  std::string device_kind() const { return engine_known() ? engine_info_.value("device", "") : ""; }
-  /// Whether this engine (EngineInfo) may answer for this run: beside GPUs of one kind nothing else does, since
-  /// the numbers of others differ in their last bits.
-  bool Suits(const Json& engine) const;
-  /// Device seconds that nobody works on; nothing before it is planned.
-  std::optional<double> open_s() const;
-  /// Bytes of the checkpoint, once it is staged; 0 where none has to be.
-  double checkpoint_bytes() const { return staged_ ? static_cast<double>(staged_->report().bytes) : 0; }
-  /// Trials that are leased.
-  size_t leased() const { return machine_.trials().leased(); }
-  /// `device` is the kind of device that the worker computes on.
-  std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const std::string& device);
-  /// For an idle worker that Relieve has nothing for: a trial that another is late with, a second time.
-  std::optional<protocol::Lease> LeaseCopy(const std::string& worker, const std::string& device);
-  /// So many devices are there from now on.
-  void SetDevices(int devices);
-  /// With `made_by`: only a job whose generations such a worker made.
-  std::optional<protocol::Job> LeaseJob(const std::string& scorer,
-                                        const std::function<bool(const std::string& worker)>& made_by = {});
-  /// Leases that are still held, to be revoked when the run is over.
-  std::vector<protocol::Revoke> HeldTrials(const std::string& worker) const;
 
-  // ---- what the fleet tells
-  void RowAppeared(const std::string& process, const std::string& title, bool is_device);
-  void WorkerLoaded(const std::string& worker, const protocol::Loaded& loaded);
-  /// Loading failed in a way that would repeat itself elsewhere.
-  void LoadRefused(const std::string& worker, const std::string& why);
-  void WorkerHeard(const std::string& worker, int64_t now) { machine_.WorkerHeard(worker, now); }
-  void ScorerHeard(const std::string& scorer, int64_t now) { machine_.ScorerHeard(scorer, now); }
-  void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
-  void OnProgress(const std::string& worker, const protocol::Progress& progress);
+  // ---- for the fleet (evaluation_fleet.cc, evaluation_messages.cc)
+  /// The run as the fleet sees it, without what the queue knows: its user and priority.
+  RunView View(int64_t now) const;
+  WorkerProfile profile() const;
+  /// The checkpoint, once View says so.
+  protocol::Load load() const;
+  /// The folder into which the checkpoint is being staged.
+  protocol::Follow follow() const { return {followable_.folder}; }
+  /// For the timeline: a process of the fleet.
+  void AddRow(const std::string& process, const std::string& title, bool is_device);
+  /// `engine` is the worker's, as it said when it had loaded the checkpoint.
+  std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const Json& engine);
+  struct Relief {
+    std::vector<std::pair<std::string, protocol::Shorten>> shorten;  ///< to be sent, so that the worker gets something
+    std::optional<protocol::Lease> copy;  ///< else: of a trial that another is late with
+  };
+  /// For a worker of this run's checkpoint that is idle and finds nothing.
+  Relief Relieve(const std::string& worker, const Json& engine);
+  /// `isolation` is the metric process's. With `made_by`: only a job whose generations such a worker made.
+  std::optional<protocol::Job> LeaseJob(const std::string& scorer, const Json& isolation,
+                                        const std::function<bool(const std::string& worker)>& made_by = {});
+  /// Trials that others have committed meanwhile, by worker: to be revoked.
+  std::vector<std::pair<std::string, HeldTrial>> TakeWithdrawn();
+  /// Any process has said anything.
+  void Alive(const std::string& process, int64_t now);
+  /// Processes that hold something of this run and have not been alive for too long.
+  std::vector<std::string> Silent(int64_t now) const;
+  void Loaded(const std::string& worker, const protocol::Loaded& loaded);
   /// A worker that loads the checkpoint has pulled so many of its bytes.
-  void OnPull(const std::string& worker, int64_t done, int64_t total) { pulls_[worker] = {done, total}; }
-  void DeviceSetAside(const std::string& device, const std::string& why);
-  /// A device whose engine is `engine` computes for this run: results name every GPU, also those of a life before.
-  void NoteDevice(const Json& engine);
-  /// A worker of this run's checkpoint is idle: what is to be sent to whom, so that it gets something.
-  std::vector<std::pair<std::string, protocol::Shorten>> Relieve(const std::string& worker);
-  void OnShortened(const protocol::Shortened& shortened);
-  /// Trials that others have committed meanwhile, by worker: to be sent.
-  std::vector<std::pair<std::string, protocol::Revoke>> TakeWithdrawn();
-  /// False for one that comes late, or twice.
-  bool OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
-  void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
-  void OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation);
-  void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
-  void OnSpan(const std::string& process, const protocol::Span& span);
-  /// With `at_fault` its device may be the cause: LeaseTable::Lose.
-  void WorkerLost(const std::string& worker, const std::string& cause, bool at_fault = false);
-  void ScorerLost(const std::string& scorer, const std::string& cause);
-  std::vector<std::string> SilentWorkers(int64_t now) const { return machine_.SilentWorkers(now); }
-  std::vector<std::string> SilentScorers(int64_t now) const { return machine_.SilentScorers(now); }
-  /// No worker (scorer) is left, and none will come back.
-  void NoWorkers(const std::string& cause);
-  void NoScorers(const std::string& cause);
-  /// No worker that is there can do what is left: what the run waits for; "" for nothing. Says so where it is new.
-  void SetWaiting(const std::string& what);
+  void Pulled(const std::string& worker, int64_t done, int64_t total) { pulls_[worker] = {done, total}; }
+  /// A message about a trial or metric job of this run, or a span. False for the end of a trial that does not count,
+  /// since it comes late or twice.
+  bool Heard(const std::string& process, const protocol::Message& message);
+  void Tell(const FleetNews& news);
 
   // ---- what people ask
   void Pause(bool paused);
   bool paused() const { return paused_; }
-  /// As SetWaiting has it, for people.
+  /// What the run waits for, since no worker that is there can do what is left; "" for nothing.
   const std::string& waiting() const { return waiting_; }
   /// Finishes what is leased, leases nothing more, is over then.
   void Drain();
@@ -197,6 +148,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   struct Failure {
     ErrorKind kind;
     std::string text;
+  };
+  struct Followable {  // a staging: where, once it can be followed, and which time it is
+    std::string folder;
+    int64_t times = 0;
   };
   // What the loop calls later: nothing happens when the evaluation is gone by then. A failure is the run's, not the
   // loop's.
@@ -238,8 +193,34 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool GenerationIsAsBefore(const Json& now);
   bool NeedsKind(RequestKind kind) const;
 
-  // evaluation_messages.cc
+  // evaluation_fleet.cc
+  bool followable() const;
+  bool wants_workers() const;
+  bool wants_more_workers(int64_t now) const;
+  bool needs_workers() const;
+  bool wants_scorers() const;
+  protocol::Lease Granted(const TrialLease& lease, const std::string& worker, const Json& engine);
+  void NoteDevice(const Json& engine);
   void Note(const char* member, Json value);
+  void On(const order::TellRefused& refused);
+  void On(const order::TellWorkerLost& lost);
+  void On(const order::TellScorerLost& lost);
+  void On(const order::TellSetAside& aside);
+  void On(const order::TellDevices& devices);
+  void On(const order::TellNoWorkers& none);
+  void On(const order::TellNoScorers& none);
+  void On(const order::TellVain& vain);
+  void On(const order::TellWaiting& waiting);
+
+  // evaluation_messages.cc
+  void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
+  void OnProgress(const std::string& worker, const protocol::Progress& progress);
+  void OnShortened(const protocol::Shortened& shortened);
+  bool OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
+  void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
+  void OnJobDone(const std::string& scorer, const protocol::JobDone& done);
+  void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
+  void OnSpan(const std::string& process, const protocol::Span& span);
   void CommitGenerations(const CommittedFile& file);
   void GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won);
   void CommitScores(const MetricJob& job, const protocol::JobDone& done);
@@ -247,7 +228,6 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void FinishTask(size_t task);
 
   const std::string& HashOf(const MetricJob& job) const;
-  protocol::Lease Granted(const TrialLease& lease, const std::string& worker, const std::string& device);
 
   std::string Absolute(const std::string& relative) const;
   bool congested() const;
@@ -263,6 +243,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   int64_t begin_us_;
   RunRecord record_;
   RunMachine machine_;
+  std::string profile_;  // its tag
   Timeline timeline_;
 
   std::thread staging_thread_;
@@ -287,6 +268,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   CostPlace place_;
   RunCosts costs_;
   std::map<std::string, std::string> device_of_;  // kind, by worker
+  std::map<std::string, Json> isolation_of_;       // by metric process that was leased a job
   std::map<std::string, std::string> makers_;  // the worker that made a generations file, in this life
   std::map<size_t, TaskResult> finished_tasks_;
 

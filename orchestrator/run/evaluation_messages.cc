@@ -20,12 +20,6 @@ std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
   return documents;
 }
 
-// What an engine says of itself and decides its answers.
-Json Identity(Json engine) {
-  for (const char* key : {"concurrency", "device", "device_id", "devices", "driver", "follows", "refused"}) engine.erase(key);
-  return engine;
-}
-
 // Of a task's documents, in their order, each one's file, as an index into those of the run's files that any of them
 // lies in, which go to *picked.
 std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files, const std::map<int64_t, size_t>& file_of,
@@ -43,138 +37,25 @@ std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files, const std
 
 }  // namespace
 
-void Evaluation::RowAppeared(const std::string& process, const std::string& title, bool is_device) {
-  if (!ending_taken_) timeline_.AddRow(process, title, is_device);
-}
-
-bool Evaluation::Suits(const Json& engine) const {
-  if (engine_info_.is_null() || !(engine_info_.contains("device_id") || engine.contains("device_id"))) return true;
-  const auto same = [&](const char* key) { return engine_info_.value(key, Json()) == engine.value(key, Json()); };
-  return same("name") && same("version") && same("device");
-}
-
-void Evaluation::NoteDevice(const Json& engine) {
-  const std::string device = engine.value("device_id", "");
-  if (device.empty()) return;
-  Json devices = json_.record().value("devices", Json::object());
-  const Json about = {{"kind", engine.value("device", "")}, {"driver", engine.value("driver", "")}};
-  if (devices.contains(device) && devices[device] == about) return;
-  devices[device] = about;
-  Note("devices", std::move(devices));
-}
-
-// For people: a run does not fail over it.
-void Evaluation::Note(const char* member, Json value) {
-  if (ending_taken_) return;
-  json_.Update({{member, std::move(value)}}, [](const std::optional<Error>& error) {
-    if (error) log::Warn("{}", error->what());
-  });
-}
-
-void Evaluation::DeviceSetAside(const std::string& device, const std::string& why) {
-  if (ending_) return;
-  Json aside = json_.record().value("set_aside", Json::object());
-  aside[device] = why;
-  Note("set_aside", std::move(aside));
-}
-
-void Evaluation::WorkerLoaded(const std::string& worker, const protocol::Loaded& loaded) {
-  if (ending_) return;
-  if (loaded.report.is_object() && loaded.report.contains("gb_per_s")) {  // it pulled, perhaps between two heartbeats
-    const auto bytes = loaded.report.value("bytes", int64_t{0});
-    OnPull(worker, bytes, bytes);
+bool Evaluation::Heard(const std::string& process, const protocol::Message& message) {
+  if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
+    OnSliceDone(process, *slice);
+  } else if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
+    OnProgress(process, *progress);
+  } else if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) {
+    OnShortened(*shortened);
+  } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
+    return OnTrialDone(process, *done);
+  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
+    OnTrialFailed(process, *failed);
+  } else if (const auto* scored = std::get_if<protocol::JobDone>(&message)) {
+    OnJobDone(process, *scored);
+  } else if (const auto* unscored = std::get_if<protocol::JobFailed>(&message)) {
+    OnJobFailed(process, *unscored);
+  } else if (const auto* span = std::get_if<protocol::Span>(&message)) {
+    OnSpan(process, *span);
   }
-  Json engine = loaded.engine;
-  const Json scoring = loaded.report.value("scoring", Json());  // of an engine that tests itself
-  if (scoring.is_object() && !scoring.value("offered", true)) engine["refused"] = scoring.value("reason", "");
-  if (!engine_info_.is_null()) return;
-  const Json before = json_.record().value("engine", Json());
-  if (!before.is_null() && Identity(before) != Identity(engine)) {
-    return Fail(ErrorKind::kUsage,
-                fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; start a new run",
-                            path_.string(), Identity(before).dump(), Identity(engine).dump(), worker));
-  }
-  engine_info_ = std::move(engine);
-  Record({{"engine", engine_info_}}, [] {});
-  MaybePlan();
-}
-
-void Evaluation::LoadRefused(const std::string& worker, const std::string& why) {
-  Fail(ErrorKind::kInput, fmt::format("worker {}: {}", worker, why));
-}
-
-std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker, const std::string& device) {
-  if (!planned_ || !wants_workers()) return std::nullopt;
-  const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
-  if (!lease) return std::nullopt;
-  return Granted(*lease, worker, device);
-}
-
-std::optional<protocol::Lease> Evaluation::LeaseCopy(const std::string& worker, const std::string& device) {
-  if (!planned_ || ending_ || draining_ || paused_ || congested()) return std::nullopt;
-  const auto lease = machine_.LeaseCopy(worker, MonotonicMicros());
-  if (!lease) return std::nullopt;
-  log::Info("trial {} repeats for {} what another worker is late with", lease->trial, worker);
-  return Granted(*lease, worker, device);
-}
-
-protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& worker, const std::string& device) {
-  device_of_[worker] = device;
-  protocol::Lease message{WireId(number_, lease.trial), lease.attempt, {}, load().fingerprint, id()};
-  for (const LeasedSlice& slice : lease.slices) {
-    const SuiteTask& task = suite_->tasks[slice.task];
-    protocol::Slice sent{task.definition.name, task.prepared.string(), task.tokenizer_key,
-                         slice.documents.first, slice.documents.end, Absolute(slice.file), {}};
-    for (const std::string& file : slice.salvage) sent.salvage.push_back(Absolute(file));
-    message.slices.push_back(std::move(sent));
-  }
-  FailPoint("run.lease_given");
-  support_.database->Post([run = id(), worker, trial = lease.trial, attempt = lease.attempt](
-                              RunStore& store) { store.RecordLease(run, trial, attempt, worker); });
-  return message;
-}
-
-std::optional<protocol::Job> Evaluation::LeaseJob(const std::string& scorer,
-                                                  const std::function<bool(const std::string& worker)>& made_by) {
-  if (!wants_scorers()) return std::nullopt;
-  std::function<bool(const std::string&)> fits;
-  if (made_by) {
-    fits = [&](const std::string& generations) {
-      const auto maker = makers_.find(generations);
-      return maker != makers_.end() && made_by(maker->second);
-    };
-  }
-  const auto job = machine_.LeaseJob(scorer, MonotonicMicros(), fits);
-  if (!job) return std::nullopt;
-  FailPoint("run.job_given");
-  const SuiteTask& task = suite_->tasks[job->task];
-  return protocol::Job{WireId(number_, job->job),
-                       task.definition.name,
-                       task.prepared.string(),
-                       job->documents.first,
-                       job->documents.end,
-                       Absolute(job->generations),
-                       HashOf(*job),
-                       Absolute(job->file),
-                       id(),
-                       job->job_attempt};
-}
-
-const std::string& Evaluation::HashOf(const MetricJob& job) const {
-  const auto& files = record_.generated.at(machine_.tasks()[job.task].name);
-  const auto file = files.find(job.documents.first);
-  if (file == files.end() || record_.generations[file->second].path != job.generations) {
-    throw Error(ErrorKind::kInternal, fmt::format("{}: to be scored, but not committed", job.generations));
-  }
-  return record_.generations[file->second].hash;
-}
-
-std::vector<protocol::Revoke> Evaluation::HeldTrials(const std::string& worker) const {
-  std::vector<protocol::Revoke> held;
-  for (const Grant& grant : machine_.trials().HeldBy(worker)) {
-    held.push_back({WireId(number_, grant.item), grant.attempt});
-  }
-  return held;
+  return true;
 }
 
 void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDone& done) {
@@ -230,7 +111,7 @@ void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vect
   for (const int64_t document : won) record_.generated[file.task][document] = index;
   backlog_bytes_ += GeneratedBytes(record_, file.task, won);
   machine_.GenerationsCommitted(task_index_.at(file.task), won, file.path, file.trial, file.attempt);
-  hooks_.work();
+  hooks_.changed();
   CheckEnd();
 }
 
@@ -242,30 +123,11 @@ void Evaluation::OnProgress(const std::string& worker, const protocol::Progress&
   if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);
 }
 
-std::vector<std::pair<std::string, protocol::Shorten>> Evaluation::Relieve(const std::string& worker) {
-  std::vector<std::pair<std::string, protocol::Shorten>> orders;
-  if (!planned_ || ending_ || draining_ || paused_) return orders;
-  for (const ShortenOrder& order : machine_.Relieve(worker, MonotonicMicros())) {
-    orders.push_back({order.worker, {WireId(number_, order.trial), order.attempt, machine_.tasks()[order.task].name,
-                                     order.first, order.end}});
-  }
-  return orders;
-}
-
 void Evaluation::OnShortened(const protocol::Shortened& shortened) {
   const auto task = task_index_.find(shortened.task);
   if (ending_ || task == task_index_.end()) return;
   const int64_t trial = IdOfWireId(shortened.trial);
-  if (machine_.Shortened(trial, shortened.attempt, task->second, shortened.first, shortened.end)) hooks_.work();
-}
-
-std::vector<std::pair<std::string, protocol::Revoke>> Evaluation::TakeWithdrawn() {
-  std::vector<std::pair<std::string, protocol::Revoke>> orders;
-  for (const WithdrawOrder& order : machine_.TakeWithdrawn()) {
-    log::Info("trial {} of {} is withdrawn: another worker has committed it", order.trial, order.worker);
-    orders.push_back({order.worker, {WireId(number_, order.trial), order.attempt}});
-  }
-  return orders;
+  if (machine_.Shortened(trial, shortened.attempt, task->second, shortened.first, shortened.end)) hooks_.changed();
 }
 
 bool Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
@@ -289,9 +151,10 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
   CheckEnd();
 }
 
-void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done, const Json& isolation) {
+void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done) {
   if (ending_) return;
-  isolation_ = isolation;
+  const auto isolation = isolation_of_.find(scorer);
+  if (isolation != isolation_of_.end()) isolation_ = isolation->second;
   const auto job = machine_.JobDone(IdOfWireId(done.job), done.attempt);
   if (!job) return log::Warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
   const int64_t documents = job->documents.size();
@@ -331,7 +194,7 @@ void Evaluation::ScoresCommitted(size_t task, const CommittedFile& file, const s
   machine_.ScoresCommitted(task, won);
   const bool was_congested = congested();
   backlog_bytes_ -= GeneratedBytes(record_, file.task, won);
-  if (was_congested && !congested()) hooks_.work();
+  if (was_congested && !congested()) hooks_.changed();
   if (machine_.task_finished(task)) FinishTask(task);
   CheckEnd();
 }
@@ -367,17 +230,6 @@ void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFaile
     return log::Warn("{}: late failure of job {} is ignored", scorer, job);
   }
   log::Warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
-  CheckEnd();
-}
-
-void Evaluation::WorkerLost(const std::string& worker, const std::string& cause, bool at_fault) {
-  pulls_.erase(worker);
-  machine_.WorkerLost(worker, cause, at_fault);
-  CheckEnd();
-}
-
-void Evaluation::ScorerLost(const std::string& scorer, const std::string& cause) {
-  machine_.ScorerLost(scorer, cause);
   CheckEnd();
 }
 

@@ -104,7 +104,7 @@ void Evaluation::OnPlanned(RunPlan plan) {
       if (!ending_) FinishTask(t);
     });
   }
-  hooks_.work();
+  hooks_.changed();
   CheckEnd();
 }
 

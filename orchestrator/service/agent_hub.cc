@@ -207,14 +207,14 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHell
                                         [this, name](const std::string& why) {
                                           if (fleet_->HostState(name) == "left") return;
                                           log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
-                                          fleet_->HostAway(name);
+                                          fleet_->HostIs(name, HostNews::kAway);
                                         }};
   if (!conversation.Attach(wire, resumed ? hello.received : 0, handlers, MonotonicMicros())) {
     log::Warn("agent '{}' has received {} messages, more than were sent", name, hello.received);
     member.hello.instance.clear();  // the next connection begins anew
     return wire->Close("");
   }
-  if (resumed && member.ready && fleet_->HostState(name) != "left") fleet_->HostBack(name);
+  if (resumed && member.ready && fleet_->HostState(name) != "left") fleet_->HostIs(name, HostNews::kBack);
 }
 
 // An agent whose message cannot be taken as it is begins anew: no other agent, and not the service, ends over it.
@@ -242,10 +242,10 @@ void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& 
     if (name == kLocalHost) spawns_ = 0;
     fleet_->HostReady(name, ready->processes, ready->staged);
   } else if (std::holds_alternative<protocol::AgentLeaving>(message)) {
-    fleet_->HostLeaving(name);
+    fleet_->HostIs(name, HostNews::kLeaving);
   } else if (std::holds_alternative<protocol::AgentLeft>(message)) {
     log::Info("host '{}' has left", name);
-    fleet_->HostLeft(name);
+    fleet_->HostIs(name, HostNews::kLeft);
   } else if (member.ready) {
     member.host->Deliver(message);
   }

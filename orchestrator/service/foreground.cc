@@ -70,7 +70,7 @@ class ForegroundRun {
     evaluation_ = std::make_shared<Evaluation>(
         options.config, std::move(directory), number, options.config.workers.count,
         Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options.binaries},
-        Evaluation::Hooks{[this] { fleet_.Serve(); }, [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
+        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
                           [](const std::string&, const Json&) {}});
   }
 

@@ -1,15 +1,24 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 namespace evald {
 
 /// The name of the orchestrator's own host.
 inline constexpr const char* kLocalHost = "local";
 
+/// What all process ids of a host begin with, among those of all hosts.
+inline std::string ProcessPrefix(const std::string& host) { return host == kLocalHost ? "" : host + "."; }
+
 /// What a host's process `id` is called among those of all hosts.
-inline std::string FullProcessId(const std::string& host, const std::string& id) {
-  return host == kLocalHost ? id : host + "." + id;
+inline std::string FullProcessId(const std::string& host, const std::string& id) { return ProcessPrefix(host) + id; }
+
+/// The host of a process, and what it is called there. Names of hosts have no dot (IsHostName).
+inline std::pair<std::string, std::string> PlaceOfProcess(const std::string& full) {
+  const size_t dot = full.find('.');
+  if (dot == std::string::npos) return {kLocalHost, full};
+  return {full.substr(0, dot), full.substr(dot + 1)};
 }
 
 }  // namespace evald

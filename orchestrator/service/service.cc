@@ -191,7 +191,7 @@ void Service::OnRoom(int64_t number, bool room) {
 // What workers of an earlier life still write is at rest once the local agent is there: only then may
 // their runs' folders be looked at.
 void Service::StartRuns() {
-  local_seen_ = local_seen_ || fleet_->HostHere(kLocalHost);
+  local_seen_ = local_seen_ || fleet_->HostState(kLocalHost) == "connected";
   if (!local_seen_) return;
   while (!draining_ && !stopping_) {
     QueuedRun* next = queue_.Next(options_.active_max);
@@ -204,7 +204,7 @@ void Service::Start(QueuedRun* run) {
   const int64_t number = run->number;
   run->started = WallSeconds();
   Evaluation::Hooks hooks;
-  hooks.work = [this] { fleet_->Serve(); };
+  hooks.changed = [this, number] { fleet_->RunChanged(number); };
   hooks.over = [this, number] { OnOver(number); };
   hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
   run->evaluation = std::make_shared<Evaluation>(

@@ -266,16 +266,11 @@ void Service::Publish() {
   ListStagedSoon();
   view->staged = staged_;
   view->hosts = Json::array();
-  for (const std::string& name : fleet_->HostNames()) {
-    Json host = hub_->About(name);
-    host["id"] = name;
-    host["state"] = fleet_->HostState(name);
-    host["devices"] = fleet_->Devices(name);
-    host["staged"] = Json::array();
-    if (name == kLocalHost) {
+  for (Json& host : fleet_->Hosts()) {
+    host.update(hub_->About(host["id"]));
+    if (host["id"] == kLocalHost) {
+      host["staged"] = Json::array();
       for (const Json& one : staged_) host["staged"].push_back(one["fingerprint"]);
-    } else {
-      for (const std::string& fingerprint : fleet_->Staged(name)) host["staged"].push_back(fingerprint);
     }
     view->hosts.push_back(std::move(host));
   }

@@ -16,8 +16,8 @@ namespace {
 constexpr int kNever = 1'000'000;
 
 FleetMachine::Options OptionsFor(bool mild) {
-  if (!mild) return {3, 3, {}};
-  return {kNever, kNever, {kNever, 600'000'000}};
+  if (!mild) return {.worker_restarts_max = 3, .metric_restarts_max = 3};
+  return {.worker_restarts_max = kNever, .metric_restarts_max = kNever, .device_limits = {kNever, 600'000'000}};
 }
 
 class Episode {
@@ -95,11 +95,17 @@ class Episode {
       if (process->asked == 0 && process->jobs.size() < 2) return fleet_.Want(process);
       return fleet_.EndJob(process, OneIn(20));
     }
-    if (process->target && !process->loaded) return OneIn(2) ? fleet_.Loaded(process) : void();
+    if (process->target && !process->loaded) return OneIn(2) ? fleet_.Loaded(process) : Pulls(process);
     if (process->loaded && process->asked == 0 && process->leases.size() < 2 && OneIn(2)) return fleet_.Want(process);
     const bool slow = slow_ && process->id.ends_with("w0");  // others take over what it is late with
     if (process->leases.empty() || OneIn(3) || (slow && !OneIn(100))) return fleet_.Beat(process);
     OneIn(30) ? fleet_.FailTrial(process, mild_ || OneIn(2)) : fleet_.EndSlice(process);
+  }
+
+  void Pulls(TinyProcess* process) {
+    process->outbox.push_back([this, id = process->id, bytes = Below(10)] {
+      fleet_.machine.Heard(id, news::Pulled{bytes, 10}, fleet_.now);
+    });
   }
 
   void BeginOrNot(TinyProcess* process) {
@@ -117,8 +123,11 @@ class Episode {
   void Fault(TinyProcess* process) {
     if (process == nullptr || process->dead) return;
     if (process->scorer || OneIn(2)) return fleet_.Die(process);
-    if (process->engine) fleet_.SayFailed(process, "a kernel failed", mild_ || !OneIn(6), OneIn(2));
-    if (process->target && !process->loaded) process->target.reset();
+    // A failure that would repeat itself answers a Load. Said at any other time, it would be taken for the answer to a
+    // Load that is on its way, and that Load's own answer for the next one's.
+    const bool loads = process->target && !process->loaded;
+    if (process->engine) fleet_.SayFailed(process, "a kernel failed", mild_ || !loads || !OneIn(3), OneIn(2));
+    if (loads) process->target.reset();
   }
 
   void Hosts() {

@@ -93,7 +93,7 @@ TEST(FleetFaults, ARunThatIsCancelledWhileItsWorkerLoads) {
   fleet.AddRun(ViewOf(2, "c2"));
   fleet.Take();
   fleet.Deliver();
-  EXPECT_THAT(fleet.Take(), IsEmpty()) << "a load is not broken off";
+  EXPECT_THAT(fleet.Take(), IsEmpty()) << "a load is not broken off at once";
   fleet.on_load = nullptr;
   fleet.Loaded(&fleet.At("w0"));
   fleet.Deliver();
@@ -103,6 +103,84 @@ TEST(FleetFaults, ARunThatIsCancelledWhileItsWorkerLoads) {
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(2).done());
   EXPECT_THAT(fleet.dropped, Contains("c1"));
+}
+
+TEST(FleetFaults, ALoadThatNobodyNeedsEnds) {
+  TinyFleet fleet;
+  fleet.on_load = [&](TinyProcess* process) {
+    if (process->target == "c2") fleet.Loaded(process);
+  };
+  fleet.AddHost("local", {"cuda:GPU-a"}, 1);
+  fleet.AddRun(NativeView(1, "c1"));
+  fleet.Deliver();
+  fleet.AddRun(NativeView(2, "c2"));
+  fleet.Fail(1, "cancelled");
+  fleet.Take();
+  fleet.Pass(4);
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("stop"))));
+  fleet.Pass(2);
+  const Log log = fleet.Take();
+  EXPECT_THAT(log, Contains("stop w0"));
+  EXPECT_THAT(log, Contains("start w0 native"));
+  EXPECT_THAT(log, Contains("load w0 2"));
+  EXPECT_THAT(log, Not(Contains(HasSubstr("(at fault)"))));
+  EXPECT_EQ(fleet.machine.FindWorker("w0")->restarts, 0);
+  fleet.WorkAll();
+  EXPECT_TRUE(fleet.runs.at(2).done());
+}
+
+TEST(FleetFaults, ALoadThatASecondRunWantsGoesOn) {
+  TinyFleet fleet;
+  fleet.on_load = [](TinyProcess*) {};
+  fleet.AddHost("local", {"cpu:0"}, 1);
+  fleet.AddRun(ViewOf(1, "c1"));
+  fleet.AddRun(ViewOf(2, "c1"));
+  fleet.Deliver();
+  fleet.Fail(1, "cancelled");
+  fleet.Take();
+  fleet.Pass(60);
+  EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kLoading);
+  fleet.Fail(2, "cancelled");
+  fleet.Tick();
+  EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kStopping) << "nothing has come for longer than five seconds";
+}
+
+TEST(FleetFaults, ALoadThatDoesNotComeOnIsKilledAndTheDeviceIsNotAtFault) {
+  TinyFleet fleet({.load_stall_s = 100});
+  fleet.on_load = [](TinyProcess*) {};
+  fleet.AddHost("local", {"cuda:GPU-a"}, 1);
+  fleet.AddRun(NativeView(1, "c1"));
+  fleet.Deliver();
+  for (int64_t bytes = 1; bytes <= 3; ++bytes) {  // slow is not stuck
+    fleet.Pass(80);
+    fleet.Says("w0", news::Pulled{bytes, 10});
+  }
+  EXPECT_EQ(fleet.machine.FindWorker("w0")->pulled, 3);
+  fleet.Says("w0", news::Pulled{3, 10});
+  fleet.Pass(99);
+  fleet.Says("w0", news::Pulled{3, 10});
+  fleet.Take();
+  fleet.Pass(2);
+  const Log log = fleet.Take();
+  EXPECT_THAT(log, Contains(HasSubstr("kill w0: its load has not come on for 1")));
+  EXPECT_THAT(log, Contains(HasSubstr("lost w0: worker w0 (cuda:GPU-a): its load has not come on")));
+  EXPECT_THAT(log, Not(Contains(HasSubstr("(at fault)"))));
+}
+
+TEST(FleetFaults, ALoadOnAHostThatIsAwayIsWaitedFor) {
+  TinyFleet fleet({.load_stall_s = 100});
+  fleet.on_load = [](TinyProcess*) {};
+  fleet.AddHost("far", {"cpu:0"}, 1);
+  fleet.AddRun(ViewOf(1, "c1"));
+  fleet.Deliver();
+  fleet.HostIs("far", HostNews::kAway);
+  fleet.Pass(300);
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill"))));
+  fleet.HostIs("far", HostNews::kBack);
+  fleet.Pass(99);
+  EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("kill"))));
+  fleet.Pass(2);
+  EXPECT_THAT(fleet.Take(), Contains(HasSubstr("kill far.w0: its load has not come on")));
 }
 
 TEST(FleetFaults, WhatARunThatIsOverLeavesIsRevoked) {

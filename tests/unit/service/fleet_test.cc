@@ -87,7 +87,7 @@ class FleetTest : public testing::Test {
     database_.Post([id = directory.id(), path = directory.path()](RunStore& store) { store.OpenRun(id, path); });
     auto run = std::make_shared<Evaluation>(
         config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_, EVALD_BINARY_DIR},
-        Evaluation::Hooks{[this] { fleet_.Serve(); }, [] {}, [](const std::string&, const Json&) {}});
+        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [] {}, [](const std::string&, const Json&) {}});
     runs_.push_back(run);
     fleet_.Add(run, priority, "");
     run->Start();
@@ -120,7 +120,7 @@ class FleetTest : public testing::Test {
     host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
     const protocol::Loaded loaded{"", Engine(), Json::object()};
     host_.Says("w0", loaded);
-    for (const auto& run : runs_) run->WorkerLoaded("w0", loaded);  // the second time is as once
+    for (const auto& run : runs_) run->Loaded("w0", loaded);  // the second time is as once
     Until([&] {
       return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->planned() || run->over(); });
     });
@@ -196,7 +196,7 @@ TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
     done.file = slice.file;
     host_.Says("w0", done);
   }
-  Until([&] { return second->wants_scorers(); });
+  Until([&] { return second->View(0).wants_scorers; });
   host_.refuses = RefusesFor<protocol::Job>(second->id());
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});
@@ -206,14 +206,85 @@ TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
 
 TEST_F(FleetTest, WhatFailsOverAMessageOfNoRunEndsNone) {
   const auto first = AddRun(0), second = AddRun(0);
-  PlanBoth();
   fleet_.on_change = [](const std::string&) { throw Error(ErrorKind::kInfrastructure, "nobody can be told"); };
-  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  PlanBoth();  // the worker comes to be there, loads, and is ready
   fleet_.on_change = nullptr;
   EXPECT_FALSE(first->ending());
   EXPECT_FALSE(second->ending());
   host_.Says("w0", protocol::Want{1});
   EXPECT_EQ(host_.Sent<protocol::Lease>().size(), 1u);
+}
+
+TEST_F(FleetTest, AnEventThatComesWhileOrdersAreCarriedOutWaitsForThem) {
+  const auto run = AddRun(0);
+  PlanBoth();
+  host_.refuses = [&](const protocol::Message& message) {
+    if (std::holds_alternative<protocol::Lease>(message)) host_.Ends("w0", {0, 9, ""});
+    return false;
+  };
+  host_.Says("w0", protocol::Want{1});
+  EXPECT_FALSE(run->ending());
+  EXPECT_EQ(Worker()["state"], "restarting");
+  EXPECT_EQ(Worker()["trials"], 0);
+  host_.refuses = nullptr;
+  StartedWith(2);
+  host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  host_.Says("w0", protocol::Loaded{"", Engine(), Json::object()});
+  host_.Says("w0", protocol::Want{1});
+  const auto leases = host_.Sent<protocol::Lease>();
+  ASSERT_EQ(leases.size(), 2u);
+  EXPECT_EQ(leases[1].trial, leases[0].trial);
+  EXPECT_EQ(leases[1].attempt, 2);
+}
+
+TEST_F(FleetTest, ARunThatChangesByItselfIsLookedAtInATurnOfItsOwn) {
+  const auto run = AddRun(0);
+  PlanBoth();
+  run->Pause(true);
+  fleet_.Tick();
+  host_.Says("w0", protocol::Want{1});
+  EXPECT_TRUE(host_.Sent<protocol::Lease>().empty());
+  run->Pause(false);
+  EXPECT_TRUE(host_.Sent<protocol::Lease>().empty()) << "the run is called while it calls";
+  Until([&] { return !host_.Sent<protocol::Lease>().empty(); });
+}
+
+// As an agent describes it to a new orchestrator.
+protocol::HeldProcess HeldWorker(const std::string& tag, const Json& engine) {
+  protocol::HeldProcess held{"w0", "evald-worker", {"--engine", "emulated", "--settings", "its own"}, tag, 77, engine};
+  held.loading = true;
+  held.loaded = {{"engine", engine}, {"report", Json::object()}};
+  held.wants = 1;
+  return held;
+}
+
+TEST_F(FleetTest, AWorkerOfAnEarlierLifeGoesOnWithItsRun) {
+  const auto run = AddRun(0);
+  fleet_.HostReady(kLocalHost, {HeldWorker(run->profile().Tag(), Engine())}, {});
+  EXPECT_EQ(Worker()["pid"], 77);
+  EXPECT_EQ(Worker()["fingerprint"], "");
+  Until([&] { return run->ending() || !host_.Sent<protocol::Lease>().empty(); });
+  EXPECT_EQ(host_.Sent<protocol::Lease>().size(), 1u) << "the trial that it had asked for before";
+  EXPECT_TRUE(host_.Sent<protocol::Load>().empty());
+  EXPECT_EQ(host_.started.size(), 1u) << "for the run, before the worker was known of";
+}
+
+TEST_F(FleetTest, AWorkerWhoseProfileNoRunHasIsStartedAgainAsItWas) {
+  fleet_.HostReady(kLocalHost, {HeldWorker("of an earlier life", Engine())}, {});
+  host_.Ends("w0", {0, 9, ""});
+  EXPECT_EQ(StartedWith(1), "its own");
+  EXPECT_EQ(host_.started[0].tag, "of an earlier life");
+}
+
+TEST_F(FleetTest, AHostsProcessesThatItHasNoSlotForAreEndedAndWhatMakesNoSenseIsRefused) {
+  protocol::HeldProcess held = HeldWorker("t", Engine());
+  held.id = "w7";
+  fleet_.HostReady(kLocalHost, {held}, {});
+  EXPECT_EQ(host_.killed, std::vector<std::string>{"w7"});
+  held = HeldWorker("t", Engine());
+  held.loaded["engine"] = {{"name", 7}};
+  EXPECT_ANY_THROW(fleet_.HostReady(kLocalHost, {held}, {}));
+  EXPECT_EQ(Worker()["pid"], 0) << "nothing of it was taken";
 }
 
 // More often than a worker is started again (worker_restarts_max).
@@ -230,7 +301,7 @@ TEST_F(FleetTest, SettingsThatAWorkerRefusesEndTheirRunAloneAndCostTheDeviceNoth
     EXPECT_EQ(StartedWith(i + 1), "{\"delay_ms\":" + std::to_string(100 + i) + "}");
     const size_t sent = host_.sent.size();
     host_.Says("w0", kWithoutEngine);
-    fleet_.Serve();
+    fleet_.Tick();
     EXPECT_EQ(host_.sent.size(), sent) << "it has no engine to load anything with";
     if (i % 2 == 0) host_.Says("w0", protocol::TrialFailed{-1, 0, false, "key 'delay_ms': too much", false});
     host_.Ends("w0", {2, 0, ""});  // some say no more than that
@@ -340,7 +411,7 @@ TEST_F(FleetStallTest, AWorkerWhoseLoadDoesNotComeOnIsKilledAndItsDeviceIsNotAtF
     ASSERT_FALSE(host_.killed.empty()) << "its load may take for ever";
     host_.killed.clear();
     host_.Ends("w0", {0, 9, ""});
-    EXPECT_EQ(Json::parse(fleet_.Devices(kLocalHost).dump())[0]["set_aside"], Json());
+    EXPECT_EQ(fleet_.Hosts()[0]["devices"][0]["set_aside"], Json());
     StartedWith(times + 1);
     host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
   }

@@ -1,0 +1,156 @@
+// Loads of checkpoints: sending them, following a staging, loads that are stuck or needless, and what stays in memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/fleet_machine/fleet_machine.h"
+
+namespace evald {
+namespace {
+
+constexpr int64_t kKillAgainMicros = 60'000'000;
+
+}  // namespace
+
+void FleetMachine::SendLoad(size_t index, const Run& run, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  Move(index, WorkerEvent::kLoad);
+  slot.run = run.view.number;
+  slot.loading = run.view.load;
+  slot.load_sent_us = slot.load_moved_us = now;
+  WatchLoad(index);
+  Push(order::Load{slot.id, slot.run});
+}
+
+// A worker of the staging host that has nothing to do pulls what is being staged, as far as it has landed. Not where a
+// run may yet ask for what it has loaded.
+void FleetMachine::FollowStaging(size_t index) {
+  WorkerSlot& slot = workers_[index];
+  if (!hosts_.at(slot.host).spec.stages_here || !slot.follows || !slot.held.empty()) return;
+  if (slot.loading && fingerprints_.count(*slot.loading) > 0) return;
+  const Run* best = nullptr;
+  for (const auto& [number, run] : runs_) {
+    if (!run.view.followable || run.view.profile != slot.profile || TriedInVain(slot, run)) continue;
+    if (best == nullptr || run.view.priority > best->view.priority) best = &run;
+  }
+  if (best == nullptr) return;
+  const std::pair<int64_t, int64_t> what(best->view.number, *best->view.followable);
+  if (slot.following == what) return;
+  Move(index, WorkerEvent::kFollow);
+  ready_.erase(index);
+  slot.following = what;
+  slot.run = what.first;
+  Push(order::Follow{slot.id, slot.run});
+}
+
+void FleetMachine::OnLoaded(size_t index, const news::Loaded& loaded, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  // Else it is the answer to a Load before the last one.
+  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint) {
+    return Ignore(slot.id, "loaded", Name(slot.state()));
+  }
+  Move(index, WorkerEvent::kLoaded);
+  slot.engine = loaded.engine;
+  NoteStaged(slot, loaded.fingerprint, now);
+  if (Find(slot.run) != nullptr) Push(order::TellLoaded{slot.run, slot.id, loaded.engine});
+  ReleaseStaged();
+}
+
+void FleetMachine::NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now) {
+  Host& host = hosts_.at(slot.host);
+  if (fingerprint.empty() || !host.staged.insert(fingerprint).second || slot.load_sent_us == 0) return;
+  const Run* run = Find(slot.run);
+  const double seconds = static_cast<double>(now - slot.load_sent_us) / 1e6;
+  if (run == nullptr || run->view.fingerprint != fingerprint || run->view.checkpoint_bytes <= 0 || seconds <= 0) return;
+  host.stage_bytes_per_s = run->view.checkpoint_bytes / seconds;
+}
+
+// ---- loads that end
+
+void FleetMachine::OnPulled(size_t index, const news::Pulled& pulled, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  if (!slot.pulls() || pulled.of <= 0) return;
+  if (pulled.bytes != slot.pulled) slot.load_moved_us = now;
+  slot.pulled = pulled.bytes;
+  slot.to_pull = pulled.of;
+  WatchLoad(index);
+}
+
+// A run that goes on wants the checkpoint that the worker loads.
+bool FleetMachine::Needed(const WorkerSlot& slot) const {
+  return std::any_of(runs_.begin(), runs_.end(), [&](const auto& run) {
+    const RunView& view = run.second.view;
+    return !view.ending && view.load == slot.loading && view.profile == slot.profile;
+  });
+}
+
+// Sets the time at which the load is ended, unless it comes on. A load that nobody needs, or that is stuck, keeps the
+// device from other runs.
+void FleetMachine::WatchLoad(size_t index) {
+  const WorkerSlot& slot = workers_[index];
+  if (slot.state() != WorkerState::kLoading) return;
+  const double patience_s = Needed(slot) ? options_.load_stall_s : options_.needless_load_s;
+  SetDue(index, slot.load_moved_us + static_cast<int64_t>(patience_s * 1e6));
+}
+
+// After a run came, went, or asks for another checkpoint.
+void FleetMachine::WatchLoads() {
+  for (size_t i = 0; i < workers_.size(); ++i) WatchLoad(i);
+}
+
+void FleetMachine::OnLoadDue(size_t index, int64_t now) {
+  WorkerSlot& slot = workers_[index];
+  if (!hosts_.at(slot.host).here) return SetDue(index, 0);  // it is watched again when its host is back
+  if (!slot.held.empty()) {  // the worker ends its trials before it loads
+    slot.load_moved_us = now;
+    return WatchLoad(index);
+  }
+  if (!Needed(slot)) return Renew(index, "it loads what no run needs any more", now);
+  const double waited_s = static_cast<double>(now - slot.load_moved_us) / 1e6;
+  slot.excused = true;  // the device is not at fault
+  KillHung(slot.id, fmt::format("its load has not come on for {:.0f} s", waited_s));
+  SetDue(index, now + kKillAgainMicros);
+}
+
+// The same process again, without a checkpoint. This counts as no failure.
+void FleetMachine::Renew(size_t index, const std::string& why, int64_t now) {
+  const WorkerSlot& slot = workers_[index];
+  StopFor(index, {slot.profile, slot.run, slot.on_gpu}, why, now);
+}
+
+// ---- staged checkpoints that nobody needs
+
+// A worker of another host has its host's own copy once it has loaded it.
+void FleetMachine::ReleaseStaged() {
+  if (kept_.empty()) return;
+  std::set<std::string> used;
+  for (const WorkerSlot& slot : workers_) {
+    const auto host = hosts_.find(slot.host);
+    if (slot.loading && (!slot.engine || host->second.spec.stages_here)) used.insert(*slot.loading);
+  }
+  for (auto kept = kept_.begin(); kept != kept_.end();) {
+    if (used.count(*kept) > 0 || fingerprints_.count(*kept) > 0) {
+      ++kept;
+    } else {
+      Push(order::DropStaged{*kept});
+      kept = kept_.erase(kept);
+    }
+  }
+}
+
+bool FleetMachine::FreeStaged(int64_t now) {
+  ReleaseStaged();
+  bool on_its_way = false;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const WorkerSlot& slot = workers_[i];
+    if (!slot.engine || !slot.held.empty() || !hosts_.at(slot.host).spec.stages_here) continue;
+    const std::string& has = *slot.loading;
+    if (has.empty() || has.starts_with(kUnstagedLoad) || fingerprints_.count(has) > 0) continue;
+    on_its_way = true;
+    if (slot.state() != WorkerState::kReady) continue;
+    Renew(i, "what it has loaded takes room that another checkpoint needs", now);
+  }
+  return on_its_way;
+}
+
+}  // namespace evald

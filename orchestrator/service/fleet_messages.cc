@@ -1,0 +1,165 @@
+// Messages of processes. The run that a message is about hears it first, then the machine, if it decides by it.
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "evald/engine_info.h"
+#include "evald/error.h"
+#include "orchestrator/run/wire_id.h"
+#include "orchestrator/service/fleet.h"
+
+namespace evald {
+
+// A message that cannot be taken ends the run that it is about; others go on. A process whose messages are of another
+// form than they should be is killed.
+void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
+  if (processes_.count(id) == 0) return;
+  const LoopTurn part("a message of", id);
+  const int64_t now = MonotonicMicros();
+  for (const auto& [number, entry] : runs_) entry.run->Alive(id, now);
+  try {
+    if (machine_.FindWorker(id) != nullptr) {
+      OnWorkerMessage(id, message);
+    } else {
+      OnScorerMessage(id, message);
+    }
+  } catch (const Error& e) {
+    log::Error("{}: {}", id, e.what());
+    if (RunEntry* entry = Find(RunNamedBy(id, message))) entry->run->Fail(e.kind(), e.what());
+  } catch (const Json::exception& e) {
+    machine_.Hung(id, fmt::format("it does not keep to the protocol: {}", e.what()), now);
+  }
+}
+
+// The run that a message is about; 0 for one about the process alone.
+int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& message) const {
+  const WorkerSlot* slot = machine_.FindWorker(id);
+  const int64_t of_slot = slot == nullptr ? 0 : slot->run;
+  if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) return RunOfWireId(slice->trial);
+  if (const auto* done = std::get_if<protocol::TrialDone>(&message)) return RunOfWireId(done->trial);
+  if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) return RunOfWireId(shortened->trial);
+  if (const auto* job = std::get_if<protocol::JobDone>(&message)) return RunOfWireId(job->job);
+  if (const auto* bad = std::get_if<protocol::JobFailed>(&message)) return RunOfWireId(bad->job);
+  if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
+    return progress->trial >= 0 ? RunOfWireId(progress->trial) : 0;
+  }
+  if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
+    return failed->trial >= 0 ? RunOfWireId(failed->trial) : of_slot;  // else of a load
+  }
+  if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
+    return slot != nullptr && slot->loading == loaded->fingerprint ? of_slot : 0;
+  }
+  if (const auto* span = std::get_if<protocol::Span>(&message)) {
+    if (slot != nullptr) return of_slot;
+    return span->args.is_object() ? RunOfWireId(span->args.value("job", int64_t{0})) : 0;
+  }
+  return 0;
+}
+
+// Passes the message on to its run, and the run's change to the machine. Returns the run; null if it is over.
+Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& message, bool* counts) {
+  RunEntry* entry = Find(RunNamedBy(id, message));
+  if (entry == nullptr) return nullptr;
+  *counts = entry->run->Heard(id, message);
+  TakeWithdrawn(entry);
+  entry->changed = true;
+  Settle();
+  return entry;
+}
+
+// Workers let go of trials that another worker has committed.
+void Fleet::TakeWithdrawn(RunEntry* entry) {
+  for (const auto& [worker, held] : entry->run->TakeWithdrawn()) {
+    machine_.Answered(answer::Withdrawn{worker, held}, MonotonicMicros());
+  }
+}
+
+// ---- workers
+
+void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& message) {
+  const int64_t now = MonotonicMicros();
+  if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
+    OnHello(id, *hello);
+  } else if (const auto* loaded = std::get_if<protocol::Loaded>(&message)) {
+    OnLoaded(id, *loaded);
+  } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
+    machine_.Heard(id, news::Want{want->count}, now);
+  } else if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
+    OnProgress(id, *progress);
+  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message); failed && failed->trial < 0) {
+    machine_.Heard(id, news::Failed{failed->message, failed->retry, failed->device}, now);
+  } else {
+    OnTrialMessage(id, message);
+  }
+}
+
+void Fleet::OnHello(const std::string& id, const protocol::Hello& hello) {
+  const int64_t now = MonotonicMicros();
+  const bool waits = !hello.waits.empty();
+  if (!waits && !hello.engine.is_object()) return;  // it could make no engine: why not comes next, and then its end
+  processes_.at(id).pid = hello.pid;
+  if (!waits) return machine_.Heard(id, news::Hello{hello.engine.value("follows", false)}, now);
+  if (machine_.FindWorker(id)->waits != hello.waits) log::Warn("worker {} waits: {}", id, hello.waits);
+  machine_.Heard(id, news::Waits{hello.waits}, now);
+}
+
+void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
+  const WorkerSlot& slot = *machine_.FindWorker(id);
+  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint) return;  // of a Load before the last
+  EngineInfoFromJson(loaded.engine, "message 'loaded'");  // throws where it is of another form
+  processes_.at(id).loaded = loaded;
+  machine_.Heard(id, news::Loaded{loaded.fingerprint, FactsOf(loaded.engine)}, MonotonicMicros());
+}
+
+void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress) {
+  const int64_t now = MonotonicMicros();
+  if (static_cast<double>(progress.engine_silent_ms) > 1e3 * options_.stall_timeout_s) {
+    const std::string why = fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000);
+    return machine_.Hung(id, why, now);
+  }
+  const WorkerSlot& slot = *machine_.FindWorker(id);
+  if (slot.pulls() && progress.to_pull > 0) {
+    if (RunEntry* entry = Find(slot.run)) entry->run->Pulled(id, progress.pulled, progress.to_pull);
+    machine_.Heard(id, news::Pulled{progress.pulled, progress.to_pull}, now);
+  }
+  bool counts = false;
+  if (progress.trial < 0) {
+    machine_.Heard(id, news::Idle{}, now);
+  } else {
+    PassOn(id, progress, &counts);
+  }
+}
+
+// A message about a trial, or a span.
+void Fleet::OnTrialMessage(const std::string& id, const protocol::Message& message) {
+  const int64_t now = MonotonicMicros();
+  if (std::holds_alternative<protocol::SliceDone>(message)) machine_.Heard(id, news::Progressed{}, now);
+  bool counts = false;
+  const RunEntry* entry = PassOn(id, message, &counts);
+  if (entry == nullptr) return;
+  const int64_t run = entry->run->number();
+  if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
+    const HeldTrial held{run, IdOfWireId(done->trial), done->attempt};
+    machine_.Heard(id, news::TrialOver{held, true, counts, done->device_seconds}, now);
+  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
+    machine_.Heard(id, news::TrialOver{{run, IdOfWireId(failed->trial), failed->attempt}}, now);
+  }
+}
+
+// ---- metric processes
+
+void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& message) {
+  const int64_t now = MonotonicMicros();
+  bool counts = false;
+  if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
+    processes_.at(id).isolation = hello->engine;
+    machine_.Heard(id, news::Hello{}, now);
+  } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
+    machine_.Heard(id, news::Want{want->count}, now);
+  } else {
+    if (std::holds_alternative<protocol::JobDone>(message)) machine_.Heard(id, news::Progressed{}, now);
+    PassOn(id, message, &counts);
+  }
+}
+
+}  // namespace evald
