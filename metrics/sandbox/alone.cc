@@ -20,27 +20,38 @@ namespace evald::sandbox {
 
 namespace fs = std::filesystem;
 
-/// The file "ends", mapped: the time (MonotonicMicros) until which the turns taken so far may last.
-/// It only grows.
-struct TurnFolder::Ends {
-  explicit Ends(int fd) {
-    void* const page = mmap(nullptr, sizeof(int64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED) ThrowErrno("ends", "mapping", errno);
-    word = static_cast<int64_t*>(page);
-  }
-  ~Ends() { munmap(word, sizeof(int64_t)); }
-  Ends(const Ends&) = delete;
-  Ends& operator=(const Ends&) = delete;
+namespace {
 
-  int64_t Get() const { return std::atomic_ref<int64_t>(*word).load(); }
-  void Raise(int64_t until_us) {
-    std::atomic_ref<int64_t> until(*word);
-    int64_t known = until.load();
-    while (known < until_us && !until.compare_exchange_weak(known, until_us)) {
+/// What the processes of one user tell each other. Times are MonotonicMicros.
+struct Times {
+  int64_t turns_end;    ///< until when the turns taken so far may last; only grows
+  int64_t alone_again;  ///< when the next exclusive turn may begin
+  int64_t next_place;   ///< in the queue of exclusive turns
+};
+
+}  // namespace
+
+/// The file "times", mapped.
+struct TurnFolder::Page {
+  explicit Page(int fd) {
+    void* const page = mmap(nullptr, sizeof(Times), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) ThrowErrno("times", "mapping", errno);
+    times = static_cast<Times*>(page);
+  }
+  ~Page() { munmap(times, sizeof(Times)); }
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+
+  static int64_t Get(int64_t& word) { return std::atomic_ref<int64_t>(word).load(); }
+  static void Raise(int64_t& word, int64_t value) {
+    std::atomic_ref<int64_t> shared(word);
+    int64_t known = shared.load();
+    while (known < value && !shared.compare_exchange_weak(known, value)) {
     }
   }
+  int64_t TakePlace() { return std::atomic_ref<int64_t>(times->next_place).fetch_add(1); }
 
-  int64_t* word;
+  Times* times;
 };
 
 namespace {
@@ -63,18 +74,18 @@ std::string OpenOwn(const fs::path& path, UniqueFd* folder) {
   return "";
 }
 
-/// Opens the file "ends", whose page is written here: a full tmpfs shall fail this call and not, by a
+/// Opens the file "times", whose page is written here: a full tmpfs shall fail this call and not, by a
 /// signal, a later one. "" or why it cannot be had.
-std::string OpenEnds(const UniqueFd& folder, UniqueFd* ends) {
-  UniqueFd file(openat(folder.get(), "ends", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+std::string OpenTimes(const UniqueFd& folder, UniqueFd* times) {
+  UniqueFd file(openat(folder.get(), "times", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   struct stat info = {};
   if (!file || fstat(file.get(), &info) != 0) return std::strerror(errno);
-  const int64_t never = 0;
-  if (info.st_size < static_cast<off_t>(sizeof(never)) &&
-      pwrite(file.get(), &never, sizeof(never), 0) != static_cast<ssize_t>(sizeof(never))) {
+  const Times none = {};
+  if (info.st_size < static_cast<off_t>(sizeof(none)) &&
+      pwrite(file.get(), &none, sizeof(none), 0) != static_cast<ssize_t>(sizeof(none))) {
     return std::strerror(errno);
   }
-  *ends = std::move(file);
+  *times = std::move(file);
   return "";
 }
 
@@ -91,18 +102,18 @@ TurnFolder::TurnFolder(const std::vector<fs::path>& candidates, int64_t patience
   std::vector<std::string> refused;
   for (const fs::path& path : candidates) {
     UniqueFd folder;
-    UniqueFd ends;
+    UniqueFd times;
     std::string why = OpenOwn(path, &folder);
-    if (why.empty()) why = OpenEnds(folder, &ends);
+    if (why.empty()) why = OpenTimes(folder, &times);
     if (why.empty()) {
       path_ = path;
       folder_ = std::move(folder);
-      ends_ = std::make_unique<Ends>(ends.get());
+      page_ = std::make_unique<Page>(times.get());
       return;
     }
     refused.push_back(path.string() + " (" + why + ")");
   }
-  log::Warn("no folder for the turns of programs can be had: {}. A program that sleeps is judged while others run",
+  log::Warn("no folder for the turns of programs can be had: {}. A program that must run alone is judged while others run",
             Join(refused, ", "));
 }
 
@@ -113,29 +124,72 @@ std::vector<fs::path> DefaultTurnFolders() {
   return {"/dev/shm/evald-turns-" + uid, "/run/user/" + uid + "/evald-turns", "/tmp/evald-turns-" + uid};
 }
 
-HostTurn::HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us) {
+HostTurn::HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us) : folder_(folder) {
   if (!folder.usable()) return;
-  const auto lock = [&](const char* name) {
-    UniqueFd file = OpenFile(folder.folder_, folder.path_, name);
-    const int64_t begun = MonotonicMicros();
-    useconds_t pause_us = 50;
-    while (flock(file.get(), (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) ThrowErrno(folder.path_ / name, "locking", errno);
-      if (MonotonicMicros() > std::max(begun, folder.ends_->Get()) + folder.patience_us_) {
-        throw Error(ErrorKind::kInfrastructure,
-                    "waiting for a turn to run a program: " + (folder.path_ / name).string() +
-                        " is still locked by another process, expected its turn to have ended by now",
-                    "'lslocks' names the process; let it go on if it is stopped, or end it");
-      }
-      usleep(pause_us);
-      pause_us = std::min(pause_us * 2, kPollUsMax);
-    }
-    return file;
-  };
-  gate_ = lock("gate");
-  turn_ = lock("turn");
-  folder.ends_->Raise(MonotonicMicros() + longest_us);
+  Times& times = *folder.page_->times;
+  UniqueFd place;
+  if (alone) place = AwaitOwnPlace();
+  gate_ = Lock("gate", alone ? LOCK_EX : LOCK_SH);
+  if (alone) closed_us_ = MonotonicMicros();
+  turn_ = Lock("turn", alone ? LOCK_EX : LOCK_SH);
+  TurnFolder::Page::Raise(times.turns_end, MonotonicMicros() + longest_us);
   if (!alone) gate_.reset();
+}
+
+HostTurn::~HostTurn() {
+  if (closed_us_ == 0) return;
+  const int64_t now_us = MonotonicMicros();
+  TurnFolder::Page::Raise(folder_.page_->times->alone_again, now_us + (now_us - closed_us_));
+}
+
+/// Waits until nobody is before this object in the queue and the shared turns have had their time. Holding the place
+/// keeps others behind.
+UniqueFd HostTurn::AwaitOwnPlace() const {
+  UniqueFd queue = OpenFile(folder_.folder_, folder_.path_, "queue");
+  Times& times = *folder_.page_->times;
+  const int64_t number = folder_.page_->TakePlace();
+  struct flock own = {};
+  own.l_type = F_WRLCK;
+  own.l_whence = SEEK_SET;
+  own.l_start = number;
+  own.l_len = 1;
+  if (fcntl(queue.get(), F_OFD_SETLK, &own) != 0) ThrowErrno(folder_.path_ / "queue", "locking", errno);
+  for (const int64_t begun_us = MonotonicMicros();; usleep(kPollUsMax)) {
+    struct flock before = own;
+    before.l_start = 0;
+    before.l_len = number;  // 0 would be the whole file
+    if (number > 0 && fcntl(queue.get(), F_OFD_GETLK, &before) != 0) {
+      ThrowErrno(folder_.path_ / "queue", "asking for locks of", errno);
+    }
+    const bool first = number == 0 || before.l_type == F_UNLCK;
+    if (first && MonotonicMicros() >= TurnFolder::Page::Get(times.alone_again)) return queue;
+    CheckPatience("queue", begun_us);
+  }
+}
+
+UniqueFd HostTurn::Lock(const char* name, int operation) const {
+  UniqueFd file = OpenFile(folder_.folder_, folder_.path_, name);
+  const int64_t begun_us = MonotonicMicros();
+  useconds_t pause_us = 50;
+  while (flock(file.get(), operation | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) ThrowErrno(folder_.path_ / name, "locking", errno);
+    CheckPatience(name, begun_us);
+    usleep(pause_us);
+    pause_us = std::min(pause_us * 2, kPollUsMax);
+  }
+  return file;
+}
+
+/// Throws when the turns that were taken since have ended, or should have, and this one has not come.
+void HostTurn::CheckPatience(const char* name, int64_t begun_us) const {
+  Times& times = *folder_.page_->times;
+  const int64_t expected_us = std::max({begun_us, TurnFolder::Page::Get(times.turns_end),
+                                        TurnFolder::Page::Get(times.alone_again)});
+  if (MonotonicMicros() <= expected_us + folder_.patience_us_) return;
+  throw Error(ErrorKind::kInfrastructure,
+              "waiting for a turn to run a program: " + (folder_.path_ / name).string() +
+                  " is still locked by another process, expected its turn to have ended by now",
+              "'lslocks' names the process; let it go on if it is stopped, or end it");
 }
 
 }  // namespace evald::sandbox

@@ -26,11 +26,11 @@ class TurnFolder {
 
  private:
   friend class HostTurn;
-  struct Ends;  ///< until when turns may last; shared by all processes of the user
+  struct Page;  ///< shared by all processes of the user
 
   std::filesystem::path path_;
   UniqueFd folder_;
-  std::unique_ptr<Ends> ends_;
+  std::unique_ptr<Page> page_;
   int64_t patience_us_;
 };
 
@@ -38,13 +38,17 @@ class TurnFolder {
 std::vector<std::filesystem::path> DefaultTurnFolders();
 
 /// Turns of this user's programs on this host. Any number runs at a time, each holding a shared
-/// turn; a program whose time ran out by the clock is run again in an exclusive one, while no other
-/// evald sandbox of this user runs anything, so that its verdict does not depend on evald's own load.
-/// Programs of other users are not waited for: they are load of the machine like any other, and a
-/// lock that several users share is one that each of them can keep.
+/// turn. A program that the clock ended for a cause that is not clear is run again in an exclusive turn,
+/// while no other evald sandbox of this user runs anything, so that its verdict does not depend on
+/// evald's own load. Programs of other users are not waited for: they are load of the machine like any
+/// other, and a lock that several users share is one that each of them can keep.
 ///
-/// Two flocks in the user's folder: a gate, which an exclusive turn keeps closed so that it is not
-/// starved, and the turn itself. The kernel frees them with the process. One object per thread.
+/// Exclusive turns are taken in the order in which they were asked for. After each the shared ones have
+/// as much time as it kept them waiting, so all exclusive turns together take at most half of the time.
+///
+/// Three locks in the user's folder, which the kernel frees with the process. A byte of "queue" is locked
+/// for each exclusive turn that is waited for; its number is the place in the queue. "gate" is closed by
+/// an exclusive turn, so that no shared one begins; "turn" is held by every turn. One object per thread.
 class HostTurn {
  public:
   /// Waits for as long as others may hold theirs: each turn says how long it may last at most
@@ -55,12 +59,20 @@ class HostTurn {
   static HostTurn Alone(const TurnFolder& folder, int64_t longest_us) {
     return HostTurn(folder, true, longest_us);
   }
+  ~HostTurn();
+  HostTurn(const HostTurn&) = delete;
+  HostTurn& operator=(const HostTurn&) = delete;
 
  private:
   HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us);
+  UniqueFd AwaitOwnPlace() const;
+  UniqueFd Lock(const char* name, int operation) const;
+  void CheckPatience(const char* name, int64_t begun_us) const;
 
+  const TurnFolder& folder_;
   UniqueFd gate_;
   UniqueFd turn_;
+  int64_t closed_us_ = 0;  ///< since when an exclusive turn keeps others waiting; 0 for a shared one
 };
 
 }  // namespace evald::sandbox

@@ -21,7 +21,7 @@ struct ContainPlan {
   int errors = -1;                       ///< becomes standard error
   int report = -1;                       ///< takes a SetupFailure
   int guest = -1;                        ///< unsafe mode: a memfd with the guest library
-  int proc = -1;                         ///< with allow_processes: the host's /proc
+  int proc = -1;                         ///< the host's /proc, or -1
   std::vector<std::string> arguments;    ///< of the interpreter, argv[0] its path
   std::vector<std::string> environment;  ///< "NAME=value"
 };

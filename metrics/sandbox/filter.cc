@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
@@ -151,6 +152,7 @@ constexpr const char* kProcess[] = {"arch_prctl",
                                     "sched_getaffinity",
                                     "sched_getparam",
                                     "sched_getscheduler",
+                                    "sched_setaffinity",
                                     "sched_yield",
                                     "set_robust_list",
                                     "set_tid_address",
@@ -319,6 +321,9 @@ std::vector<sock_filter> BuildFilter(bool allow_processes) {
   AllowAll(rules, kSocketPairs);
   rules.Allow("socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
   rules.Allow("prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
+  // A program may step back (os.nice). Nothing gives it a better place.
+  rules.Allow("setpriority", SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, PRIO_PROCESS),
+              SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, 0));
   for (const unsigned long option : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_SET_VMA}) {
     rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, option));
   }

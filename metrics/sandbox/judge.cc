@@ -36,7 +36,7 @@ std::string SecondsText(double seconds) {
 }  // namespace
 
 bool NeedsSecondRun(const ProgramReport& report, const SandboxOptions& options) {
-  return report.wall_exceeded != 0 && CpuSeconds(report) < options.cpu_seconds;
+  return report.wall_exceeded != 0 && report.slept == 0 && CpuSeconds(report) < options.cpu_seconds;
 }
 
 ProgramOutcome Judge(const ProgramReport& report, const ProgramRequest& request,
@@ -49,7 +49,7 @@ ProgramOutcome Judge(const ProgramReport& report, const ProgramRequest& request,
     outcome.detail = "timed out: " + SecondsText(options.cpu_seconds) + " s of CPU time";
   } else if (report.wall_exceeded != 0) {
     outcome.status = ProgramStatus::kTimeout;
-    outcome.detail = "timed out: " + SecondsText(options.wall_seconds) + " s, alone on the host";
+    outcome.detail = "timed out: " + SecondsText(options.wall_seconds) + " s on the clock";
   } else if (Completed(report, request)) {
     outcome.status = ProgramStatus::kPassed;
     outcome.detail = "passed";

@@ -5,8 +5,8 @@
 
 namespace evald::sandbox {
 
-/// Whether the program should run once more, alone on this host: it was ended by the clock without
-/// having used up its CPU time, so a busy machine may be to blame.
+/// Whether the program should run once more, alone on this host: the clock ended the program before its CPU time
+/// was used up, and a busy machine may be to blame. A program that slept has its verdict.
 bool NeedsSecondRun(const ProgramReport& report, const SandboxOptions& options);
 
 /// What a finished program's report means. Only the nonce in the completion record passes, and only

@@ -61,7 +61,10 @@ RootPlan PlanRoot(const Interpreter& interpreter) {
   for (const auto* list : {&interpreter.folders, &interpreter.libraries, &interpreter.packages}) {
     wanted.insert(wanted.end(), list->begin(), list->end());
   }
-  if (fs::is_directory("/usr/share/zoneinfo")) wanted.push_back("/usr/share/zoneinfo");
+  // Time zones, and the locale that every Debian has (`locale.setlocale(locale.LC_ALL, 'C.UTF-8')`).
+  for (const char* folder : {"/usr/share/zoneinfo", "/usr/lib/locale/C.utf8"}) {
+    if (fs::is_directory(folder)) wanted.emplace_back(folder);
+  }
   std::sort(wanted.begin(), wanted.end());
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
 
@@ -116,6 +119,10 @@ const char* BuildRoot(RootPlan& plan) {
   }
   // The C library keeps semaphores there, which pools of threads have.
   if (symlink("/tmp", "dev/shm") != 0) return "/dev/shm";
+  // A program's streams are /dev/null; there is no /proc through which these names lead elsewhere.
+  for (const char* stream : {"dev/stdin", "dev/stdout", "dev/stderr"}) {
+    if (symlink("null", stream) != 0) return stream;
+  }
   for (const auto& [path, target] : plan.links) {
     if (symlink(target.c_str(), path.c_str() + 1) != 0 && errno != EEXIST) return path.c_str();
   }

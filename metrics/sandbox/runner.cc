@@ -36,7 +36,7 @@ class ZygoteRunner : public CodeRunner {
     ProgramRequest request = MakeRequest(source);
     ProgramReport report = RunInTurn(HostTurn::Shared(turns_, LongestUs(request)), request, source);
     if (sandbox::NeedsSecondRun(report, options_)) {
-      request.wall_windows = 1;  // nothing of ours starves it now
+      request.wall_windows = 1;  // no program of this user starves it now
       report = RunInTurn(HostTurn::Alone(turns_, LongestUs(request)), request, source);
     }
     return sandbox::Judge(report, request, options_);
@@ -85,7 +85,7 @@ class ZygoteRunner : public CodeRunner {
   }
 
   /// Holds the turn until the program has ended. A failing zygote is replaced once.
-  ProgramReport RunInTurn(HostTurn, const ProgramRequest& request, const std::string& source) {
+  ProgramReport RunInTurn(const HostTurn&, const ProgramRequest& request, const std::string& source) {
     for (bool again = false;; again = true) {
       try {
         if (!zygote_) zygote_.emplace(options_, interpreter_);

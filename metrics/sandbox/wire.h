@@ -13,20 +13,21 @@
 
 namespace evald::sandbox {
 
-inline constexpr uint32_t kWireMagic = 0x65765303;
+inline constexpr uint32_t kWireMagic = 0x65765304;
 inline constexpr int kControlFd = 3;  ///< the zygote's end of the control socket
 inline constexpr int kReportFd = 4;   ///< set-up failures; closed by a successful exec
 inline constexpr int kGuestFd = 5;    ///< unsafe mode only: the guest library
-inline constexpr int kProcFd = 6;     ///< with allow_processes only: the host's /proc
+inline constexpr int kProcFd = 6;     ///< the host's /proc, where it can be opened
 inline constexpr uint32_t kNonceBytes = 16;
 inline constexpr uint32_t kDetailBytes = 500;
 inline constexpr uint32_t kStepBytes = 160;
 inline constexpr uint64_t kSourceBytesMax = 64ull << 20;
 inline constexpr uint32_t kFilterInstructionsMax = 4096;  ///< BPF_MAXINSNS
 
-/// While other programs run beside it, a program that is starved rather than asleep when its wall
-/// limit comes gets the limit again: as long as, at its pace so far, its CPU time would decide
-/// within so many limits in all. Alone on the host it gets the limit once.
+/// The wall limit is for programs that sleep. While other programs run beside it, a program that works
+/// gets the limit again: as long as, at its pace so far, its CPU time would decide within so many limits
+/// in all. Time that a program waited for a processor does not count, up to so many limits on the clock.
+/// Alone on the host a program gets the limit once.
 inline constexpr uint32_t kWallWindowsMax = 4;
 
 /// The limits of every program of one zygote.
@@ -62,6 +63,7 @@ struct ProgramReport {
   uint32_t magic;
   int32_t wait_status;     ///< of the program's first process, as of waitpid; -1: never started
   uint32_t wall_exceeded;  ///< 1: ended by the wall limit
+  uint32_t slept;          ///< 1: and not by waiting for a processor or a disk: the load had no part in it
   int32_t setup_errno;     ///< not 0: the sandbox failed before the program began
   uint64_t cpu_us;         ///< user and system time of all processes of the program
   uint64_t wall_us;

@@ -158,7 +158,7 @@ void Zygote::Start(const SandboxOptions& options, const Interpreter& interpreter
   if (!null) ThrowErrno("/dev/null", "opening", errno);
   const UniqueFd guest = options.unsafe ? GuestMemfd() : UniqueFd();
   // Opened here, where /proc is the host's; programs do not inherit it.
-  const UniqueFd proc(options.allow_processes ? open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1);
+  const UniqueFd proc(open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (options.allow_processes && !proc) ThrowErrno("/proc", "opening", errno);
 
   ContainPlan plan;
@@ -220,9 +220,9 @@ void Zygote::SendConfig(const SandboxOptions& options, bool own_ids) {
   config.namespaces = options.unsafe ? 0 : 1;
   config.filter_required = options.unsafe ? 0 : 1;
   config.program_uid = !options.unsafe && own_ids ? kProgramUid : 0;
-  // Where there is one id for all, the zygote counts too.
+  // Where there is one id for all, the zygote and the first process of the pid namespace count too.
   if (!options.unsafe) {
-    config.task_limit = static_cast<uint32_t>(options.processes) + (own_ids ? 0 : 1);
+    config.task_limit = static_cast<uint32_t>(options.processes) + (own_ids ? 0 : 2);
   }
   config.allow_processes = options.allow_processes ? 1 : 0;
   config.allow_ctypes = options.allow_ctypes ? 1 : 0;

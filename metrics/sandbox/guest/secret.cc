@@ -29,7 +29,7 @@ struct Secret {
   CompletionPage* completion;
 };
 
-/// The first process of the program. It alone reports: what it forks has other ids.
+/// The program's own process. It alone reports: what it forks has other ids.
 pid_t g_first_process = 0;
 
 pid_t ProcessId() { return static_cast<pid_t>(syscall(SYS_getpid)); }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "metrics/sandbox/guest/guest.h"
+#include "metrics/sandbox/guest/wall_clock.h"
 
 extern "C" {
 void PyOS_BeforeFork(void);
@@ -25,17 +26,6 @@ void PyOS_AfterFork_Parent(void);
 
 namespace evald::guest {
 namespace {
-
-uint64_t NowMicros() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
-
-uint64_t CpuMicros(const rusage& usage) {
-  return static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
-         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
 
 uint64_t Larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -56,65 +46,43 @@ bool RunnerHasGone() {
 }
 
 /// CPU time of the process `pid` so far, all its threads; 0 when it cannot be told.
-uint64_t ProcessCpuMicros(pid_t pid) {
+uint64_t ProcessCpuNanos(pid_t pid) {
   clockid_t clock;
   timespec used;
   if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
-  return static_cast<uint64_t>(used.tv_sec) * 1000000 + static_cast<uint64_t>(used.tv_nsec) / 1000;
+  return static_cast<uint64_t>(used.tv_sec) * 1000000000 + static_cast<uint64_t>(used.tv_nsec);
 }
 
-/// The wall limit, which is for programs that sleep (see kWallWindowsMax).
-class WallClock {
- public:
-  WallClock(const ProgramRequest& request, uint64_t cpu_limit_us)
-      : limit_us_(request.wall_limit_us),
-        windows_max_(request.wall_windows),
-        cpu_limit_us_(cpu_limit_us),
-        deadline_(NowMicros() + limit_us_) {}
-
-  /// Whether the limit is reached by a program that has used `cpu_us` so far.
-  bool Exceeded(uint64_t cpu_us) {
-    if (NowMicros() < deadline_) return false;
-    if (windows_ >= windows_max_) return true;
-    const bool cpu_will_decide = cpu_us * windows_max_ >= cpu_limit_us_ * windows_;
-    if (!cpu_will_decide) return true;
-    ++windows_;
-    deadline_ += limit_us_;
-    return false;
-  }
-
- private:
-  const uint64_t limit_us_;
-  const uint64_t windows_max_;
-  const uint64_t cpu_limit_us_;
-  uint64_t deadline_;
-  uint64_t windows_ = 1;  ///< limits granted so far
-};
-
-/// Waits for the program's process to end; kills it, and so the whole tree, when it has used up its
-/// CPU time or the wall limit is reached. Returns whether it was the latter.
+/// Waits for the program's process to end; kills it when it has used up its CPU time or the wall limit is
+/// reached. Returns what the latter came to.
 /// `cpu_us` becomes the most CPU time that the program's processes were seen to have used together.
-bool WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request, pid_t pid, int pidfd,
-                      uint64_t* cpu_us) {
+WallVerdict WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request, pid_t pid, int pidfd,
+                             uint64_t* cpu_us) {
   constexpr long kTickNs = 50'000'000;
+  const bool may_fork = zygote.config.allow_processes != 0;
   WallClock wall(request, zygote.config.cpu_limit_us);
   pollfd watched[2] = {{pidfd, POLLIN, 0}, {sandbox::kControlFd, POLLIN | POLLRDHUP, 0}};
-  bool wall_exceeded = false;
+  WallVerdict verdict = WallVerdict::kWithin;
   for (;;) {
-    *cpu_us = Larger(*cpu_us, ProcessCpuMicros(pid));
-    if (zygote.config.allow_processes != 0) *cpu_us = Larger(*cpu_us, TreeCpuMicros());
-    wall_exceeded = wall.Exceeded(*cpu_us);
-    if (wall_exceeded || *cpu_us >= zygote.config.cpu_limit_us) break;
+    const uint64_t own_cpu_ns = ProcessCpuNanos(pid);
+    *cpu_us = Larger(*cpu_us, own_cpu_ns / 1000);
+    if (may_fork) *cpu_us = Larger(*cpu_us, TreeCpuMicros());
+    if (wall.IsDue()) {
+      // The waits of other processes are not known.
+      const Waiting unknown = {false, false, 0};
+      verdict = wall.Judge(*cpu_us, may_fork ? unknown : WaitingOf(pidfd, own_cpu_ns));
+    }
+    if (verdict != WallVerdict::kWithin || *cpu_us >= zygote.config.cpu_limit_us) break;
     const timespec pause = {0, kTickNs};
     const int ready = ppoll(watched, 2, &pause, nullptr);
     if (ready < 0 && errno != EINTR) break;
     if (ready <= 0) continue;
-    if (watched[0].revents != 0) return false;
+    if (watched[0].revents != 0) return WallVerdict::kWithin;
     if (RunnerHasGone()) EndZygote(zygote, pidfd);
     watched[1].fd = -1;  // the next request came early: it waits
   }
   syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
-  return wall_exceeded;
+  return verdict;
 }
 
 void CopyCompletion(const Program& program, ProgramReport* report) {
@@ -132,7 +100,44 @@ int RemoveEntry(const char* path, const struct stat*, int, FTW*) {
   return 0;
 }
 
+void FailStart(ProgramReport* report, const char* step) {
+  report->setup_errno = errno == 0 ? EIO : errno;
+  strncpy(report->setup_step, step, sizeof(report->setup_step) - 1);
+}
+
+/// Clones the program's process. With namespaces it is not the first process of its pid namespace.
+/// nullptr, or the step that failed, with errno.
+const char* CloneProgram(Program& program, FirstProcess* first, pid_t* pid, int* pidfd) {
+  uint64_t flags = CLONE_PIDFD | SIGCHLD;
+  if (program.zygote->config.namespaces) {
+    flags |= CLONE_NEWNS | CLONE_NEWIPC;
+    if (const char* failed = StartPidNamespace(first)) return failed;
+  }
+  PyOS_BeforeFork();
+  *pid = static_cast<pid_t>(syscall(SYS_clone, flags, 0, pidfd, 0, 0));
+  if (*pid == 0) StartProgram(program);
+  const int clone_errno = errno;
+  PyOS_AfterFork_Parent();
+  errno = clone_errno;
+  if (*pid < 0) return "clone(a program's namespaces)";
+  return program.zygote->config.namespaces ? LeavePidNamespace() : nullptr;
+}
+
+/// A program that waited for a disk was slowed by the host: pages that it touched, or files that it read.
+bool WaitedForDisk(const rusage& usage) { return usage.ru_majflt > 0 || usage.ru_inblock > 0; }
+
 }  // namespace
+
+uint64_t CpuMicros(const rusage& usage) {
+  return static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+uint64_t NowMicros() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
 
 void FailSetup(SetupPage* setup, const char* step) {
   setup->error_number = errno == 0 ? EIO : errno;
@@ -141,42 +146,37 @@ void FailSetup(SetupPage* setup, const char* step) {
 }
 
 void Supervise(Zygote& zygote, Program& program, ProgramReport* report) {
-  uint64_t flags = CLONE_PIDFD | SIGCHLD;
-  if (zygote.config.namespaces) {
-    flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
-  } else {
+  if (!zygote.config.namespaces) {
     strcpy(zygote.scratch, "/tmp/evald-program-XXXXXX");
-    if (mkdtemp(zygote.scratch) == nullptr) {
-      report->setup_errno = errno;
-      strcpy(report->setup_step, "mkdtemp(/tmp/evald-program-XXXXXX)");
-      return;
-    }
+    if (mkdtemp(zygote.scratch) == nullptr) return FailStart(report, "mkdtemp(/tmp/evald-program-XXXXXX)");
   }
   const uint64_t start = NowMicros();
+  FirstProcess first = {-1, -1};
+  pid_t pid = -1;
   int pidfd = -1;
-  PyOS_BeforeFork();
-  const pid_t pid = static_cast<pid_t>(syscall(SYS_clone, flags, 0, &pidfd, 0, 0));
-  if (pid == 0) StartProgram(program);
-  const int clone_errno = errno;
-  PyOS_AfterFork_Parent();
-  if (pid < 0) {
-    report->setup_errno = clone_errno;
-    strcpy(report->setup_step, "clone(a program's namespaces)");
+  if (const char* failed = CloneProgram(program, &first, &pid, &pidfd)) {
+    FailStart(report, failed);
+    EndPidNamespace(first);
+    if (pid > 0) _exit(1);  // whatever came of the process ends with this one
     return;
   }
   uint64_t seen_cpu_us = 0;
-  report->wall_exceeded = WaitWithinLimits(zygote, program.request, pid, pidfd, &seen_cpu_us);
+  const WallVerdict wall = WaitWithinLimits(zygote, program.request, pid, pidfd, &seen_cpu_us);
   close(pidfd);
   rusage usage;
   memset(&usage, 0, sizeof(usage));
   while (wait4(pid, &report->wait_status, __WALL, &usage) < 0 && errno == EINTR) {
   }
   report->cpu_us = CpuMicros(usage);  // and of what it has waited for
+  const uint64_t orphans_cpu_us = EndPidNamespace(first);
+  if (zygote.config.allow_processes != 0) report->cpu_us += orphans_cpu_us;
   if (!zygote.config.namespaces) {
     EndDescendants(&report->cpu_us);
     RemoveScratch(zygote.scratch);
   }
   report->cpu_us = Larger(report->cpu_us, seen_cpu_us);
+  report->wall_exceeded = wall == WallVerdict::kWithin ? 0 : 1;
+  report->slept = wall == WallVerdict::kSlept && !WaitedForDisk(usage) ? 1 : 0;
   report->wall_us = NowMicros() - start;
   CopyCompletion(program, report);
 }

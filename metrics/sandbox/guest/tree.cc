@@ -17,21 +17,6 @@ using sandbox::kProcFd;
 
 constexpr size_t kProcessesMax = 4096;
 
-/// The whole file below kProcFd as a string; false when it cannot be read.
-template <size_t kBytes>
-bool ReadProc(const char* path, char (&text)[kBytes]) {
-  const int fd = openat(kProcFd, path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  size_t used = 0;
-  ssize_t got = 0;
-  while (used + 1 < kBytes && (got = read(fd, text + used, kBytes - 1 - used)) > 0) {
-    used += static_cast<size_t>(got);
-  }
-  close(fd);
-  text[used] = '\0';
-  return got >= 0;
-}
-
 /// This process, as the /proc of kProcFd numbers it; 0 when it does not show.
 long OwnNumber() {
   char text[32] = {};
@@ -49,7 +34,7 @@ bool AddChildrenOf(long process, const char* thread, Processes* found) {
   char path[320];
   snprintf(path, sizeof(path), "%ld/task/%s/children", process, thread);
   static char text[32 << 10];
-  if (!ReadProc(path, text)) return false;
+  if (!ReadProc(path, text, sizeof(text))) return false;
   char* at = text;
   while (found->count < kProcessesMax) {
     char* end = at;
@@ -85,7 +70,7 @@ uint64_t TicksOf(long process) {
   char path[64];
   snprintf(path, sizeof(path), "%ld/stat", process);
   char text[1024];
-  const char* at = ReadProc(path, text) ? strrchr(text, ')') : nullptr;
+  const char* at = ReadProc(path, text, sizeof(text)) ? strrchr(text, ')') : nullptr;
   if (at == nullptr) return 0;
   for (int field = 2; at != nullptr && field < 14; ++field) at = strchr(at + 1, ' ');
   if (at == nullptr) return 0;
@@ -99,6 +84,19 @@ uint64_t TicksOf(long process) {
 }
 
 }  // namespace
+
+bool ReadProc(const char* path, char* text, size_t bytes) {
+  const int fd = openat(kProcFd, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  size_t used = 0;
+  ssize_t got = 0;
+  while (used + 1 < bytes && (got = read(fd, text + used, bytes - 1 - used)) > 0) {
+    used += static_cast<size_t>(got);
+  }
+  close(fd);
+  text[used] = '\0';
+  return got >= 0;
+}
 
 bool SeesProcesses() {
   static Processes found;

@@ -54,7 +54,7 @@ TEST_F(Isolated, CtypesIsRefusedByEveryWay) {
       "files = [f for folder in sys.path for f in glob.glob(folder + '/_ctypes.*so')]\n"
       "assert files or '_ctypes' in sys.builtin_module_names, sys.path\n"
       "for file in files:\n"
-      "  for name in ['_ctypes', 'a.b._ctypes', 'json._ctypes']: refused(load, name, file)\n"
+      "  for name in ['_ctypes', 'a.b._ctypes', 'json._ctypes', 'a\\0._ctypes', '_ctypes\\0x']: refused(load, name, file)\n"
       "  loader = importlib.machinery.ExtensionFileLoader('x._ctypes', file)\n"
       "  refused(importlib.util.module_from_spec, importlib.util.spec_from_loader('x._ctypes', loader))\n"
       "try: sys.addaudithook(lambda *a: None)\n"

@@ -48,9 +48,9 @@ TEST_F(Isolated, SleepsThroughSigterm) {
                  "  try: signal.signal(s, signal.SIG_IGN)\n"
                  "  except (OSError, ValueError): pass\n"
                  "while True: time.sleep(60)",
-                 "alone on the host");
+                 "0.5 s on the clock");
   });
-  EXPECT_GE(seconds, 1.0) << "a second run alone must decide";
+  EXPECT_GE(seconds, 0.5);
   EXPECT_LT(seconds, 60.0);
   ExpectPasses("x = 1");
 }
@@ -60,13 +60,13 @@ TEST_F(Isolated, PollingIsNoMoreThanSleeping) {
   runner_ = MakeCodeRunner(options_);
   const auto other = MakeCodeRunner(options_);
   const char* const poll = "import time\nwhile True: time.sleep(0.0005)";
-  const char* const verdict = "timed out: 0.5 s, alone on the host";
+  const char* const verdict = "timed out: 0.5 s on the clock";
   const double seconds = SecondsOf([&] {
     std::thread beside([&] { EXPECT_EQ(other->Run(poll).detail, verdict); });
     EXPECT_EQ(Run(poll).detail, verdict);
     beside.join();
   });
-  EXPECT_GE(seconds, 1.5) << "one run beside each other and one alone, each";
+  EXPECT_GE(seconds, 0.5);
   EXPECT_LT(seconds, 60.0);
 }
 

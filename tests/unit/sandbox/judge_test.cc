@@ -44,6 +44,18 @@ TEST(Judge, CpuTimeGoesBeforeCompletion) {
   EXPECT_DOUBLE_EQ(outcome.cpu_seconds, 3.0);
 }
 
+TEST(Judge, ASleeperHasItsVerdict) {
+  ProgramReport report = {};
+  report.wall_exceeded = 1;
+  report.slept = 1;
+  EXPECT_FALSE(NeedsSecondRun(report, SandboxOptions()));
+  const ProgramOutcome outcome = Judge(report, WithNonce(), SandboxOptions());
+  EXPECT_TRUE(outcome.status == ProgramStatus::kTimeout);
+  EXPECT_EQ(outcome.detail, "timed out: 15 s on the clock");
+  report.slept = 0;
+  EXPECT_EQ(Judge(report, WithNonce(), SandboxOptions()).detail, outcome.detail) << "nothing tells of the load";
+}
+
 TEST(Judge, TheClockAloneAsksForASecondRun) {
   const SandboxOptions options;
   ProgramReport report = {};

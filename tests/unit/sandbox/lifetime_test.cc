@@ -77,7 +77,7 @@ TEST_F(Isolated, NothingSurvivesTheKillOfItsOwner) {
     RunOnce(options, "import signal, time\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(600)");
     _exit(0);
   }
-  EXPECT_EQ(AwaitProcesses(65535, 2), 2u) << "zygote and program";
+  EXPECT_EQ(AwaitProcesses(65535, 3), 3u) << "zygote, first process of the namespace and program";
   kill(owner, SIGKILL);
   waitpid(owner, nullptr, 0);
   EXPECT_EQ(AwaitProcesses(65535, 0), 0u);
@@ -198,7 +198,7 @@ TEST_F(Isolated, ProgramsAreNotRootOutside) {
     RunOnce(options, "import time\ntime.sleep(600)");
     _exit(0);
   }
-  EXPECT_EQ(AwaitProcesses(65527, 2), 2u);
+  EXPECT_EQ(AwaitProcesses(65527, 3), 3u);
   for (const int pid : ProcessesOf(65527)) {
     struct stat info = {};
     ASSERT_EQ(stat(("/proc/" + std::to_string(pid) + "/comm").c_str(), &info), 0);

@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "evald/error.h"
 #include "metrics/sandbox/alone.h"
@@ -19,6 +22,21 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kSecondUs = 1'000'000;
 constexpr uid_t kNobody = 65534;
+
+/// How many exclusive turns are taken or waited for.
+int LockedPlaces(const fs::path& queue) {
+  const UniqueFd file(open(queue.c_str(), O_RDWR | O_CLOEXEC));
+  int count = 0;
+  struct flock place = {};
+  for (int64_t from = 0; file; from = place.l_start + place.l_len) {
+    place = {};
+    place.l_type = F_WRLCK;
+    place.l_start = from;
+    if (fcntl(file.get(), F_OFD_GETLK, &place) != 0 || place.l_type == F_UNLCK) break;
+    ++count;
+  }
+  return count;
+}
 
 class Turns : public ::testing::Test {
  protected:
@@ -96,6 +114,63 @@ TEST_F(Turns, AnotherUsersLocksHoldNothingUp) {
   EXPECT_EQ(write(over[1], "o", 1), 1);
   other.join();
   for (const int fd : {ready[0], ready[1], over[0], over[1]}) close(fd);
+}
+
+/// Programs that run alone, one after the other without end, leave the others their time.
+TEST_F(Turns, ExclusiveTurnsLeaveTheOthersAsMuchTimeAsTheyTook) {
+  const TurnFolder folder({scratch_ / "turns"});
+  constexpr int64_t kTurnUs = 200'000;
+  int64_t ended_us = 0;
+  for (int i = 0; i < 3; ++i) {
+    const HostTurn alone = HostTurn::Alone(folder, kSecondUs);
+    if (i > 0) {
+      EXPECT_GE(MonotonicMicros(), ended_us + kTurnUs) << i;
+    }
+    usleep(kTurnUs);
+    ended_us = MonotonicMicros();
+  }
+  const int64_t asked_us = MonotonicMicros();
+  { const HostTurn shared = HostTurn::Shared(folder, kSecondUs); }
+  const int64_t shared_us = MonotonicMicros() - asked_us;
+  const HostTurn alone = HostTurn::Alone(folder, kSecondUs);
+  EXPECT_GE(MonotonicMicros(), ended_us + kTurnUs);
+  EXPECT_LT(shared_us, MonotonicMicros() - asked_us) << "a shared turn does not wait for the pause to end";
+}
+
+TEST_F(Turns, ExclusiveTurnsAreTakenInTheOrderInWhichTheyWereAskedFor) {
+  const TurnFolder folder({scratch_ / "turns"});
+  std::vector<int> order;
+  std::vector<std::thread> others;
+  {
+    const HostTurn first = HostTurn::Alone(folder, kSecondUs);
+    for (int i = 0; i < 6; ++i) {
+      others.emplace_back([&, i] {
+        const HostTurn turn = HostTurn::Alone(folder, kSecondUs);
+        order.push_back(i);  // nobody else is here
+      });
+      while (LockedPlaces(scratch_ / "turns" / "queue") < i + 2) usleep(1000);
+    }
+  }
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST_F(Turns, WhoDiesInTheQueueHoldsNobodyUp) {
+  const TurnFolder folder({scratch_ / "turns"});
+  const pid_t waiting = [&] {
+    const HostTurn held = HostTurn::Alone(folder, kSecondUs);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const HostTurn never = HostTurn::Alone(folder, kSecondUs);
+      _exit(0);
+    }
+    while (LockedPlaces(scratch_ / "turns" / "queue") < 2) usleep(1000);
+    kill(pid, SIGKILL);
+    return pid;
+  }();
+  EXPECT_EQ(waitpid(waiting, nullptr, 0), waiting);
+  const HostTurn next = HostTurn::Alone(folder, kSecondUs);
+  EXPECT_EQ(LockedPlaces(scratch_ / "turns" / "queue"), 1);
 }
 
 TEST_F(Turns, AWaitIsBoundedAndSaysForWhat) {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "metrics/sandbox/guest/guest.h"
+
+namespace evald::guest {
+
+enum class WallVerdict {
+  kWithin,
+  kSlept,    ///< over: the program's own doing, whatever the load of the machine
+  kUnclear,  ///< over, and a busy machine may be to blame
+};
+
+/// The wall limit of one program (see kWallWindowsMax). It begins when this object is made.
+///
+/// The limit runs on the program's own clock, which stands still while the program waits for a processor. So the
+/// same program meets it at the same point on an idle machine and on a busy one. The waits of several threads are
+/// added up, though some may have been at the same time: such a program gets rather too much time than too little.
+class WallClock {
+ public:
+  WallClock(const sandbox::ProgramRequest& request, uint64_t cpu_limit_us);
+
+  /// Whether the limit may be reached, so that Judge() must be asked.
+  bool IsDue() const;
+
+  /// What became of a program that has used `cpu_us` so far.
+  WallVerdict Judge(uint64_t cpu_us, const Waiting& waiting);
+
+ private:
+  const uint64_t start_;
+  const uint64_t limit_us_;
+  const uint64_t windows_max_;
+  const uint64_t cpu_limit_us_;
+  uint64_t windows_ = 1;  ///< limits granted so far
+};
+
+}  // namespace evald::guest
