@@ -127,8 +127,7 @@ std::vector<fs::path> DefaultTurnFolders() {
 HostTurn::HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us) : folder_(folder) {
   if (!folder.usable()) return;
   Times& times = *folder.page_->times;
-  UniqueFd place;
-  if (alone) place = AwaitOwnPlace();
+  if (alone) place_ = AwaitOwnPlace();
   gate_ = Lock("gate", alone ? LOCK_EX : LOCK_SH);
   if (alone) closed_us_ = MonotonicMicros();
   turn_ = Lock("turn", alone ? LOCK_EX : LOCK_SH);
@@ -142,8 +141,8 @@ HostTurn::~HostTurn() {
   TurnFolder::Page::Raise(folder_.page_->times->alone_again, now_us + (now_us - closed_us_));
 }
 
-/// Waits until nobody is before this object in the queue and the shared turns have had their time. Holding the place
-/// keeps others behind.
+/// Waits until nobody is before this object in the queue and the shared turns have had their time. The place is held
+/// until this turn is over, so that the next in the queue sees when that was.
 UniqueFd HostTurn::AwaitOwnPlace() const {
   UniqueFd queue = OpenFile(folder_.folder_, folder_.path_, "queue");
   Times& times = *folder_.page_->times;

@@ -70,6 +70,7 @@ class HostTurn {
   void CheckPatience(const char* name, int64_t begun_us) const;
 
   const TurnFolder& folder_;
+  UniqueFd place_;  ///< in the queue
   UniqueFd gate_;
   UniqueFd turn_;
   int64_t closed_us_ = 0;  ///< since when an exclusive turn keeps others waiting; 0 for a shared one

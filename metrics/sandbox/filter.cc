@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -321,6 +322,9 @@ std::vector<sock_filter> BuildFilter(bool allow_processes) {
   AllowAll(rules, kSocketPairs);
   rules.Allow("socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
   rules.Allow("prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
+  // Pipes with names (os.mkfifo), and no other device.
+  rules.Allow("mknod", SCMP_A1(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO));
+  rules.Allow("mknodat", SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFIFO));
   // A program may step back (os.nice). Nothing gives it a better place.
   rules.Allow("setpriority", SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffull, PRIO_PROCESS),
               SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, 0));

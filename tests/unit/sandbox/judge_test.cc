@@ -86,5 +86,20 @@ TEST(Judge, DetailIsBoundedUtf8WhateverTheProgramWrote) {
   EXPECT_TRUE(IsUtf8(detail));
 }
 
+/// The text goes into files, terminals and pages: what steers those is written out.
+TEST(Judge, DetailSteersNoTerminal) {
+  const ProgramRequest request = WithNonce();
+  ProgramReport report = {};
+  report.wait_status = 1 << 8;
+  const std::string said = "failed: \xc2\x9b" "31m \xe2\x80\xae \xe2\x80\xa8 \x1b[2J \xc3\xa9\n";
+  report.detail_bytes = static_cast<uint32_t>(said.size());
+  std::memcpy(report.detail, said.data(), said.size());
+  const std::string detail = Judge(report, request, SandboxOptions()).detail;
+  for (const char* steering : {"\xc2\x9b", "\xe2\x80\xae", "\xe2\x80\xa8", "\x1b"}) {
+    EXPECT_EQ(detail.find(steering), std::string::npos) << detail;
+  }
+  EXPECT_NE(detail.find("\xc3\xa9\n"), std::string::npos) << detail;
+}
+
 }  // namespace
 }  // namespace evald::sandbox

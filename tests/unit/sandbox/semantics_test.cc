@@ -109,6 +109,10 @@ TEST_F(Isolated, HarmlessAsksAreAnswered) {
       "for name in ('stdout', 'stderr'):\n"
       "  with open('/dev/' + name, 'w') as file: print('x', file=file)\n"
       "assert open('/dev/stdin').read() == ''\n"
+      "os.mkfifo('pipe')\n"
+      "try: os.mknod('device', 0o20666, os.makedev(1, 1))\n"
+      "except OSError: pass\n"
+      "else: raise AssertionError('a device')\n"
       "try: os.setpriority(os.PRIO_PROCESS, 1, 5)\n"
       "except OSError: pass\n"
       "else: raise AssertionError('another process')");

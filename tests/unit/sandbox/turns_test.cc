@@ -140,6 +140,7 @@ TEST_F(Turns, ExclusiveTurnsLeaveTheOthersAsMuchTimeAsTheyTook) {
 TEST_F(Turns, ExclusiveTurnsAreTakenInTheOrderInWhichTheyWereAskedFor) {
   const TurnFolder folder({scratch_ / "turns"});
   std::vector<int> order;
+  std::vector<int64_t> times_us;  // begin and end of each
   std::vector<std::thread> others;
   {
     const HostTurn first = HostTurn::Alone(folder, kSecondUs);
@@ -147,12 +148,19 @@ TEST_F(Turns, ExclusiveTurnsAreTakenInTheOrderInWhichTheyWereAskedFor) {
       others.emplace_back([&, i] {
         const HostTurn turn = HostTurn::Alone(folder, kSecondUs);
         order.push_back(i);  // nobody else is here
+        times_us.push_back(MonotonicMicros());
+        usleep(20'000);
+        times_us.push_back(MonotonicMicros());
       });
       while (LockedPlaces(scratch_ / "turns" / "queue") < i + 2) usleep(1000);
     }
   }
   for (std::thread& other : others) other.join();
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  for (size_t i = 2; i < times_us.size(); i += 2) {
+    const int64_t pause_us = times_us[i] - times_us[i - 1];
+    EXPECT_GE(pause_us, times_us[i - 1] - times_us[i - 2]) << "who waited in the queue leaves others their time too";
+  }
 }
 
 TEST_F(Turns, WhoDiesInTheQueueHoldsNobodyUp) {
