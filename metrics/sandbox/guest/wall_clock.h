@@ -17,18 +17,20 @@ enum class WallVerdict {
 /// The limit runs on the program's own clock, which stands still while the program waits for a processor. So the
 /// same program meets it at the same point on an idle machine and on a busy one. The waits of several threads are
 /// added up, though some may have been at the same time: such a program gets rather too much time than too little.
+/// The clock also stands still while nobody looks at it, which is when the whole sandbox is frozen.
 class WallClock {
  public:
   WallClock(const sandbox::ProgramRequest& request, uint64_t cpu_limit_us);
 
-  /// Whether the limit may be reached, so that Judge() must be asked.
-  bool IsDue() const;
+  /// Whether the limit may be reached, so that Judge() must be asked. To be called many times in a second.
+  bool IsDue();
 
   /// What became of a program that has used `cpu_us` so far.
   WallVerdict Judge(uint64_t cpu_us, const Waiting& waiting);
 
  private:
-  const uint64_t start_;
+  uint64_t start_;
+  uint64_t seen_;  ///< when IsDue() was called last
   const uint64_t limit_us_;
   const uint64_t windows_max_;
   const uint64_t cpu_limit_us_;

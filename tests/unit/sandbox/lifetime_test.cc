@@ -232,6 +232,24 @@ TEST_F(Isolated, AloneMeansAlone) {
   EXPECT_TRUE(ran);
 }
 
+/// No second run alone: that would wait for the turn that is held here, and fail after a minute.
+TEST_F(Isolated, SleepersAreJudgedBesideOthers) {
+  options_.wall_seconds = 0.5;
+  runner_ = MakeCodeRunner(options_);
+  const sandbox::TurnFolder folder(sandbox::DefaultTurnFolders());
+  const sandbox::HostTurn beside = sandbox::HostTurn::Shared(folder, 0);
+  const char* const sleepers[] = {"import time\ntime.sleep(600)",
+                                  "import time\nwhile True: time.sleep(0.002)",
+                                  "import threading\nthreading.Event().wait()",
+                                  "import signal\nsignal.raise_signal(signal.SIGSTOP)",
+                                  "import time\nfrom concurrent.futures import ThreadPoolExecutor\n"
+                                  "with ThreadPoolExecutor(8) as pool: list(pool.map(time.sleep, [600] * 8))"};
+  for (const char* sleeper : sleepers) {
+    const ProgramOutcome outcome = runner_->Run(sleeper);
+    EXPECT_EQ(outcome.detail, "timed out: 0.5 s on the clock") << sleeper;
+  }
+}
+
 TEST_F(Isolated, IsolationIsNamed) {
   const Json isolation = runner_->Isolation();
   EXPECT_EQ(isolation.at("isolation"), "namespaces");
