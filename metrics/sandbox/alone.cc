@@ -127,7 +127,7 @@ std::vector<fs::path> DefaultTurnFolders() {
 HostTurn::HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us) : folder_(folder) {
   if (!folder.usable()) return;
   Times& times = *folder.page_->times;
-  if (alone) place_ = AwaitOwnPlace();
+  if (alone) place_ = AwaitOwnPlace(longest_us);
   gate_ = Lock("gate", alone ? LOCK_EX : LOCK_SH);
   if (alone) closed_us_ = MonotonicMicros();
   turn_ = Lock("turn", alone ? LOCK_EX : LOCK_SH);
@@ -143,7 +143,7 @@ HostTurn::~HostTurn() {
 
 /// Waits until nobody is before this object in the queue and the shared turns have had their time. The place is held
 /// until this turn is over, so that the next in the queue sees when that was.
-UniqueFd HostTurn::AwaitOwnPlace() const {
+UniqueFd HostTurn::AwaitOwnPlace(int64_t longest_us) const {
   UniqueFd queue = OpenFile(folder_.folder_, folder_.path_, "queue");
   Times& times = *folder_.page_->times;
   const int64_t number = folder_.page_->TakePlace();
@@ -153,6 +153,7 @@ UniqueFd HostTurn::AwaitOwnPlace() const {
   own.l_start = number;
   own.l_len = 1;
   if (fcntl(queue.get(), F_OFD_SETLK, &own) != 0) ThrowErrno(folder_.path_ / "queue", "locking", errno);
+  int64_t first_us = 0;  // since when nobody is before this object
   for (const int64_t begun_us = MonotonicMicros();; usleep(kPollUsMax)) {
     struct flock before = own;
     before.l_start = 0;
@@ -160,8 +161,11 @@ UniqueFd HostTurn::AwaitOwnPlace() const {
     if (number > 0 && fcntl(queue.get(), F_OFD_GETLK, &before) != 0) {
       ThrowErrno(folder_.path_ / "queue", "asking for locks of", errno);
     }
-    const bool first = number == 0 || before.l_type == F_UNLCK;
-    if (first && MonotonicMicros() >= TurnFolder::Page::Get(times.alone_again)) return queue;
+    const int64_t now_us = MonotonicMicros();
+    if (first_us == 0 && (number == 0 || before.l_type == F_UNLCK)) first_us = now_us;
+    // A folder in /tmp may remember the clock of an earlier boot: no pause is longer than a turn.
+    const int64_t again_us = std::min(TurnFolder::Page::Get(times.alone_again), first_us + longest_us);
+    if (first_us != 0 && now_us >= again_us) return queue;
     CheckPatience("queue", begun_us);
   }
 }

@@ -44,7 +44,8 @@ std::vector<std::filesystem::path> DefaultTurnFolders();
 /// other, and a lock that several users share is one that each of them can keep.
 ///
 /// Exclusive turns are taken in the order in which they were asked for. After each the shared ones have
-/// as much time as it kept them waiting, so all exclusive turns together take at most half of the time.
+/// as much time as it kept them waiting (`longest_us` at most), so all exclusive turns together take at most
+/// half of the time.
 ///
 /// Three locks in the user's folder, which the kernel frees with the process. A byte of "queue" is locked
 /// for each exclusive turn that is waited for; its number is the place in the queue. "gate" is closed by
@@ -65,7 +66,7 @@ class HostTurn {
 
  private:
   HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us);
-  UniqueFd AwaitOwnPlace() const;
+  UniqueFd AwaitOwnPlace(int64_t longest_us) const;
   UniqueFd Lock(const char* name, int operation) const;
   void CheckPatience(const char* name, int64_t begun_us) const;
 

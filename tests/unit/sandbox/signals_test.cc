@@ -18,7 +18,7 @@ TEST_F(Isolated, SignalsOfItsOwnEndAProgram) {
 
 TEST_F(Isolated, AlarmsWithoutAHandlerEndAProgram) {
   ExpectStatus(kKilled, "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(2)", "Alarm");
-  ExpectStatus(kKilled, "import signal\nsignal.setitimer(signal.ITIMER_VIRTUAL, 0.01)\nwhile True: pass", "alarm");
+  ExpectStatus(kKilled, "import signal\nsignal.setitimer(signal.ITIMER_VIRTUAL, 0.01)\nwhile True: pass", "killed by signal");
 }
 
 TEST_F(Isolated, HandlersOfItsOwnWork) {

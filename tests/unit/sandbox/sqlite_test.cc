@@ -16,7 +16,7 @@ std::string Attempts() {
          "                       (\"select fts3_tokenizer('simple')\", ()),\n"
          "                       (\"select fts3_tokenizer('evil', x'0000000000000000')\", ())]:\n"
          "    try: con.execute(call, values)\n"
-         "    except sqlite3.Error as error: reasons.append(str(error))\n"
+         "    except Exception as error: reasons.append(str(error))\n"
          "    else: raise AssertionError((con, call))\n"
          "reasons = []\n";
 }
@@ -59,8 +59,11 @@ TEST_F(Isolated, SqliteIsTamedByWhateverNameItComes) {
                "files = [f for folder in sys.path for f in glob.glob(folder + '/_sqlite3.*so')]\n"
                "for name in ['a.b._sqlite3', 'a\\0._sqlite3', '_sqlite3\\0x']:\n"
                "  for file in files:\n"
-               "    module = _imp.create_dynamic(types.SimpleNamespace(name=name, origin=file))\n"
-               "    if hasattr(_imp, 'exec_dynamic'): _imp.exec_dynamic(module)\n"
+               "    try: module = _imp.create_dynamic(types.SimpleNamespace(name=name, origin=file))\n"
+               "    except (ImportError, SystemError, ValueError):\n"
+               "      assert '\\0' in name\n"
+               "      continue\n"
+               "    _imp.exec_dynamic(module)\n"
                "    refused(module.connect(':memory:'))\n"
                "for path in files + [f for f in glob.glob(os.__file__[:-5] + '*')][:1] + ['/nowhere']:\n"
                "  try: sys.audit('import', '_sqlite3', path)\n"
@@ -72,6 +75,7 @@ TEST_F(Isolated, ASqliteThatCannotBeTamedIsRefused) {
   ExpectPasses(
       "import glob, os, sys\n"
       "other = [f for folder in sys.path for f in glob.glob(folder + '/_json.*so')]\n"
+      "assert other or '_json' in sys.builtin_module_names\n"
       "for file in other:\n"
       "  try: sys.audit('import', '_sqlite3', file)\n"
       "  except ImportError as error: assert 'fts3_tokenizer' in str(error)\n"
