@@ -48,6 +48,7 @@ TEST_F(Isolated, SqlitesRefusalCannotBeTakenAway) {
                "if hasattr(con, 'setconfig'): con.setconfig(1004, True)\n"
                "refused(con)\n"
                "if hasattr(con, 'deserialize'):\n"
+               "  con.execute('create table t (x)')\n"
                "  con.deserialize(con.serialize())\n"
                "  refused(con)\n");
 }
