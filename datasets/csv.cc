@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <charconv>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -76,18 +77,26 @@ bool IsMissing(const std::string& text) {
   return kMissing.count(text) != 0;
 }
 
-enum class ColumnType { kInteger, kFloat, kBoolean, kText };
-
 bool IsBoolean(const std::string& text) {
   return text == "True" || text == "TRUE" || text == "true" || text == "False" || text == "FALSE" ||
          text == "false";
 }
 
-bool IsInteger(const std::string& text) {
+// Digits behind an optional sign, white space around it left out; empty for anything else.
+std::string_view IntegerText(const std::string& text) {
   const std::string_view trimmed = Trim(text);
   const size_t sign = !trimmed.empty() && (trimmed[0] == '-' || trimmed[0] == '+') ? 1 : 0;
-  return trimmed.size() > sign && trimmed.size() - sign <= 18 &&
-         trimmed.find_first_not_of("0123456789", sign) == std::string_view::npos;
+  const bool integer = trimmed.size() > sign && trimmed.find_first_not_of("0123456789", sign) == std::string_view::npos;
+  return integer ? trimmed : std::string_view();
+}
+
+template <typename T>
+std::optional<T> ParseInteger(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 bool IsFloat(const std::string& text) {
@@ -95,46 +104,101 @@ bool IsFloat(const std::string& text) {
   return jinja::ParseFloat(text).has_value();
 }
 
-// A column is as narrow as all its values allow; a missing value makes integers floats.
-ColumnType TypeOf(const std::vector<Record>& records, size_t column) {
-  bool integer = true;
-  bool number = true;
-  bool boolean = true;
-  bool missing = false;
-  for (size_t i = 1; i < records.size(); ++i) {
-    const std::string& text = records[i].fields[column];
-    if (IsMissing(text)) {
-      missing = true;
-      continue;
-    }
-    integer = integer && IsInteger(text);
-    number = number && (integer || IsFloat(text));
-    boolean = boolean && IsBoolean(text);
-  }
-  if (boolean && !missing) return ColumnType::kBoolean;
-  if (integer && !missing) return ColumnType::kInteger;
-  return number ? ColumnType::kFloat : ColumnType::kText;
-}
+// The rows of one chunk, whose columns get types together.
+class ChunkReader {
+ public:
+  ChunkReader(const std::vector<Record>& records, size_t begin, size_t end, const std::string& name)
+      : records_(records), begin_(begin), end_(end), name_(name), header_(records[0].fields) {}
 
-Json ValueOf(const std::string& text, ColumnType type) {
-  if (IsMissing(text)) return nullptr;
-  switch (type) {
-    case ColumnType::kInteger:
-      return static_cast<int64_t>(std::stoll(text));
-    case ColumnType::kFloat:
-      return jinja::ParseFloat(text).value_or(0);
-    case ColumnType::kBoolean:
-      return text[0] == 't' || text[0] == 'T';
-    case ColumnType::kText:
-      return text;
+  CsvChunk Read() const {
+    CsvChunk chunk;
+    chunk.type.kind = Kind::kStruct;
+    chunk.type.names = header_;
+    for (size_t c = 0; c < header_.size(); ++c) chunk.type.parts.push_back({TypeOf(c), {}, {}});
+    for (size_t i = begin_; i < end_; ++i) {
+      Json row = Json::object();
+      for (size_t c = 0; c < header_.size(); ++c) row[header_[c]] = ValueOf(Text(i, c), chunk.type.parts[c].kind);
+      chunk.rows.push_back(std::move(row));
+      chunk.lines.push_back(records_[i].line);
+    }
+    return chunk;
   }
-  return text;
-}
+
+ private:
+  using Kind = ColumnType::Kind;
+
+  const std::string& Text(size_t i, size_t column) const {
+    static const std::string kLacking;
+    const auto& fields = records_[i].fields;
+    return column < fields.size() ? fields[column] : kLacking;
+  }
+
+  // A column is as narrow as all its values allow; a missing value makes integers floats.
+  Kind TypeOf(size_t column) const {
+    bool integer = true;
+    bool number = true;
+    bool boolean = true;
+    bool missing = false;
+    bool any = false;
+    for (size_t i = begin_; i < end_; ++i) {
+      const std::string& text = Text(i, column);
+      if (IsMissing(text)) {
+        missing = true;
+        continue;
+      }
+      any = true;
+      integer = integer && !IntegerText(text).empty();
+      number = number && (integer || IsFloat(text));
+      boolean = boolean && IsBoolean(text);
+    }
+    if (any && boolean) return Kind::kBoolean;
+    if (any && integer) return IntegerType(column, missing);
+    return number ? Kind::kFloat : Kind::kText;
+  }
+
+  // Of a column of whole numbers. Beyond 64 bits pandas has several types, none of which templates have.
+  Kind IntegerType(size_t column, bool missing) const {
+    bool fits = true;
+    bool negative = false;
+    bool fits_unsigned = true;
+    for (size_t i = begin_; i < end_; ++i) {
+      const std::string_view text = IntegerText(Text(i, column));
+      if (text.empty()) continue;
+      fits = fits && ParseInteger<int64_t>(text).has_value();
+      negative = negative || text[0] == '-';
+      fits_unsigned = fits_unsigned && (text[0] == '-' || ParseInteger<uint64_t>(text).has_value());
+    }
+    if (fits) return missing ? Kind::kFloat : Kind::kInteger;
+    if (negative && fits_unsigned && !missing) return Kind::kText;
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the column '{}' holds integers beyond 63 bits", name_, header_[column]),
+                "write them so that they are no numbers");
+  }
+
+  static Json ValueOf(const std::string& text, Kind type) {
+    if (IsMissing(text)) return nullptr;
+    switch (type) {
+      case Kind::kInteger:
+        return ParseInteger<int64_t>(IntegerText(text)).value_or(0);
+      case Kind::kFloat:
+        return jinja::ParseFloat(text).value_or(0);
+      case Kind::kBoolean:
+        return text[0] == 't' || text[0] == 'T';
+      default:
+        return text;
+    }
+  }
+
+  const std::vector<Record>& records_;
+  size_t begin_;
+  size_t end_;
+  const std::string& name_;
+  const std::vector<std::string>& header_;
+};
 
 }  // namespace
 
-std::vector<Json> ParseCsv(std::string_view text, const std::string& name,
-                           std::vector<size_t>* lines) {
+std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max) {
   if (!IsUtf8(text)) throw Error(ErrorKind::kInput, name + ": the file is not valid UTF-8");
   const std::vector<Record> records = ReadRecords(text, name);
   if (records.size() < 2) return {};
@@ -143,24 +207,18 @@ std::vector<Json> ParseCsv(std::string_view text, const std::string& name,
     throw Error(ErrorKind::kInput, name + ":1: two columns have one name");
   }
   for (const Record& record : records) {
-    if (record.fields.size() != header.size()) {
+    if (record.fields.size() > header.size()) {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}:{}: found {} fields, expected {} as in the first line", name,
+                  fmt::format("{}:{}: found {} fields, expected at most {} as in the first line", name,
                               record.line, record.fields.size(), header.size()));
     }
   }
-  std::vector<ColumnType> types;
-  for (size_t c = 0; c < header.size(); ++c) types.push_back(TypeOf(records, c));
-  std::vector<Json> rows;
-  for (size_t i = 1; i < records.size(); ++i) {
-    Json row = Json::object();
-    for (size_t c = 0; c < header.size(); ++c) {
-      row[header[c]] = ValueOf(records[i].fields[c], types[c]);
-    }
-    rows.push_back(std::move(row));
-    lines->push_back(records[i].line);
+  std::vector<CsvChunk> chunks;
+  for (size_t begin = 1, end = 0; begin < records.size(); begin = end) {
+    end = begin + std::min(rows_max, records.size() - begin);
+    chunks.push_back(ChunkReader(records, begin, end, name).Read());
   }
-  return rows;
+  return chunks;
 }
 
 }  // namespace evald

@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "base/file.h"
+#include "datasets/column_types.h"
 #include "evald/json.h"
 
 namespace evald {
 
 /// The rows of one split, in order.
 struct Documents {
-  std::vector<Json> rows;            ///< objects
+  std::vector<Json> rows;            ///< objects; all have the same keys, null where the file has none
   std::vector<std::string> where;    ///< of each row: "file:line"
-  std::vector<std::string> columns;  ///< every key of any row, in the order they are first seen
+  std::vector<std::string> columns;  ///< the keys of the rows
 };
 
 /// Takes the rows whose integer `field` lies in [from, to].
@@ -32,21 +33,55 @@ struct DataLimits {
   uint64_t whole_bytes = uint64_t{1} << 30;   ///< of a .json with one array and of a .csv, unpacked: read whole
 };
 
-/// Appends the rows of a file, read by the ending of its name: .jsonl, .json (one array, or one
-/// object a line), .csv, each also with .gz. Rows are objects; CSV columns get the types that
-/// pandas.read_csv gives them, which is what the `datasets` library reads CSV with. Throws
-/// Error(kInput) that names file and line for a file that is empty or broken or has more than `limits` allow,
-/// and Error(kInfrastructure) when `cancel` was set. Lines are unpacked one after the other, so that a packed
-/// file takes no more memory than its rows. `path` is the name of the open file `fd`.
+enum class DataFormat {
+  kByEnding,  ///< .jsonl, .json or .csv, each also with .gz
+  kJson,
+  kCsv,
+};
+
+/// How the files of a dataset are read.
+struct ReadRules {
+  /// Rows, columns and types are those of load_dataset("json" or "csv", data_files=...) of `datasets` 5: the rows are
+  /// read in batches (JSON: 10 MiB; CSV: 10,000 rows), the first batch of the dataset decides the columns and their
+  /// types, and later batches are cast to these. Otherwise a file stands for a dataset that has types already: its
+  /// rows are one batch, and texts stay texts.
+  bool as_loader = false;
+  DataFormat format = DataFormat::kByEnding;
+};
+
+/// The columns of a dataset while its files are read one after the other.
+struct DatasetColumns {
+  std::optional<ColumnType> type;        ///< decided by the first batch
+  bool files_alike = false;              ///< the files of a split must agree without a cast
+  std::optional<ColumnType> split_type;  ///< of the first batch of this split
+  size_t files = 0;                      ///< read of this split
+};
+
+/// Appends the rows of a file: JSON (an object a line, one array of objects, or, in a file of at most 320 KiB, objects
+/// one after the other) or CSV. Throws Error(kInput) that names file and line for a file that is empty or broken, that
+/// has more than `limits` allow, that writes a key twice in an object, or whose columns do not fit those of the
+/// dataset; and Error(kInfrastructure) when `cancel` was set. A packed file takes no more memory than its rows.
+/// `path` is the name of the open file `fd`.
 void ReadDocuments(const UniqueFd& fd, const std::filesystem::path& path, const DataLimits& limits,
-                   const std::optional<RowRange>& range, const std::atomic<bool>* cancel, Documents* out);
-/// The same of a file by its name.
+                   const ReadRules& rules, const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
+                   DatasetColumns* columns, Documents* out);
+/// The same of a file by its name, as one that stands for a dataset.
 void ReadDocuments(const std::filesystem::path& path, const std::optional<RowRange>& range,
                    const std::atomic<bool>* cancel, Documents* out);
 
-/// The text of a CSV file as rows of objects (RFC 4180, with a header line). `where` receives each
-/// row's line number. Throws Error(kInput) "<name>:<line>: ...".
-std::vector<Json> ParseCsv(std::string_view text, const std::string& name,
-                           std::vector<size_t>* lines);
+/// Reads no more than decides the columns of the dataset.
+void ReadColumns(const UniqueFd& fd, const std::filesystem::path& path, const DataLimits& limits,
+                 const ReadRules& rules, const std::atomic<bool>* cancel, DatasetColumns* columns);
+
+/// Rows of a CSV file that pandas.read_csv types together.
+struct CsvChunk {
+  std::vector<Json> rows;
+  std::vector<size_t> lines;
+  ColumnType type;
+};
+
+/// The text of a CSV file (RFC 4180, with a header line) in chunks of at most `rows_max` rows. Fields that a row lacks
+/// at its end are null. Throws Error(kInput) "<name>:<line>: ...".
+std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max = SIZE_MAX);
 
 }  // namespace evald

@@ -135,6 +135,13 @@ char LineReader::FirstCharacter() {
   }
 }
 
+std::optional<std::string_view> LineReader::WholeIfSmall(uint64_t bytes_max) {
+  Start();
+  while (text_.size() - begin_ <= bytes_max && !ended_) Fill();
+  if (text_.size() - begin_ > bytes_max) return std::nullopt;
+  return std::string_view(text_).substr(begin_);
+}
+
 std::string_view LineReader::Rest() {
   Start();
   while (text_.size() - begin_ <= limits_.whole_bytes && !ended_) Fill();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,8 @@ class LineReader {
   size_t line() const { return line_; }
   /// The first character that is not white space, '\0' where there is none, and nothing is read by that.
   char FirstCharacter();
+  /// All that follows if it has at most `bytes_max` bytes, and nothing is read by that; holds until the next call.
+  std::optional<std::string_view> WholeIfSmall(uint64_t bytes_max);
   /// All that follows.
   std::string_view Rest();
 

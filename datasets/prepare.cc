@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Changes when equal task files and data give other requests than before.
-constexpr int kFormatVersion = 2;  // 2: a request's further settings stand under "settings"
+/// 2: a request's further settings stand under "settings". 3: columns have types.
+constexpr int kFormatVersion = 3;
 
 std::string HashFile(const DataFile& file) { return HashHex(MappedFile(file.fd, file.path).view()); }
 
@@ -191,6 +192,10 @@ class Preparation {
             {"field", out->range->field}, {"from", out->range->from}, {"to", out->range->to}};
       }
       files_.push_back(std::move(entry));
+    }
+    if (out->first) {
+      const DataFile& first = *out->first;
+      files_.push_back({{"use", "types"}, {"split", split}, {"file", first.path.string()}, {"hash", HashFile(first)}});
     }
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "evald/error.h"
+#include "jinja/moment.h"
 #include "jinja/python_value.h"
 
 namespace evald {
@@ -299,7 +300,7 @@ std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>&
 PreparedDocument PromptBuilder::Document(int64_t doc_id, const Json& doc) const {
   PreparedDocument out;
   out.doc_id = doc_id;
-  out.doc = doc;
+  out.doc = jinja::PlainDates(doc);
   out.target = target_.Target(doc, !choice_.IsNull());
   if (!choice_.IsNull()) out.choices = choice_.Choices(doc);
   return out;

@@ -1,5 +1,6 @@
 #include "datasets/quoted_scalar.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "jinja/unicode.h"
@@ -132,7 +133,109 @@ class QuotedScanner {
   std::string out_;
 };
 
+// Literal (|) and folded (>) text: yaml_parser_scan_block_scalar of libyaml.
+class BlockScanner {
+ public:
+  BlockScanner(std::string_view text, size_t at, int indent)
+      : text_(text), at_(at + 1), literal_(text[at] == '|'), parent_(indent) {}
+
+  std::optional<std::string> Run() {
+    if (!ReadHeader()) return std::nullopt;
+    std::string breaks = increment_ == 0 ? FirstBreaks() : Breaks();
+    std::string line_break;
+    bool leading_blank = false;
+    while (column_ == indent_ && at_ < text_.size()) {
+      const bool blank = IsBlank(text_, at_);
+      if (!literal_ && line_break == "\n" && !leading_blank && !blank) {
+        if (breaks.empty()) out_ += ' ';
+      } else {
+        out_ += line_break;
+      }
+      out_ += breaks;
+      leading_blank = blank;
+      while (at_ < text_.size() && BreakLength(text_, at_) == 0) out_ += text_[at_++];
+      line_break = TakeBreak();
+      breaks = Breaks();
+    }
+    if (keep_ >= 0) out_ += line_break;
+    if (keep_ > 0) out_ += breaks;
+    return out_;
+  }
+
+ private:
+  // The signs behind the indicator, and a comment.
+  bool ReadHeader() {
+    for (; at_ < text_.size() && !IsBlank(text_, at_) && BreakLength(text_, at_) == 0; ++at_) {
+      if (text_[at_] == '+' || text_[at_] == '-') {
+        keep_ = text_[at_] == '+' ? 1 : -1;
+      } else if (text_[at_] >= '1' && text_[at_] <= '9') {
+        increment_ = text_[at_] - '0';
+      } else {
+        return false;
+      }
+    }
+    while (at_ < text_.size() && BreakLength(text_, at_) == 0) ++at_;
+    TakeBreak();
+    indent_ = increment_ == 0 ? 0 : std::max(parent_, 0) + increment_;
+    return true;
+  }
+
+  std::string TakeBreak() {
+    const size_t length = BreakLength(text_, at_);
+    if (length == 0) return "";
+    const std::string taken(length == 3 ? text_.substr(at_, 3) : "\n");
+    at_ += length;
+    column_ = 0;
+    return taken;
+  }
+
+  void SkipSpaces() {
+    while (column_ < indent_ && at_ < text_.size() && text_[at_] == ' ') {
+      ++at_;
+      ++column_;
+    }
+  }
+
+  std::string Breaks() {
+    std::string breaks;
+    for (SkipSpaces(); BreakLength(text_, at_) != 0; SkipSpaces()) breaks += TakeBreak();
+    return breaks;
+  }
+
+  // The empty lines in front of the text, whose first line decides the indentation.
+  std::string FirstBreaks() {
+    std::string breaks;
+    int deepest = 0;
+    while (at_ < text_.size() && (text_[at_] == ' ' || BreakLength(text_, at_) != 0)) {
+      if (text_[at_] != ' ') {
+        breaks += TakeBreak();
+        continue;
+      }
+      ++at_;
+      deepest = std::max(deepest, ++column_);
+    }
+    indent_ = std::max({deepest, parent_ + 1, 1});
+    return breaks;
+  }
+
+  std::string_view text_;
+  size_t at_;
+  bool literal_;
+  int parent_;
+  int keep_ = 0;       // of line breaks at the end: none, one, or all
+  int increment_ = 0;  // of the indentation, where the header says it
+  int indent_ = 0;
+  int column_ = 0;
+  std::string out_;
+};
+
 }  // namespace
+
+std::optional<std::string> ReadBlockScalar(std::string_view text, size_t at, int indent) {
+  at = SkipProperties(text, at);
+  if (at >= text.size() || (text[at] != '|' && text[at] != '>')) return std::nullopt;
+  return BlockScanner(text, at, indent).Run();
+}
 
 std::optional<std::string> ReadQuotedScalar(std::string_view text, size_t at) {
   at = SkipProperties(text, at);

@@ -4,6 +4,7 @@
 
 #include "datasets/functions.h"
 #include "evald/error.h"
+#include "jinja/moment.h"
 #include "jinja/python_value.h"
 
 namespace evald {
@@ -40,6 +41,9 @@ void DocField::Fail(const std::string& message) const {
 const Json& DocField::Column(const Json& doc, const std::string& name) const {
   const auto found = doc.find(name);
   if (found == doc.end()) Fail(fmt::format("the document has no field '{}'", name));
+  if (jinja::HoldsMoment(*found)) {
+    Fail(fmt::format("the field '{}' holds dates, which only templates can print", name));
+  }
   return *found;
 }
 

@@ -54,6 +54,18 @@ std::vector<fs::path> FallbackPlaces(const TaskConfig& config, const std::string
   return places;
 }
 
+Json Listed(const Json& files) { return files.is_array() ? files : Json::array({files}); }
+
+DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& data_dir, const ReadRoots& roots) {
+  const fs::path base = config.folder.empty() ? data_dir : fs::path(config.folder);
+  const fs::path path = (base / file.get<std::string>()).lexically_normal();
+  if (!roots.HasFile(path)) {
+    throw Error(ErrorKind::kInput, fmt::format("{}: the data file {} is not there",
+                                               config.data_files_where, path.string()));
+  }
+  return {path, roots.OpenFile(path)};
+}
+
 // data_files: a file or a list for the split "train", or a mapping of splits to these.
 SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
                     const ReadRoots& roots) {
@@ -73,14 +85,12 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
                                                Suggestion(split, splits)));
   }
   SplitFiles out;
-  for (const Json& file : entry->is_array() ? *entry : Json::array({*entry})) {
-    const fs::path base = config.folder.empty() ? data_dir : fs::path(config.folder);
-    const fs::path path = (base / file.get<std::string>()).lexically_normal();
-    if (!roots.HasFile(path)) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: the data file {} is not there",
-                                                 config.data_files_where, path.string()));
-    }
-    out.files.push_back({path, roots.OpenFile(path)});
+  for (const Json& file : Listed(*entry)) out.files.push_back(OpenOwn(config, file, data_dir, roots));
+  out.rules = {true, config.dataset_path == "json"  ? DataFormat::kJson
+                     : config.dataset_path == "csv" ? DataFormat::kCsv
+                                                    : DataFormat::kByEnding};
+  if (data_files.is_object() && data_files.begin().key() != split) {
+    out.first = OpenOwn(config, Listed(data_files.front()).front(), data_dir, roots);
   }
   return out;
 }
@@ -127,7 +137,11 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
 
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits, const std::atomic<bool>* cancel) {
   Documents out;
-  for (const DataFile& file : files.files) ReadDocuments(file.fd, file.path, limits, files.range, cancel, &out);
+  DatasetColumns columns;
+  if (files.first) ReadColumns(files.first->fd, files.first->path, limits, files.rules, cancel, &columns);
+  for (const DataFile& file : files.files) {
+    ReadDocuments(file.fd, file.path, limits, files.rules, files.range, cancel, &columns, &out);
+  }
   if (out.rows.empty()) {
     throw Error(ErrorKind::kInput, fmt::format("{}: no document of this split is in the file",
                                                files.files.front().path.string()));

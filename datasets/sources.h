@@ -21,6 +21,10 @@ struct DataFile {
 struct SplitFiles {
   std::vector<DataFile> files;  ///< read one after the other
   std::optional<RowRange> range;
+  ReadRules rules;
+  /// The first file of the dataset's first split, whose first rows decide the columns of all splits, as with
+  /// load_dataset; none where it is `files.front()`, or where the files stand for a dataset.
+  std::optional<DataFile> first;
 };
 
 /// Finds the files of `split`: the task's own data_files, else the table

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <optional>
-#include <regex>
 #include <set>
 
 #include "base/text.h"
@@ -13,6 +11,7 @@
 #include "datasets/builtin_files.h"
 #include "datasets/known_modules.h"
 #include "datasets/quoted_scalar.h"
+#include "datasets/yaml_scalars.h"
 #include "evald/error.h"
 
 namespace evald {
@@ -26,54 +25,14 @@ constexpr int kDepthMax = 100;
 constexpr size_t kKeyBytesShown = 100;
 constexpr size_t kIncludesMax = 50;
 
-// The implicit types of PyYAML (yaml/resolver.py); dates and base 60 are refused.
-bool IsYamlInteger(const std::string& text) {
-  static const std::regex kPattern(
-      R"([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)");
-  return text.size() < 400 && std::regex_match(text, kPattern);
-}
-
-bool IsYamlFloat(const std::string& text) {
-  static const std::regex kPattern(
-      R"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|[-+]?\.[0-9][0-9_]*([eE][-+][0-9]+)?)");
-  return text.size() < 400 && std::regex_match(text, kPattern);
-}
-
-bool IsYamlSpecial(const std::string& text) {
-  static const std::regex kPattern(
-      R"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)"
-      R"(|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?)");
-  return text.size() < 400 && std::regex_match(text, kPattern);
-}
-
-std::optional<Json> ParseYamlInteger(std::string text) {
-  text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
-  const bool negative = text[0] == '-';
-  if (text[0] == '-' || text[0] == '+') text.erase(0, 1);
-  int base = 10;
-  if (text.rfind("0x", 0) == 0) {
-    base = 16;
-    text.erase(0, 2);
-  } else if (text.rfind("0b", 0) == 0) {
-    base = 2;
-    text.erase(0, 2);
-  } else if (text.size() > 1 && text[0] == '0') {
-    base = 8;
-  }
-  try {
-    return std::stoll(negative ? "-" + text : text, nullptr, base);
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
 // Turns a tree of yaml-cpp into JSON.
 class Converter {
  public:
   Converter(const std::string& text, std::string file, std::string folder, const ReadRoots& roots, YamlMapping* out)
       : text_(text), file_(std::move(file)), folder_(std::move(folder)), roots_(roots), out_(out) {}
 
-  Json Convert(const YAML::Node& node, const std::string& pointer, int depth) {
+  // `indent` is the column of the mapping or list that the node lies in, -1 at the top.
+  Json Convert(const YAML::Node& node, const std::string& pointer, int depth, int indent = -1) {
     at_ = pointer;
     if (++nodes_ > kNodesMax) {
       Fail(node, fmt::format("more than {} values, aliases written out", kNodesMax));
@@ -86,14 +45,14 @@ class Converter {
     if (depth > kDepthMax) Fail(node, fmt::format("nested more than {} deep", kDepthMax));
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
-        return Scalar(node);
+        return Scalar(node, indent);
       case YAML::NodeType::Sequence: {
         CheckTag(node, "!", "tag:yaml.org,2002:seq");
         Json list = Json::array();
         for (const YAML::Node& item : node) {
           const std::string at = pointer + "/" + std::to_string(list.size());
           out_->where[at] = Place(item.Mark());
-          list.push_back(Convert(item, at, depth + 1));
+          list.push_back(Convert(item, at, depth + 1, node.Mark().column));
         }
         return list;
       }
@@ -137,7 +96,7 @@ class Converter {
       const std::string name = key.is_string() ? key.get<std::string>() : key.dump();
       const std::string at = pointer + "/" + name;
       out_->where[at] = Place(item.first.Mark());
-      Json value = Convert(item.second, at, depth + 1);
+      Json value = Convert(item.second, at, depth + 1, item.first.Mark().column);
       if (key == "<<" && item.first.Tag() != "!") {
         Merge(item.second, value, &merged);
       } else {
@@ -163,21 +122,32 @@ class Converter {
     }
   }
 
-  Json Scalar(const YAML::Node& node) const {
+  // The text of a scalar. `indent` is the column of the mapping or list that it lies in.
+  std::string TextOf(const YAML::Node& node, int indent) const {
     const YAML::Mark mark = node.Mark();
-    const bool placed = !mark.is_null() && mark.pos >= 0;
-    const auto quoted =
-        placed ? ReadQuotedScalar(text_, static_cast<size_t>(mark.pos)) : std::nullopt;
-    const std::string& text = quoted ? *quoted : node.Scalar();
+    if (mark.is_null() || mark.pos < 0) return node.Scalar();
+    const auto at = static_cast<size_t>(mark.pos);
+    if (auto quoted = ReadQuotedScalar(text_, at)) return *std::move(quoted);
+    if (node.Tag().empty() || node.Tag() == "?") return node.Scalar();  // plain text
+    if (auto block = ReadBlockScalar(text_, at, indent)) return *std::move(block);
+    return node.Scalar();
+  }
+
+  Json Scalar(const YAML::Node& node, int indent) const {
+    const std::string text = TextOf(node, indent);
     const std::string& tag = node.Tag();
     if (!IsUtf8(text)) Fail(node, "the text is not valid UTF-8");
     if (tag == "!function") return std::string(kFunctionTag) + Function(node, std::string(Trim(text)));
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
-    static const std::set<std::string> kPlainTags = {
-        "tag:yaml.org,2002:null", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int",
-        "tag:yaml.org,2002:float"};
-    if (kPlainTags.count(tag) == 0) CheckTag(node, "", "");
-    return Plain(node, text);
+    static const std::set<std::string> kTypes = {"null", "bool", "int", "float"};
+    const std::string type = tag.substr(tag.rfind(':') + 1);
+    const bool tagged = tag == "tag:yaml.org,2002:" + type && kTypes.count(type) != 0;
+    if (!tagged) CheckTag(node, "", "");
+    try {
+      return tagged ? TaggedScalar(type, text) : PlainScalar(text);
+    } catch (const Error& e) {
+      Fail(node, e.message());
+    }
   }
 
   std::string Function(const YAML::Node& node, const std::string& name) const {
@@ -187,34 +157,6 @@ class Converter {
     } catch (const Error& e) {
       Fail(node, e.message());
     }
-  }
-
-  Json Plain(const YAML::Node& node, const std::string& text) const {
-    static const std::set<std::string> kTrue = {"yes",  "Yes", "YES", "true", "True",
-                                                "TRUE", "on",  "On",  "ON"};
-    static const std::set<std::string> kFalse = {"no",    "No",  "NO",  "false", "False",
-                                                 "FALSE", "off", "Off", "OFF"};
-    if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
-      return nullptr;
-    }
-    if (kTrue.count(text) != 0) return true;
-    if (kFalse.count(text) != 0) return false;
-    const bool numeric = std::string("+-.0123456789").find(text[0]) != std::string::npos;
-    if (!numeric) return text;
-    if (IsYamlInteger(text)) {
-      if (const auto value = ParseYamlInteger(text)) return *value;
-      Fail(node, fmt::format("the integer {} is beyond 64 bits", text.substr(0, 40)));
-    }
-    if (IsYamlFloat(text)) {
-      std::string digits = text;
-      digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
-      return std::strtod(digits.c_str(), nullptr);
-    }
-    if (IsYamlSpecial(text)) {
-      Fail(node,
-           fmt::format("'{}' would be read as a date or special number; put it in quotes", text));
-    }
-    return text;
   }
 
   const std::string& text_;

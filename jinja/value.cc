@@ -29,6 +29,7 @@ void CheckWeight(uint64_t weight, int depth) {
 int Rank(const Value& value) {
   if (value.IsNumber()) return 1;
   if (value.IsString()) return 2;
+  if (value.moment() != nullptr) return 6;
   if (const Sequence* sequence = value.sequence()) {
     return sequence->flavour == Sequence::Flavour::kList    ? 3
            : sequence->flavour == Sequence::Flavour::kTuple ? 4
@@ -197,7 +198,7 @@ Value Value::FromJson(const Json& json) {
       return Value(Storage(std::shared_ptr<const Dict>(std::move(dict))));
     }
     default:
-      return Value();
+      return IsMoment(json) ? Value(Storage(MomentFromJson(json))) : Value();
   }
 }
 
@@ -240,7 +241,7 @@ int Value::Depth() const {
 std::string TypeName(const Value& value) {
   static const char* const kNames[] = {"Undefined", "NoneType",  "bool",       "int",
                                        "float",     "str",       "list",       "dict",
-                                       "function",  "Namespace", "LoopContext"};
+                                       "function",  "Namespace", "LoopContext", "datetime.datetime"};
   if (const Sequence* sequence = value.sequence()) {
     static const char* const kFlavours[] = {"list", "tuple", "range", "dict view", "generator"};
     return kFlavours[static_cast<int>(sequence->flavour)];
@@ -262,6 +263,7 @@ bool Truthy(const Value& value) {
 std::string Str(const Value& value) {
   if (const Text* text = value.text()) return text->bytes;
   if (value.IsUndefined()) return "";
+  if (const Moment* moment = value.moment()) return moment->Str();
   return Repr(value);
 }
 
@@ -277,6 +279,7 @@ std::string Repr(const Value& value) {
   if (const Sequence* sequence = value.sequence()) return ReprSequence(*sequence);
   if (const Dict* dict = value.dict()) return ReprDict(*dict);
   if (value.IsUndefined()) return "Undefined";
+  if (const Moment* moment = value.moment()) return moment->Repr();
   Fail(fmt::format("a {} has no text to print", TypeName(value)));
 }
 
@@ -311,6 +314,7 @@ bool Equals(const Value& a, const Value& b) {
     return a.sequence() == b.sequence() || EqualSequences(*a.sequence(), *b.sequence());
   }
   if (a.dict() != nullptr && b.dict() != nullptr) return EqualDicts(*a.dict(), *b.dict());
+  if (a.moment() != nullptr && b.moment() != nullptr) return a.moment()->seconds == b.moment()->seconds;
   return a.IsNone()
              ? b.IsNone()
              : a.storage().index() == b.storage().index() && a.callable() == b.callable() &&
@@ -332,6 +336,7 @@ bool Less(const Value& a, const Value& b) {
     return wide(a) < wide(b);
   }
   if (rank == 2) return a.AsText() < b.AsText();
+  if (rank == 6) return a.moment()->seconds < b.moment()->seconds;
   const auto& left = a.sequence()->items;
   const auto& right = b.sequence()->items;
   for (size_t i = 0; i < left.size() && i < right.size(); ++i) {

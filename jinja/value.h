@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "evald/json.h"
+#include "jinja/moment.h"
 
 namespace evald::jinja {
 
@@ -88,7 +89,7 @@ class Value {
   using Storage = std::variant<std::shared_ptr<const Undefined>, None, bool, int64_t, double,
                                std::shared_ptr<const Text>, std::shared_ptr<const Sequence>,
                                std::shared_ptr<const Dict>, std::shared_ptr<const Callable>,
-                               std::shared_ptr<Namespace>, std::shared_ptr<LoopState>>;
+                               std::shared_ptr<Namespace>, std::shared_ptr<LoopState>, Moment>;
 
   Value() : storage_(None{}) {}
   explicit Value(bool value) : storage_(value) {}
@@ -109,7 +110,7 @@ class Value {
   template <typename T>
   const T* Get() const {
     if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t> ||
-                  std::is_same_v<T, double>) {
+                  std::is_same_v<T, double> || std::is_same_v<T, Moment>) {
       return std::get_if<T>(&storage_);
     } else {
       const auto* held = std::get_if<std::shared_ptr<T>>(&storage_);
@@ -123,6 +124,7 @@ class Value {
   const Text* text() const { return Get<const Text>(); }
   const Sequence* sequence() const { return Get<const Sequence>(); }
   const Dict* dict() const { return Get<const Dict>(); }
+  const Moment* moment() const { return Get<Moment>(); }
   const Callable* callable() const { return Get<const Callable>(); }
   Namespace* name_space() const { return const_cast<Namespace*>(Get<Namespace>()); }
   std::shared_ptr<LoopState> loop() const;

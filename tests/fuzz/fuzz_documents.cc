@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/read_roots.h"
 #include "datasets/documents.h"
 #include "evald/error.h"
 
@@ -15,12 +16,14 @@ std::string PathFor(const char* ending) {
   return "/tmp/evald-fuzz-documents-" + std::to_string(getpid()) + ending;
 }
 
-void Read(const std::string& path, const char* data, size_t size) {
+void Read(const std::string& path, const char* data, size_t size, bool as_loader) {
   using namespace evald;
   std::ofstream(path, std::ios::binary).write(data, static_cast<std::streamsize>(size));
   try {
     Documents documents;
-    ReadDocuments(path, std::nullopt, nullptr, &documents);
+    DatasetColumns columns;
+    ReadDocuments(ReadRoots().OpenFile(path), path, {}, {as_loader, DataFormat::kByEnding}, std::nullopt, nullptr, &columns,
+                  &documents);
     if (documents.rows.size() != documents.where.size()) __builtin_trap();
   } catch (const Error&) {
   }
@@ -34,6 +37,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string kPaths[] = {PathFor(".jsonl"), PathFor(".json"), PathFor(".csv"),
                                        PathFor(".jsonl.gz")};
   if (size == 0) return 0;
-  Read(kPaths[data[0] % 4], reinterpret_cast<const char*>(data) + 1, size - 1);
+  Read(kPaths[data[0] % 4], reinterpret_cast<const char*>(data) + 1, size - 1, data[0] / 4 % 2 == 1);
   return 0;
 }

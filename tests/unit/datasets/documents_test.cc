@@ -23,7 +23,7 @@ TEST(Documents, JsonLinesKeepOrderAndLines) {
   const auto path = scratch.Write("a.jsonl", "{\"b\":1,\"a\":2}\n\n{\"a\":3,\"c\":null}\r\n");
   const Documents docs = Read(path);
   ASSERT_EQ(docs.rows.size(), 2u);
-  EXPECT_EQ(ToLine(docs.rows[0]), R"({"b":1,"a":2})");
+  EXPECT_EQ(ToLine(docs.rows[0]), R"({"b":1,"a":2,"c":null})");
   EXPECT_EQ(docs.where[1], path.string() + ":3");
   EXPECT_EQ(docs.columns, (std::vector<std::string>{"b", "a", "c"}));
 }
@@ -65,22 +65,25 @@ TEST(Documents, BadFilesNameFileAndLine) {
               HasSubstr("gzip data is broken"));
   EXPECT_THAT(MessageOf([&] { Read(scratch.Write("cut.csv", "a,b\n1,\"x\n")); }),
               HasSubstr("cut.csv:2: a quoted field is not closed"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("ragged.csv", "a,b\n1,2\n3\n")); }),
-              HasSubstr("ragged.csv:3: found 1 fields, expected 2"));
+  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("ragged.csv", "a,b\n1,2\n3,4,5\n")); }),
+              HasSubstr("ragged.csv:3: found 3 fields, expected at most 2"));
+  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("doubled.jsonl", "{\"a\": {\"b\": 1, \"b\": 2}}\n")); }),
+              HasSubstr("doubled.jsonl:1: a key is written twice"));
 }
 
 TEST(Csv, ColumnsGetPandasTypes) {
-  std::vector<size_t> lines;
-  const auto rows = ParseCsv(
+  const auto chunks = ParseCsv(
       "int,hole,float,bool,text,zero\r\n1,1,1.5,True,\"a, "
       "\"\"b\"\"\nc\",007\r\n-2,,2,False,NA,08\r\n",
-      "t.csv", &lines);
+      "t.csv");
+  ASSERT_EQ(chunks.size(), 1u);
+  const auto& rows = chunks[0].rows;
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(ToLine(rows[0]),
             R"({"int":1,"hole":1.0,"float":1.5,"bool":true,"text":"a, \"b\"\nc","zero":7})");
   EXPECT_EQ(ToLine(rows[1]),
             R"({"int":-2,"hole":null,"float":2.0,"bool":false,"text":null,"zero":8})");
-  EXPECT_EQ(lines, (std::vector<size_t>{2, 4}));
+  EXPECT_EQ(chunks[0].lines, (std::vector<size_t>{2, 4}));
 }
 
 }  // namespace

@@ -1,0 +1,154 @@
+#include "datasets/yaml_scalars.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <regex>
+#include <set>
+
+#include "base/text.h"
+#include "evald/error.h"
+#include "jinja/number.h"
+
+namespace evald {
+namespace {
+
+constexpr size_t kNumberBytesMax = 400;
+
+[[noreturn]] void Fail(const std::string& message) { throw Error(ErrorKind::kInput, message); }
+
+// The patterns of the implicit types.
+bool LooksLikeInteger(const std::string& text) {
+  static const std::regex kPattern(
+      R"([-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+)");
+  return std::regex_match(text, kPattern);
+}
+
+bool LooksLikeFloat(const std::string& text) {
+  static const std::regex kPattern(
+      R"([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?)"
+      R"(|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))");
+  return std::regex_match(text, kPattern);
+}
+
+bool LooksLikeDate(const std::string& text) {
+  static const std::regex kPattern(
+      R"([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(\.[0-9]*)?)"
+      R"(([ \t]*(Z|[-+][0-9]{1,2}(:[0-9]{2})?))?)");
+  return std::regex_match(text, kPattern);
+}
+
+bool IsNullText(const std::string& text) {
+  return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
+}
+
+std::optional<bool> BooleanOf(const std::string& text) {
+  static const std::set<std::string> kTrue = {"yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"};
+  static const std::set<std::string> kFalse = {"no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"};
+  if (kTrue.count(text) != 0) return true;
+  if (kFalse.count(text) != 0) return false;
+  return std::nullopt;
+}
+
+[[noreturn]] void RefuseNumber(const std::string& text, const char* type) {
+  Fail(fmt::format("'{}' is no {}", text.substr(0, 40), type));
+}
+
+// The number without its sign and without underscores; `negative` says whether the sign was a minus.
+std::string WithoutSign(std::string text, bool* negative) {
+  text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
+  *negative = text.starts_with('-');
+  if (text.starts_with('-') || text.starts_with('+')) text.erase(0, 1);
+  return text;
+}
+
+int64_t Digits(const std::string& digits, int base, const std::string& shown) {
+  const auto value = jinja::ParseInt(digits, base);
+  if (digits.empty() || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
+    RefuseNumber(shown, "integer");
+  }
+  if (!value) Fail(fmt::format("the integer {} is beyond 64 bits, or no number of base {}", shown.substr(0, 40), base));
+  return *value;
+}
+
+// 1:30 is 90.
+int64_t BaseSixty(const std::string& text, const std::string& shown) {
+  int64_t value = 0;
+  for (const std::string& part : Split(text, ':')) {
+    if (value > INT64_MAX / 61) Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
+    value = value * 60 + Digits(part, 10, shown);
+  }
+  return value;
+}
+
+Json IntegerOf(const std::string& text) {
+  bool negative = false;
+  const std::string digits = WithoutSign(text, &negative);
+  int64_t value = 0;
+  if (digits.starts_with("0b")) {
+    value = Digits(digits.substr(2), 2, text);
+  } else if (digits.starts_with("0x")) {
+    value = Digits(digits.substr(2), 16, text);
+  } else if (digits.size() > 1 && digits[0] == '0') {
+    value = Digits(digits, 8, text);
+  } else if (digits.find(':') != std::string::npos) {
+    value = BaseSixty(digits, text);
+  } else {
+    value = Digits(digits, 10, text);
+  }
+  return negative ? -value : value;
+}
+
+double Float(const std::string& digits, const std::string& shown) {
+  const auto value = jinja::ParseFloat(digits);
+  if (!value || !std::isfinite(*value)) RefuseNumber(shown, "finite number");
+  return *value;
+}
+
+Json FloatOf(const std::string& text) {
+  bool negative = false;
+  const std::string digits = WithoutSign(text, &negative);
+  double value = 0;
+  if (digits.find(':') == std::string::npos) {
+    value = Float(digits, text);
+  } else {
+    double base = 1;
+    std::vector<std::string> parts = Split(digits, ':');
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part, base *= 60) value += Float(*part, text) * base;
+  }
+  return negative ? -value : value;
+}
+
+}  // namespace
+
+Json PlainScalar(const std::string& text) {
+  if (IsNullText(text)) return nullptr;
+  if (const auto boolean = BooleanOf(text)) return *boolean;
+  if (text == "=") Fail("a plain '=' has no meaning; put it in quotes");
+  if (text.size() > kNumberBytesMax || std::string("+-.0123456789").find(text[0]) == std::string::npos) return text;
+  if (LooksLikeFloat(text)) {
+    const bool special = text.find_first_of("nN") != std::string::npos;
+    if (special) Fail(fmt::format("'{}' would be read as a special number; put it in quotes", text));
+    return FloatOf(text);
+  }
+  if (LooksLikeInteger(text)) return IntegerOf(text);
+  if (LooksLikeDate(text)) Fail(fmt::format("'{}' would be read as a date; put it in quotes", text));
+  return text;
+}
+
+Json TaggedScalar(const std::string& type, const std::string& text) {
+  if (type == "null") return nullptr;
+  if (type == "bool") {
+    std::string lower = text;
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    const auto boolean = BooleanOf(lower);
+    if (!boolean) RefuseNumber(text, "boolean");
+    return *boolean;
+  }
+  if (text.size() > kNumberBytesMax) RefuseNumber(text, "number");
+  return type == "int" ? IntegerOf(text) : FloatOf(text);
+}
+
+}  // namespace evald
