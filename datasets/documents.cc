@@ -116,9 +116,12 @@ class RowSink {
   void CheckNullsInLists(const ColumnType& type, const BatchText& text) const {
     const std::string column =
         text.bytes > kBlockBytes ? FindList(type, [](const ColumnType& list) { return list.holds_nulls; })
-                                 : FindList(type, [](const ColumnType& list) { return list.begins_in_null; });
+                                 : FindList(type, [](const ColumnType& list) {
+                                     const bool any = list.parts[0].kind == ColumnType::Kind::kAny;
+                                     return list.begins_in_null || (any && list.holds_nulls);
+                                   });
     if (column.empty()) return;
-    Fail(name_, fmt::format("the lists of the column '{}' begin in null", column), "leave out what is null in lists");
+    Fail(name_, fmt::format("the lists of the column '{}' hold null", column), "leave out what is null in lists");
   }
 
   void Decide(const ColumnType& type) {
