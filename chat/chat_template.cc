@@ -60,9 +60,9 @@ const TemplateText& Pick(const std::map<std::string, TemplateText>& templates,
               "name one of them under chat_template in eval.yaml");
 }
 
-jinja::TemplateOptions OptionsFor(std::optional<int64_t> day) {
+jinja::TemplateOptions OptionsFor(const std::optional<ChatDate>& date) {
   jinja::TemplateOptions options = jinja::TemplateOptions::ChatTemplate();
-  options.now_seconds = day;
+  options.now = date;
   return options;
 }
 
@@ -82,19 +82,19 @@ Json WithPadding(Json tokens) {
 }  // namespace
 
 ChatTemplate ChatTemplate::Load(const ReadFolder& directory, const std::string& name,
-                                std::optional<int64_t> day) {
+                                const std::optional<ChatDate>& date) {
   const std::map<std::string, TemplateText> templates = ReadChatTemplates(directory);
   const TemplateText& picked = Pick(templates, name, directory.path().string());
-  return {picked.text, WithPadding(tok::NamedTokenContents(directory)), day, picked.where};
+  return {picked.text, WithPadding(tok::NamedTokenContents(directory)), date, picked.where};
 }
 
-ChatTemplate::ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day,
+ChatTemplate::ChatTemplate(std::string text, Json special_tokens, const std::optional<ChatDate>& date,
                            std::string where)
     : text_(std::move(text)),
       special_tokens_(std::move(special_tokens)),
-      day_(day),
+      date_(date),
       where_(std::move(where)),
-      template_(std::make_shared<jinja::Template>(text_, OptionsFor(day), where_)) {}
+      template_(std::make_shared<jinja::Template>(text_, OptionsFor(date), where_)) {}
 
 std::string ChatTemplate::Render(const Json& messages, bool add_generation_prompt) const {
   if (messages.empty()) throw Error(ErrorKind::kInput, where_ + ": there are no messages");
@@ -146,7 +146,7 @@ std::string ChatTemplate::RenderForHarness(const Json& messages, bool add_genera
 Json ChatTemplate::Identity() const {
   return {{"template", text_},
           {"special_tokens", special_tokens_},
-          {"day", day_ ? Json(*day_) : Json()}};
+          {"day", ToJson(date_)}};
 }
 
 }  // namespace evald

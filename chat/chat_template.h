@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/chat_date.h"
 #include "base/read_roots.h"
 #include "evald/json.h"
 #include "jinja/template.h"
@@ -19,15 +20,16 @@ class ChatTemplate {
   /// Special tokens are those of the folder's tokenizer, with the padding that the harness gives it.
   /// Reads the template from a checkpoint's folder: chat_template.jinja and additional_chat_templates/*.jinja
   /// if there are any, else chat_template of tokenizer_config.json (one, or a list of named ones).
-  /// `name` picks one of several; "" takes the only one, or "default". `day` is what strftime_now
-  /// shows, seconds since 1970; without it a template that asks for the date is refused. Throws
+  /// `name` picks one of several; "" takes the only one, or "default". `date` is what strftime_now
+  /// shows; without it a template that asks for the date is refused, and one that asks for the time of
+  /// day where the date has none. Throws
   /// Error(kInput) where there is none, none of that name (with those that are there), or where the
   /// template does not parse.
   static ChatTemplate Load(const ReadFolder& directory, const std::string& name,
-                           std::optional<int64_t> day);
+                           const std::optional<ChatDate>& date);
 
   /// `special_tokens` is {"bos_token": "<s>", ...}; `where` is used in errors.
-  ChatTemplate(std::string text, Json special_tokens, std::optional<int64_t> day,
+  ChatTemplate(std::string text, Json special_tokens, const std::optional<ChatDate>& date,
                std::string where);
 
   /// The text of `messages`, a list of {"role", "content"}. With `add_generation_prompt` the
@@ -48,7 +50,7 @@ class ChatTemplate {
  private:
   std::string text_;
   Json special_tokens_;
-  std::optional<int64_t> day_;
+  std::optional<ChatDate> date_;
   std::string where_;
   std::shared_ptr<const jinja::Template> template_;
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/chat_date.h"
 #include "evald/error.h"
 #include "evald/json.h"
 
@@ -30,7 +31,8 @@ struct TemplateOptions {
   /// transformers' additions: raise_exception, strftime_now, a tojson that escapes nothing, and
   /// {% generation %}.
   bool chat = false;
-  std::optional<int64_t> now_seconds;  ///< what strftime_now shows (UTC); without it, it is refused
+  /// The moment that strftime_now shows. Without one, strftime_now is refused; with a day alone, so is the time of day.
+  std::optional<ChatDate> now;
   RenderLimits limits;
 
   /// As lm_eval/utils.py makes its environment (lm_eval 0.4.13).

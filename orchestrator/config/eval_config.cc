@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <thread>
 
 #include "base/names.h"
@@ -80,18 +79,6 @@ void ReadGenerationConfig(YamlSection& top, EvalConfig* config) {
   if (TakesGenerationConfig(engine)) engine.settings[key] = word;
 }
 
-// Seconds since 1970 of a day as YYYY-MM-DD, at its beginning in UTC.
-std::optional<int64_t> ReadDay(const std::string& text) {
-  std::tm parts{};
-  const char* end = ::strptime(text.c_str(), "%Y-%m-%d", &parts);
-  constexpr size_t kLength = 10;
-  if (text.size() != kLength || end == nullptr || *end != '\0') return std::nullopt;
-  const int day = parts.tm_mday;
-  const int64_t seconds = ::timegm(&parts);
-  if (parts.tm_mday != day) return std::nullopt;  // such as the 31st of June
-  return seconds;
-}
-
 void ReadPrompts(YamlSection& top, EvalConfig* config) {
   PromptsConfig& prompts = config->prompts;
   const Json chat = top.Value("chat_template");
@@ -113,15 +100,16 @@ void ReadPrompts(YamlSection& top, EvalConfig* config) {
   }
   const auto date = top.String("chat_date");
   if (!date) return;
-  prompts.chat_date = ReadDay(*date);
+  prompts.chat_date = ReadChatDate(*date);
   if (!prompts.chat_date) {
-    top.Refuse("chat_date", fmt::format("found '{}', expected a day such as 2026-01-31", *date));
+    top.Refuse("chat_date", fmt::format("found '{}', expected a day such as 2026-01-31 or a moment such as "
+                                        "2026-01-31T14:05:09", *date));
   }
 }
 
 Json ToJson(const PromptsConfig& prompts) {
   return {{"chat_template", prompts.template_name.empty() ? Json(prompts.chat_template) : Json(prompts.template_name)},
-          {"chat_date", prompts.chat_date ? Json(*prompts.chat_date) : Json()},
+          {"chat_date", ToJson(prompts.chat_date)},
           {"system_instruction", prompts.system_instruction},
           {"fewshot_as_multiturn", prompts.Multiturn()}};
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/chat_date.h"
 #include "base/read_roots.h"
 #include "checkpoint/generation_config.h"
 #include "datasets/task_set.h"
@@ -70,7 +71,7 @@ bool TakesGenerationConfig(const EngineConfig& engine);
 struct PromptsConfig {
   bool chat_template = false;
   std::string template_name;  ///< of several; "" for the only one, or the default
-  std::optional<int64_t> chat_date;  ///< the day that templates see, seconds since 1970 (UTC)
+  std::optional<ChatDate> chat_date;  ///< the day or moment that templates see
   std::string system_instruction;
   std::optional<bool> fewshot_as_multiturn;  ///< absent: with a chat template
 

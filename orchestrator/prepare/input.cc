@@ -48,14 +48,14 @@ TaskRequest TaskRequestFromJson(const Json& json) {
 Json PromptsToJson(const PromptsConfig& prompts) {
   return {{"chat_template", prompts.chat_template},
           {"template_name", prompts.template_name},
-          {"chat_date", OrNull(prompts.chat_date)},
+          {"chat_date", ToJson(prompts.chat_date)},
           {"system_instruction", prompts.system_instruction},
           {"fewshot_as_multiturn", OrNull(prompts.fewshot_as_multiturn)}};
 }
 
 PromptsConfig PromptsFromJson(const Json& json) {
   return {Field<bool>(json, "chat_template", kWhere), Field<std::string>(json, "template_name", kWhere),
-          Optional<int64_t>(json, "chat_date"), Field<std::string>(json, "system_instruction", kWhere),
+          ChatDateFromJson(json.at("chat_date")), Field<std::string>(json, "system_instruction", kWhere),
           Optional<bool>(json, "fewshot_as_multiturn")};
 }
 

@@ -155,7 +155,7 @@ TEST(ChatTemplate, KnowsTheNamedTokensOfTheTokenizersClass) {
 TEST(ChatTemplate, TheDateIsTheOneThatWasGiven) {
   const std::string text = R"({{ strftime_now("%d %b %Y") }}{{ messages[0].content }})";
   constexpr int64_t kDay = 1769817600;  // 2026-01-31
-  EXPECT_EQ(ChatTemplate(text, Json::object(), kDay, "t").Render(kHello, true), "31 Jan 2026Hello");
+  EXPECT_EQ(ChatTemplate(text, Json::object(), ChatDate{kDay, false}, "t").Render(kHello, true), "31 Jan 2026Hello");
   try {
     ChatTemplate(text, Json::object(), std::nullopt, "t").Render(kHello, true);
     FAIL();
@@ -172,7 +172,9 @@ TEST(ChatTemplate, ItsIdentityIsAllThatDecides) {
   EXPECT_EQ(plain, ChatTemplate("a", tokens, std::nullopt, "elsewhere").Identity());
   EXPECT_NE(plain, ChatTemplate("b", tokens, std::nullopt, "t").Identity());
   EXPECT_NE(plain, ChatTemplate("a", Json::object(), std::nullopt, "t").Identity());
-  EXPECT_NE(plain, ChatTemplate("a", tokens, 0, "t").Identity());
+  EXPECT_NE(plain, ChatTemplate("a", tokens, ChatDate{0, false}, "t").Identity());
+  EXPECT_NE(ChatTemplate("a", tokens, ChatDate{0, true}, "t").Identity(),
+            ChatTemplate("a", tokens, ChatDate{0, false}, "t").Identity());
 }
 
 // Only what the template objects to is tried again: another failure is not the system message's.

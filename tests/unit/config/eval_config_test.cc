@@ -132,7 +132,7 @@ TEST(EvalConfig, PromptsAreWrittenAsItSays) {
   const PromptsConfig all = read({"chat_template=true", "fewshot_as_multiturn=false", "chat_date=2026-01-31",
                                   "system_instruction=Be brief."});
   EXPECT_FALSE(all.Multiturn());
-  EXPECT_EQ(all.chat_date, 1769817600);
+  EXPECT_EQ(all.chat_date, (ChatDate{1769817600, false}));
   EXPECT_EQ(all.system_instruction, "Be brief.");
 }
 
@@ -193,7 +193,7 @@ TEST(EvalConfig, PromptsThatCannotBeWrittenAreRefused) {
   EXPECT_THAT(Problem(text, {"chat_template=7"}), HasSubstr("key 'chat_template': found 7, expected true, false or"));
   EXPECT_THAT(Problem(kPlain, {"chat_template=true"}), HasSubstr("needs a checkpoint"));
   EXPECT_THAT(Problem(text, {"fewshot_as_multiturn=true"}), HasSubstr("there are turns only with 'chat_template'"));
-  for (const char* day : {"2026-1-31", "2026-06-31", "2026-01-31T00:00", "today"}) {
+  for (const char* day : {"2026-1-31", "2026-06-31", "2026-01-31T00:00", "2026-01-31T24:61:00", "today"}) {
     EXPECT_THAT(Problem(text, {fmt::format("chat_date={}", day)}), HasSubstr("expected a day such as 2026-01-31")) << day;
   }
 }
@@ -209,6 +209,8 @@ TEST(EvalConfig, PromptsDecideScores) {
   EXPECT_NE(deciding({}), deciding({"system_instruction=x"}));
   EXPECT_NE(deciding({"chat_template=true"}), deciding({"chat_template=true", "fewshot_as_multiturn=false"}));
   EXPECT_NE(deciding({"chat_template=true"}), deciding({"chat_template=true", "chat_date=2026-01-31"}));
+  EXPECT_NE(deciding({"chat_template=true", "chat_date=2026-01-31"}),
+            deciding({"chat_template=true", "chat_date=2026-01-31T00:00:00"}));
 }
 
 TEST(EvalConfig, TasksAndEngineKeysKnowTheirPlaces) {

@@ -83,9 +83,40 @@ TEST(JinjaErrors, NameTheLineAndWhatIsMissing) {
 
 TEST(Jinja, StrftimeNowShowsTheGivenDate) {
   TemplateOptions options = TemplateOptions::ChatTemplate();
-  options.now_seconds = 1721994000;
+  options.now = ChatDate{1721994000, true};
   EXPECT_EQ(Template("{{ strftime_now('%d %b %Y') }}", options, "t").Render(Json::object()),
             "26 Jul 2024");
+}
+
+// As datetime(2024, 7, 26, 11, 40).strftime() on CPython 3.11: a moment without a zone and without microseconds.
+TEST(Jinja, StrftimeNowWritesTheTimeOfDayAsPythonDoes) {
+  TemplateOptions options = TemplateOptions::ChatTemplate();
+  options.now = ChatDate{1721994000, true};
+  const auto shown = [&](const std::string& format) {
+    return Template("{{ strftime_now(f) }}", options, "t").Render({{"f", format}});
+  };
+  EXPECT_EQ(shown("%Y-%m-%d %H:%M:%S"), "2024-07-26 11:40:00");
+  EXPECT_EQ(shown("%-I:%M %p|%X|%c"), "11:40 AM|11:40:00|Fri Jul 26 11:40:00 2024");
+  EXPECT_EQ(shown("[%z][%Z][%f]"), "[][][000000]");
+  EXPECT_EQ(shown("%%H %"), "%H %");
+  EXPECT_EQ(shown(""), "");
+}
+
+TEST(Jinja, StrftimeNowKnowsNoTimeOfADay) {
+  TemplateOptions options = TemplateOptions::ChatTemplate();
+  options.now = ChatDate{1769817600, false};
+  const auto shown = [&](const std::string& format) {
+    return Template("{{ strftime_now(f) }}", options, "t").Render({{"f", format}});
+  };
+  EXPECT_EQ(shown("%d %b %Y, %A, %j %%H %z"), "31 Jan 2026, Saturday, 031 %H ");
+  for (const char* format : {"%H", "%Y %-I %p", "%M", "%T", "%X", "%c", "%f", "%EX", "%_3H", "%s", "%R", "%r", "%OS"}) {
+    try {
+      shown(format);
+      ADD_FAILURE() << format;
+    } catch (const Error& e) {
+      EXPECT_NE(e.message().find("chat_date names only a day"), std::string::npos) << e.what();
+    }
+  }
 }
 
 TEST(Jinja, FreeNames) {
