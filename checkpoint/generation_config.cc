@@ -56,6 +56,7 @@ const std::vector<Key>& Keys() {
       {"forced_bos_token_id", Effect::kAlways, nullptr},
       {"forced_eos_token_id", Effect::kAlways, nullptr},
       {"exponential_decay_length_penalty", Effect::kAlways, nullptr},
+      {"remove_invalid_values", Effect::kAlways, nullptr},  // only true does something
       {"suppress_tokens", Effect::kAlways, nullptr},
       {"begin_suppress_tokens", Effect::kAlways, nullptr},
       {"eos_token_id", Effect::kAlways, nullptr},
@@ -83,7 +84,6 @@ const std::vector<Key>& Keys() {
       {"length_penalty", Effect::kNone, nullptr},
       {"early_stopping", Effect::kNone, nullptr},
       {"renormalize_logits", Effect::kNone, nullptr},
-      {"remove_invalid_values", Effect::kNone, nullptr},
       {"use_cache", Effect::kNone, nullptr},
       {"cache_config", Effect::kNone, nullptr},
       {"max_cache_len", Effect::kNone, nullptr},
@@ -248,6 +248,7 @@ void ApplyAlways(const Value& value, GenerationSettings* settings) {
   if (key == "forced_bos_token_id") settings->forced_bos = value.Tokens(false)[0];
   if (key == "forced_eos_token_id") settings->forced_eos = value.Tokens(true);
   if (key == "exponential_decay_length_penalty") settings->length_penalty = PenaltyOfLength(value);
+  if (key == "remove_invalid_values") settings->remove_invalid_values = true;
   if (key == "suppress_tokens") settings->suppressed = value.Tokens(true);
   if (key == "begin_suppress_tokens") settings->suppressed_at_begin = value.Tokens(true);
   if (key == "eos_token_id") settings->eos_ids = EndTokens(value);
@@ -260,6 +261,7 @@ bool IsNeutral(const Key& key, const Json& value) {
   if (std::string_view(key.name) == "cache_implementation") {  // only these two change numbers
     return value != "quantized" && value != "paged";
   }
+  if (std::string_view(key.name) == "remove_invalid_values") return value != true;
   return value.is_array() && value.empty();
 }
 
@@ -315,7 +317,7 @@ bool GenerationSettings::changes_logits() const {
   const bool sampling = do_sample && (top_h > 0 || min_p > 0 || typical_p < 1 || epsilon_cutoff > 0 || eta_cutoff > 0);
   return sampling || !sequence_bias.empty() || encoder_repetition_penalty != 1 || repetition_penalty != 1 ||
          no_repeat_ngram_size > 0 || encoder_no_repeat_ngram_size > 0 || !bad_words.empty() || min_length > 0 ||
-         min_new_tokens > 0 || forced_bos >= 0 || !forced_eos.empty() || length_penalty.has_value() ||
+         min_new_tokens > 0 || forced_bos >= 0 || !forced_eos.empty() || remove_invalid_values || length_penalty.has_value() ||
          !suppressed.empty() || !suppressed_at_begin.empty();
 }
 

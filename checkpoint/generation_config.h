@@ -49,6 +49,7 @@ struct GenerationSettings {
   int min_new_tokens = 0;
   int32_t forced_bos = -1;          ///< -1: none
   std::vector<int32_t> forced_eos;  ///< the last token that fits is one of these
+  bool remove_invalid_values = false;  ///< NaN becomes 0, an infinity the largest number of its sign
   std::optional<LengthPenalty> length_penalty;
   std::vector<int32_t> suppressed;
   std::vector<int32_t> suppressed_at_begin;

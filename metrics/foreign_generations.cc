@@ -42,8 +42,7 @@ double SampleNumber(const Json& value, const std::string& where) {
     const auto& text = value.get_ref<const std::string&>();
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size() && !std::isnan(number))
-      return number;
+    if (error == std::errc() && end == text.data() + text.size()) return number;
   }
   throw Error(ErrorKind::kInput, fmt::format("{}: key 'resps': found {}, expected a log-likelihood",
                                              where, ToLine(value)));

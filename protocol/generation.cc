@@ -11,9 +11,6 @@
 namespace evald {
 namespace {
 
-// JSON has no infinities; a continuation that the model rules out has this log-likelihood.
-constexpr const char* kMinusInfinity = "-inf";
-
 struct FinishName {
   FinishReason reason;
   const char* name;
@@ -41,28 +38,30 @@ FinishReason FinishFromText(const std::string& name, const std::string& where) {
       fmt::format("{}: key 'finish': found '{}', expected stop, eos or length", where, name));
 }
 
-Json LoglikelihoodToJson(const Generation& generation) {
-  const double value = generation.loglikelihood;
-  if (std::isnan(value) || value == std::numeric_limits<double>::infinity()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("document {}, request {}: the log-likelihood is {}", generation.doc_id,
-                            generation.idx, value),
-                "the checkpoint's weights or the engine's arithmetic overflow");
-  }
-  return std::isinf(value) ? Json(kMinusInfinity) : Json(value);
+Json LoglikelihoodToJson(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return value;
 }
 
 double LoglikelihoodFromJson(const Json& json, const std::string& where) {
   const auto found = json.find("loglikelihood");
-  if (found != json.end() && found->is_string() &&
-      found->get_ref<const std::string&>() == kMinusInfinity) {
-    return -std::numeric_limits<double>::infinity();
+  if (found != json.end() && found->is_string()) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    if (*found == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (*found == "inf") return kInfinity;
+    if (*found == "-inf") return -kInfinity;
   }
   return Field<double>(json, "loglikelihood", where);
 }
 
 }  // namespace
 
+bool IsUndefined(const Generation& generation) {
+  return generation.undefined > 0 || std::isnan(generation.loglikelihood);
+}
+
+// JSON has neither NaN nor infinities: texts stand for them.
 Json ToJson(const Generation& generation) {
   Json json = Json::object();
   json["doc_id"] = generation.doc_id;
@@ -72,12 +71,13 @@ Json ToJson(const Generation& generation) {
     json["text"] = generation.text;
     json["finish"] = FinishText(generation.finish);
   } else {
-    json["loglikelihood"] = LoglikelihoodToJson(generation);
+    json["loglikelihood"] = LoglikelihoodToJson(generation.loglikelihood);
     if (generation.kind == RequestKind::kLoglikelihood) json["is_greedy"] = generation.is_greedy;
   }
   json["tokens_in"] = generation.tokens_in;
   json["tokens_out"] = generation.tokens_out;
   json["truncated"] = generation.truncated;
+  if (generation.undefined > 0) json["undefined"] = generation.undefined;
   return json;
 }
 
@@ -99,6 +99,7 @@ Generation GenerationFromJson(const Json& json, const std::string& where) {
   generation.tokens_in = Field<int>(json, "tokens_in", where);
   generation.tokens_out = Field<int>(json, "tokens_out", where);
   generation.truncated = Field<int>(json, "truncated", where);
+  generation.undefined = FieldOr<int>(json, "undefined", 0, where);
   return generation;
 }
 

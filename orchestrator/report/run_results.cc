@@ -55,6 +55,25 @@ void PrintFallbacks(const Json& fallbacks) {
   }
 }
 
+// task -> documents for which the model gave no number; only where there are any.
+Json UndefinedOf(const RunResultsInput& input) {
+  Json undefined = Json::object();
+  for (const auto& [task, result] : input.finished) {
+    if (result.undefined > 0) undefined[input.suite.tasks[task].definition.name] = result.undefined;
+  }
+  return undefined;
+}
+
+// "lambada: 3 documents have a NaN log-likelihood, or text chosen among NaN: ..."
+void PrintUndefined(const Json& undefined) {
+  for (const auto& [task, count] : undefined.items()) {
+    const auto documents = count.get<int64_t>();
+    Print("{}: {} document{} a NaN log-likelihood, or text chosen among NaN: the checkpoint's weights hold NaN or "
+          "infinite values, or overflow\n",
+          task, documents, documents == 1 ? " has" : "s have");
+  }
+}
+
 Json ToJson(const WorkDone& work) {
   return {{"requests", work.requests}, {"tokens_in", work.tokens_in}, {"tokens_out", work.tokens_out}};
 }
@@ -89,6 +108,7 @@ Json Facts(const RunResultsInput& input) {
           {"isolation", input.isolation},
           {"truncated", Truncated(input)},
           {"fallbacks", FallbacksOf(input)},
+          {"undefined", UndefinedOf(input)},
           {"work", Work(input)},
           {"generation", input.generation},
           {"device_share", share},
@@ -219,6 +239,7 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
       if (count.get<int64_t>() > 0) Print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
     }
     PrintFallbacks(facts.value("fallbacks", Json::object()));
+    PrintUndefined(facts.value("undefined", Json::object()));
     if (facts["engine"].value("fast", false)) {
       Print("Computed with 'fast': the last bits may depend on how requests were batched.\n");
     }

@@ -1,5 +1,6 @@
 #include "orchestrator/run/task_finisher.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <thread>
@@ -59,6 +60,8 @@ TaskResult AggregateFinished(const FinishedTask& task) {
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of);
   std::vector<ScoredDocument> numbers(task.score_of.size());
 
+  std::vector<char> undefined(task.score_of.size(), 0);  // by document, each written by one thread at a time
+
   SampleSource source;
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
     const auto at = static_cast<size_t>(document);
@@ -68,14 +71,18 @@ TaskResult AggregateFinished(const FinishedTask& task) {
   };
   source.generations = [&](int64_t document) {
     const int requests = scorer.Requests(prepared.Document(document));
-    return generations[task.generation_of.at(static_cast<size_t>(document))].Read(document, requests,
-                                                                                 task.definition.repeats);
+    const auto at = static_cast<size_t>(document);
+    std::vector<Generation> answers =
+        generations[task.generation_of.at(at)].Read(document, requests, task.definition.repeats);
+    undefined[at] = std::any_of(answers.begin(), answers.end(), IsUndefined);
+    return answers;
   };
   TaskResult result;
   result.hash = WriteSamples(task.samples, task.definition, prepared, source,
                              static_cast<int>(std::thread::hardware_concurrency()));
   result.entry = AggregateTask(task.definition, numbers, task.bootstrap_iters);
   result.fallbacks = FallbacksOf(numbers);
+  result.undefined = std::count(undefined.begin(), undefined.end(), 1);
   return result;
 }
 

@@ -35,6 +35,7 @@ struct TaskResult {
   std::string hash;  ///< the harness's task hash
   /// filter -> why -> answers that were scored as the filter's fallback; {} for none
   Json fallbacks = Json::object();
+  int64_t undefined = 0;  ///< documents with a log-likelihood that is NaN, or a text chosen among such logits
 };
 
 /// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error, for a

@@ -15,6 +15,7 @@ Needs lm_eval 0.4.13, scikit-learn and a `python3` for the code tasks (--python)
 
 import argparse
 import json
+import math
 import os
 import random
 import subprocess
@@ -126,9 +127,16 @@ def synthetic(args):
     kept = {k: results[k] for k in ("results", "groups", "n-samples", "higher_is_better", "group_subtasks", "versions", "n-shot") if k in results}
     samples = {name: [[s["filter"], s["doc_id"], harness_text(s["filtered_resps"])] for s in rows] for name, rows in results["samples"].items()}
     with open(args.out, "w", encoding="utf-8") as f:
-        json.dump({"suite": suite, "expected": kept, "filtered": samples}, f, ensure_ascii=False, separators=(",", ":"))
+        json.dump({"suite": suite, "expected": without_nan(kept), "filtered": samples}, f, ensure_ascii=False, separators=(",", ":"))
         f.write("\n")
     return 0
+
+
+def without_nan(value):
+    """NaN as text, for JSON has none."""
+    if isinstance(value, dict):
+        return {k: without_nan(v) for k, v in value.items()}
+    return "nan" if isinstance(value, float) and math.isnan(value) else value
 
 
 def harness_text(filtered):

@@ -156,7 +156,7 @@ def definition(name, task):
 
 
 def loglikelihood(value):
-    return "-inf" if math.isinf(value) else value
+    return str(value) if math.isinf(value) or math.isnan(value) else value
 
 
 def suite_task(name, task):

@@ -58,6 +58,14 @@ def configs():
                               "metric_list": metrics("perplexity", "acc")}),
         "pages": (text_docs, {"output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{question}} {{answer}}", "test_split": "test",
                               "metric_list": metrics("word_perplexity", "byte_perplexity", "bits_per_byte")}),
+        # Log-likelihoods of which some are NaN: a checkpoint whose weights overflow
+        "nan_choice": (choice_docs, choice | {"metric_list": metrics("acc", "acc_norm", "acc_bytes", "exact_match")}),
+        "nan_labels": (lambda: [d | {"choices": ["no", "yes"], "answer": d["answer"] % 2} for d in choice_docs()],
+                       choice | {"metric_list": metrics("acc", "f1", "mcc")}),
+        "nan_words": (text_docs, {"output_type": "loglikelihood", "doc_to_text": "{{question}}", "doc_to_target": " {{answer}}", "test_split": "test",
+                                  "metric_list": metrics("perplexity", "acc")}),
+        "nan_pages": (text_docs, {"output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{question}} {{answer}}", "test_split": "test",
+                                  "metric_list": metrics("word_perplexity", "byte_perplexity", "bits_per_byte")}),
         "exact_plain": (text_docs, text | {"metric_list": exact()}),
         "exact_loose": (text_docs, text | {"metric_list": exact(ignore_case=True, ignore_punctuation=True, ignore_numbers=True)}),
         "exact_regexes": (text_docs, text | {"metric_list": exact(ignore_case=True, regexes_to_ignore=[",", r"\$", "(?s).*#### ", r"\.$", r"^\s+"])}),
@@ -84,6 +92,8 @@ def configs():
 
 def answer(task, doc, doc_id, idx, repeat, kind):
     rng = random.Random(f"{task}/{doc_id}/{idx}/{repeat}")
+    if task.startswith("nan_") and rng.random() < 0.2:
+        return float("nan") if kind == "loglikelihood_rolling" else (float("nan"), rng.random() < 0.1)
     if kind == "loglikelihood_rolling":
         return -50 * rng.random()
     if kind == "loglikelihood":

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "worker/native/families/family.h"
@@ -48,6 +49,29 @@ std::vector<Columns> TasksOfManyRows(int64_t columns, int64_t panel_columns, int
                      std::min(columns, panels * (i + 1) / count * panel_columns)});
   }
   return tasks;
+}
+
+// Answers from a row of logits of which some are NaN or infinite, as torch's log_softmax and argmax take them.
+void AnswerWithCare(const float* logits, int64_t vocab, const Wish& wish, Answer* answer) {
+  answer->defined = HaveSoftmax(logits, vocab);
+  if (wish.logits) {
+    answer->logits.assign(logits, logits + vocab);
+    return;
+  }
+  if (wish.target < 0 && wish.settings != nullptr && wish.settings->do_sample) {
+    if (answer->defined) answer->token = Sample(logits, vocab, *wish.settings, wish.uniform);
+    return;
+  }
+  if (wish.target >= 0 && !answer->defined) {  // the whole row of log-probabilities is NaN
+    answer->log_probability = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
+  answer->token = ArgMax(logits, vocab);
+  if (wish.target < 0) return;
+  const double maximum = logits[answer->token];
+  double total = 0;
+  for (int64_t i = 0; i < vocab; ++i) total += std::exp(logits[i] - maximum);
+  answer->log_probability = logits[wish.target] - maximum - std::log(total);
 }
 
 }  // namespace
@@ -455,11 +479,12 @@ void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) 
     part.finite = kernels_.maximum(x, n, &part.maximum);
   });
   std::vector<float> maxima(static_cast<size_t>(count), -INFINITY);
+  std::vector<char> finite(static_cast<size_t>(count), 1);
   for (int64_t row = 0; row < count; ++row) {
     float& maximum = maxima[static_cast<size_t>(row)];
     for (int64_t i = 0; i < stretches; ++i) {
       maximum = std::max(maximum, part_of(row, i).maximum);
-      answers[row].finite = answers[row].finite && part_of(row, i).finite;
+      finite[static_cast<size_t>(row)] = finite[static_cast<size_t>(row)] && part_of(row, i).finite;
     }
   }
   for_each([&](int64_t row, int64_t i, const float* x, int64_t n) {
@@ -469,8 +494,8 @@ void CpuDevice::AnswerBlock(const Wish* wishes, int64_t count, Answer* answers) 
   pool_->ForEach(count, 8 * count * vocab, [&](int64_t row, int) {
     const Wish& wish = wishes[row];
     Answer& answer = answers[row];
-    if (!answer.finite) return;
     const float* logits = logits_.data() + row * vocab;
+    if (!finite[static_cast<size_t>(row)]) return AnswerWithCare(logits, vocab, wish, &answer);
     const float maximum = maxima[static_cast<size_t>(row)];
     if (wish.logits) {
       answer.logits.assign(logits, logits + vocab);

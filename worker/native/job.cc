@@ -39,8 +39,8 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
       const auto index = static_cast<int>(position - prompt + 1);  // of the token that is chosen
       return Wish{-1, &plan_.settings, UniformFor(context_.seed, request_, index), chosen_here};
     };
-    sequence->on_answer = [this](Sequence* s, int64_t position, Answer&& answer) {
-      return OnGenerated(s, position, std::move(answer));
+    sequence->on_answer = [this](Sequence* s, int64_t, Answer&& answer) {
+      return OnGenerated(s, std::move(answer));
     };
     sequences.push_back(std::move(sequence));
   }
@@ -60,17 +60,16 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
   return sequences;
 }
 
-void Job::CheckFinite(const Answer& answer, int64_t position) const {
-  if (answer.finite) return;
-  throw Error(
-      ErrorKind::kInput,
-      fmt::format("{}: the logits after token {} are not finite", RequestName(request_), position),
-      "the checkpoint's weights hold NaN or infinite values, or overflow");
-}
-
-// The device's choice; where settings change the logits, one from these.
+// The device's choice; where settings change the logits, one from these. Greedily, any logits have one; torch.multinomial
+// draws none from logits without a softmax.
 int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
-  if (answer.logits.empty()) return answer.token;
+  if (answer.logits.empty()) {
+    if (answer.defined || !plan_.settings.do_sample) return answer.token;
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the logits after token {} are not finite, so that none can be drawn",
+                            RequestName(request_), sequence.tokens.size() - 1),
+                "the checkpoint's weights hold NaN or infinite values, or overflow");
+  }
   const size_t prompt = plan_.prompt.size();
   const TokenHistory history{sequence.tokens, prompt,
                              static_cast<int64_t>(prompt) + plan_.tokens_max};
@@ -83,8 +82,8 @@ int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
   }
 }
 
-bool Job::OnGenerated(Sequence* sequence, int64_t position, Answer&& answer) {
-  CheckFinite(answer, position);
+bool Job::OnGenerated(Sequence* sequence, Answer&& answer) {
+  undefined_ += answer.defined ? 0 : 1;
   const std::vector<int32_t>& ends = plan_.settings.eos_ids;
   const int32_t token = Choose(*sequence, std::move(answer));
   generated_.push_back(token);
@@ -103,7 +102,6 @@ bool Job::OnGenerated(Sequence* sequence, int64_t position, Answer&& answer) {
 }
 
 bool Job::OnScored(const ScoreWindow& window, int64_t position, const Answer& answer) {
-  CheckFinite(answer, position);
   const auto index = static_cast<size_t>(position - window.score_from);
   window_sums_[static_cast<size_t>(&window - plan_.windows.data())] += answer.log_probability;
   greedy_ = greedy_ && answer.token == window.targets[index];
@@ -124,6 +122,7 @@ Generation Job::Finish() {
   if (request_.kind == RequestKind::kGenerateUntil) {
     generation.text = stops_->Text(generated_);
     generation.tokens_out = static_cast<int>(generated_.size());
+    generation.undefined = undefined_;
   } else {
     for (const double sum : window_sums_) generation.loglikelihood += sum;
     generation.is_greedy = request_.kind == RequestKind::kLoglikelihood && greedy_;

@@ -36,9 +36,8 @@ class Job {
 
  private:
   int32_t Choose(const Sequence& sequence, Answer&& answer) const;
-  bool OnGenerated(Sequence* sequence, int64_t position, Answer&& answer);
+  bool OnGenerated(Sequence* sequence, Answer&& answer);
   bool OnScored(const ScoreWindow& window, int64_t position, const Answer& answer);
-  void CheckFinite(const Answer& answer, int64_t position) const;
 
   const JobContext& context_;
   uint64_t tag_;
@@ -49,6 +48,7 @@ class Job {
   FinishReason finish_ = FinishReason::kScored;
   std::vector<double> window_sums_;  ///< added up in order of windows, not of completion
   bool greedy_ = true;
+  int undefined_ = 0;  ///< generated tokens that were chosen among logits without a softmax
   size_t sequences_left_ = 0;
 };
 

@@ -25,6 +25,11 @@ class Scores {
   void Forbid(const Tokens& tokens) {
     for (const int32_t token : tokens) Change(token, [](float) { return kNever; });
   }
+  // NaN becomes 0, an infinity the largest number of its sign.
+  void RemoveInvalid() {
+    constexpr float kMost = std::numeric_limits<float>::max();
+    for (float& score : logits_) score = std::isnan(score) ? 0 : std::clamp(score, -kMost, kMost);
+  }
   // All but `tokens` are forbidden.
   void Force(const Tokens& tokens) {
     std::fill(logits_.begin(), logits_.end(), kNever);
@@ -83,6 +88,7 @@ void LengthenOrEnd(const GenerationSettings& settings, const TokenHistory& histo
   if (!settings.forced_eos.empty() && static_cast<int64_t>(count) == history.tokens_max - 1) {
     scores->Force(settings.forced_eos);
   }
+  if (settings.remove_invalid_values) scores->RemoveInvalid();
   if (!settings.length_penalty) return;
   const auto start = static_cast<size_t>(settings.length_penalty->start);
   if (generated <= start) return;
@@ -128,7 +134,7 @@ int32_t ChooseToken(const GenerationSettings& settings, const TokenHistory& hist
   ProcessLogits(settings, history, &logits);
   const auto size = static_cast<int64_t>(logits.size());
   if (settings.do_sample) return Sample(logits.data(), size, settings, uniform);
-  return Greedy(logits.data(), size, *std::max_element(logits.begin(), logits.end()));
+  return ArgMax(logits.data(), size);
 }
 
 }  // namespace evald::native

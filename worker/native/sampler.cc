@@ -160,8 +160,31 @@ int32_t Greedy(const float* logits, int64_t vocab_size, float maximum) {
   return static_cast<int32_t>(std::find(logits, logits + vocab_size, maximum) - logits);
 }
 
+int32_t ArgMax(const float* logits, int64_t vocab_size) {
+  int64_t best = 0;
+  for (int64_t i = 0; i < vocab_size; ++i) {
+    if (std::isnan(logits[i])) return static_cast<int32_t>(i);
+    if (logits[i] > logits[best]) best = i;
+  }
+  return static_cast<int32_t>(best);
+}
+
+bool HaveSoftmax(const float* logits, int64_t vocab_size) {
+  bool any = false;
+  for (int64_t i = 0; i < vocab_size; ++i) {
+    if (!(logits[i] < std::numeric_limits<float>::infinity())) return false;
+    any = any || logits[i] > -std::numeric_limits<float>::infinity();
+  }
+  return any;
+}
+
 std::vector<double> Masses(const float* logits, int64_t vocab_size,
                            const GenerationSettings& settings) {
+  if (std::any_of(logits, logits + vocab_size,
+                  [](float logit) { return !(logit < std::numeric_limits<float>::infinity()); })) {
+    throw Error(ErrorKind::kInput, "the logits that a token is drawn from hold NaN or infinity",
+                "the checkpoint's weights hold NaN or infinite values, or overflow");
+  }
   std::vector<double> scores(logits, logits + vocab_size);
   for (double& score : scores) score /= settings.temperature;
   if (*std::max_element(scores.begin(), scores.end()) == kDropped) {

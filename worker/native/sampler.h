@@ -17,13 +17,19 @@ std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint3
 /// and on nothing else: not on batch, order or worker.
 double UniformFor(uint64_t seed, const Request& request, int token_index);
 
-/// The first of the largest logits, as torch.argmax.
+/// The first of the largest logits, where none is NaN.
 int32_t Greedy(const float* logits, int64_t vocab_size, float maximum);
+
+/// torch.argmax: the first NaN where there is one, else the first of the largest.
+int32_t ArgMax(const float* logits, int64_t vocab_size);
+
+/// Whether the logits have a softmax: no NaN, no plus infinity, and one above minus infinity.
+bool HaveSoftmax(const float* logits, int64_t vocab_size);
 
 /// The probabilities that tokens are drawn with, up to a common factor: as transformers' warpers
 /// leave them (generation/logits_process.py), temperature, top_h, top_k, top_p, min_p, typical_p,
 /// epsilon_cutoff and eta_cutoff one after the other, then softmax. Throws Error(kInput) when no
-/// logit is above minus infinity.
+/// logit is above minus infinity, or one is NaN or plus infinity (torch.multinomial raises there).
 std::vector<double> Masses(const float* logits, int64_t vocab_size,
                            const GenerationSettings& settings);
 

@@ -53,7 +53,7 @@ TEST_F(AnswerTest, TargetsAgainstLongDoubles) {
         }
         const auto expected = static_cast<double>(static_cast<long double>(x[wishes[row].target]) -
                                                   *largest - std::log(total));
-        EXPECT_EQ(answers[row].finite, 1);
+        EXPECT_EQ(answers[row].defined, 1);
         EXPECT_EQ(answers[row].token, largest - x);
         // Each exponential and each of the sum's additions errs by 2^-53, the parts by 2^-50 at
         // most.
@@ -79,27 +79,52 @@ TEST_F(AnswerTest, TheFirstOfTheLargest) {
   }
 }
 
-TEST_F(AnswerTest, RowsThatAreNotFiniteAreSaidToBe) {
-  const int64_t vocab = 5001;
-  const std::vector<float> bad = {NAN, HUGE_VALF, -HUGE_VALF, -NAN};
-  const auto rows = static_cast<int64_t>(bad.size());
-  for (const bool sample : {false, true}) {
-    std::vector<float> logits = Normals(2 * rows * vocab);
-    std::vector<DeviceWish> wishes(static_cast<size_t>(2 * rows));
-    for (int64_t row = 0; row < rows; ++row) {  // each second row is
-      logits[static_cast<size_t>(2 * row * vocab + Below(vocab))] = bad[static_cast<size_t>(row)];
-      for (const int64_t i : {2 * row, 2 * row + 1}) {
-        wishes[static_cast<size_t>(i)].sample = sample;
-        wishes[static_cast<size_t>(i)].top_k = 3;
-        if (!sample) wishes[static_cast<size_t>(i)] = Target(1);
-      }
-    }
-    const auto answers = Answers(logits, vocab, wishes);
-    for (size_t i = 0; i < answers.size(); ++i) {
-      EXPECT_EQ(answers[i].finite, static_cast<int32_t>(i % 2)) << i;
-      EXPECT_TRUE(std::isfinite(answers[i].log_probability)) << i;
+// As torch: log_softmax of a row with NaN or plus infinity is NaN throughout (and argmax of that is 0); argmax of the
+// logits is the first NaN. Minus infinity is a logit like others.
+TEST_F(AnswerTest, RowsThatAreNotFinite) {
+  const int64_t vocab = 5001, place = 4321;
+  const float low = -HUGE_VALF, high = HUGE_VALF;
+  struct Case {
+    std::vector<std::pair<int64_t, float>> values;
+    bool defined;
+    int32_t token;
+  };
+  const std::vector<Case> cases = {{{{place, NAN}, {place + 1, NAN}}, false, place}, {{{place, -NAN}}, false, place},
+                                   {{{place, high}, {7, high}}, false, 7},           {{{7, high}, {place, NAN}}, false, place},
+                                   {{{place, 50}, {7, low}, {1, low}}, true, place}, {{{place, 50}}, true, place}};
+  const auto rows = static_cast<int64_t>(cases.size());
+  std::vector<float> logits = Normals(rows * vocab);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (const auto& [at, value] : cases[static_cast<size_t>(row)].values) {
+      logits[static_cast<size_t>(row * vocab + at)] = value;
     }
   }
+  const auto greedy = Answers(logits, vocab, std::vector<DeviceWish>(cases.size()));
+  const auto scored = Answers(logits, vocab, std::vector<DeviceWish>(cases.size(), Target(1)));
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(greedy[i].defined, cases[i].defined ? 1 : 0) << i;
+    EXPECT_EQ(greedy[i].token, cases[i].token) << i;
+    EXPECT_EQ(scored[i].defined, cases[i].defined ? 1 : 0) << i;
+    EXPECT_EQ(scored[i].token, cases[i].defined ? place : 0) << i;
+    EXPECT_EQ(std::isnan(scored[i].log_probability), !cases[i].defined) << i;
+  }
+  EXPECT_EQ(scored[4].log_probability, -HUGE_VAL);
+  EXPECT_TRUE(std::isfinite(scored[5].log_probability));
+}
+
+// Whole stretches of minus infinity, as a suppressed part of the vocabulary has them.
+TEST_F(AnswerTest, MinusInfinityHasNoShare) {
+  const int64_t vocab = 9000, kept = 8100;
+  std::vector<float> logits(static_cast<size_t>(2 * vocab), -HUGE_VALF);
+  for (int64_t i = kept; i < kept + 4; ++i) logits[static_cast<size_t>(i)] = 1;
+  DeviceWish sampled;
+  sampled.sample = 1;
+  sampled.uniform = 0.6;
+  EXPECT_NEAR(Answers(logits, vocab, {Target(kept), Target(0)})[0].log_probability, std::log(0.25), 1e-12);
+  EXPECT_EQ(Answers(logits, vocab, {sampled, sampled})[0].token, kept + 2);
+  const auto none = Answers(logits, vocab, {DeviceWish{}, DeviceWish{}})[1];
+  EXPECT_EQ(none.defined, 0);
+  EXPECT_EQ(none.token, 0);
 }
 
 TEST_F(AnswerTest, RowsDoNotDependOnTheirBatch) {

@@ -14,7 +14,7 @@
 namespace evald::native {
 
 bool operator==(const Answer& a, const Answer& b) {
-  return a.token == b.token && a.log_probability == b.log_probability && a.finite == b.finite;
+  return a.token == b.token && a.log_probability == b.log_probability && a.defined == b.defined;
 }
 
 }  // namespace evald::native
@@ -102,7 +102,7 @@ Decoding Decode(CudaModel* model, size_t beside, bool shared, bool ahead = false
     const auto collect = [&] {
       const std::vector<Answer> answers = model->device.Collect();
       for (size_t s = first; s < end; ++s) {
-        EXPECT_TRUE(answers.at(s - first).finite);
+        EXPECT_TRUE(answers.at(s - first).defined);
         decoding.answers[s].push_back(answers[s - first]);
       }
     };

@@ -111,8 +111,9 @@ TEST_F(GenerationsInput, SamplesOfLoglikelihoods) {
   EXPECT_TRUE(read.is_greedy);
   Import("{\"doc_id\":0,\"resps\":[[[\"-inf\",\"False\"]]]}");
   EXPECT_EQ(GenerationReader(out()).Read(0, 1, 1)[0].loglikelihood, -INFINITY);
-  EXPECT_THAT(Refusal("{\"doc_id\":0,\"resps\":[[[\"nan\",\"False\"]]]}"),
-              HasSubstr("a log-likelihood"));
+  Import("{\"doc_id\":0,\"resps\":[[[\"nan\",\"False\"]]]}");
+  EXPECT_TRUE(std::isnan(GenerationReader(out()).Read(0, 1, 1)[0].loglikelihood));
+  EXPECT_THAT(Refusal("{\"doc_id\":0,\"resps\":[[[\"none\",\"False\"]]]}"), HasSubstr("a log-likelihood"));
   EXPECT_THAT(Refusal("{\"doc_id\":0,\"resps\":[[[\"-1\",\"no\"]]]}"), HasSubstr("True or False"));
 }
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "evald/error.h"
 #include "native_test_util.h"
+#include "tokenizer/tokenizer.h"
 
 namespace evald::native {
 namespace {
@@ -118,30 +119,61 @@ TEST_F(BadCheckpointTest, SettingsAreStrict) {
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"concurrency", 0}}), Error);
 }
 
-// NaN or infinite weights never become a score: the document is named, and nothing stays pending.
+// As torch and lm_eval: a log-likelihood is NaN, a greedy answer is the first NaN's token, and nothing can be drawn.
 TEST_F(BadCheckpointTest, WeightsThatAreNotFinite) {
   const Tensors good = Tensors::Read(File());
-  for (const float bad : {NAN, INFINITY}) {
-    for (const char* name :
-         {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.k_proj.weight",
-          "model.layers.1.mlp.down_proj.weight"}) {
-      Tensors all = good;
-      std::memcpy(all.tensors[name].data.data() + 8, &bad, sizeof bad);
-      all.Write(File());
-      const auto engine = LoadedEngine(copy_.path());
-      for (Request request : {GenerateRequest("hello", {}, 4), ScoreRequest("hello", " world")}) {
-        request.doc_id = 17;
-        try {
-          AnswerAll(engine.get(), {request});
-          ADD_FAILURE() << name;
-        } catch (const Error& e) {
-          EXPECT_EQ(e.kind(), ErrorKind::kInput);
-          EXPECT_NE(std::string(e.what()).find("document 17"), std::string::npos) << e.what();
-          EXPECT_NE(std::string(e.what()).find("not finite"), std::string::npos) << e.what();
-        }
-        EXPECT_EQ(engine->pending(), 0u);
-      }
+  for (const char* name : {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.k_proj.weight",
+                           "model.layers.1.mlp.down_proj.weight"}) {
+    const float bad = NAN;
+    Tensors all = good;
+    std::memcpy(all.tensors[name].data.data() + 8, &bad, sizeof bad);
+    all.Write(File());
+    const auto engine = LoadedEngine(copy_.path());
+    const Generation scored = AnswerAll(engine.get(), {ScoreRequest("hello", " world")})[0];
+    EXPECT_TRUE(std::isnan(scored.loglikelihood)) << name;
+    EXPECT_FALSE(scored.is_greedy) << name;
+    const Generation text = AnswerAll(engine.get(), {GenerateRequest("hello", {}, 4)})[0];
+    EXPECT_EQ(text.undefined, text.tokens_out) << name;
+    EXPECT_GT(text.undefined, 0) << name;
+    Request drawn = GenerateRequest("hello", {}, 4);
+    drawn.doc_id = 17;
+    drawn.sampling.do_sample = true;
+    try {
+      AnswerAll(engine.get(), {drawn});
+      ADD_FAILURE() << name;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kInput);
+      EXPECT_NE(std::string(e.what()).find("document 17"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("not finite"), std::string::npos) << e.what();
     }
+    EXPECT_EQ(engine->pending(), 0u);
+  }
+}
+
+// One token's embedding is NaN: requests with that token have no number, and those computed beside and after them keep
+// every bit of theirs.
+TEST_F(BadCheckpointTest, NaNStaysInItsRequest) {
+  const std::vector<Request> fine = {ScoreRequest("hello", " world"), ScoreRequest("the quick", " fox"),
+                                     GenerateRequest("hello", {}, 6)};
+  const auto expected = AnswerAll(LoadedEngine(copy_.path()).get(), fine);
+  Tensors all = Tensors::Read(File());
+  const auto tokenizer = Tokenizer::Load(copy_.path());
+  const std::vector<int32_t> tokens = tokenizer->Encode("zebra", false);
+  auto& embedding = all.tensors["model.embed_tokens.weight"];
+  const float bad = NAN;
+  std::memcpy(embedding.data.data() + static_cast<size_t>(tokens[0]) * embedding.data.size() /
+                  static_cast<size_t>(embedding.shape[0]), &bad, sizeof bad);
+  all.Write(File());
+  const auto engine = LoadedEngine(copy_.path());
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Request> mixed = fine;
+    mixed.insert(mixed.begin() + 1, {ScoreRequest("zebra", " world"), ScoreRequest("hello zebra", " a b c")});
+    const auto answers = AnswerAll(engine.get(), mixed);
+    EXPECT_TRUE(std::isnan(answers[1].loglikelihood));
+    EXPECT_EQ(answers[0].loglikelihood, expected[0].loglikelihood);
+    EXPECT_EQ(answers[3].loglikelihood, expected[1].loglikelihood);
+    EXPECT_EQ(answers[4].text, expected[2].text);
+    EXPECT_EQ(answers[4].undefined, 0);
   }
 }
 

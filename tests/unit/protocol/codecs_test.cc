@@ -78,12 +78,15 @@ TEST(GenerationCodec, EveryDoubleComesBackBitForBit) {
   }
 }
 
-TEST(GenerationCodec, MinusInfinityIsAStringAndNanIsRefused) {
+TEST(GenerationCodec, NumbersThatJsonHasNotAreText) {
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_THAT(ToLine(ToJson(Scored(-infinity))), HasSubstr("\"loglikelihood\":\"-inf\""));
   EXPECT_EQ(ThereAndBack(Scored(-infinity)).loglikelihood, -infinity);
-  EXPECT_THAT(ErrorOf([] { ToJson(Scored(std::nan(""))); }), HasSubstr("document 5, request 2"));
-  EXPECT_THAT(ErrorOf([&] { ToJson(Scored(infinity)); }), HasSubstr("log-likelihood is inf"));
+  EXPECT_EQ(ThereAndBack(Scored(infinity)).loglikelihood, infinity);
+  EXPECT_THAT(ToLine(ToJson(Scored(std::nan("")))), HasSubstr("\"loglikelihood\":\"nan\""));
+  EXPECT_TRUE(std::isnan(ThereAndBack(Scored(std::nan(""))).loglikelihood));
+  EXPECT_TRUE(IsUndefined(Scored(std::nan(""))));
+  EXPECT_FALSE(IsUndefined(Scored(-infinity)));
   EXPECT_THAT(ErrorOf([] {
                 GenerationFromJson(ParseJson(R"({"doc_id":0,"idx":0,"repeat":0,"loglikelihood":null,
                   "is_greedy":true,"tokens_in":1,"tokens_out":1,"truncated":0})",
@@ -91,6 +94,16 @@ TEST(GenerationCodec, MinusInfinityIsAStringAndNanIsRefused) {
                                    "file:3");
               }),
               HasSubstr("file:3: key 'loglikelihood'"));
+}
+
+// Lines of models that give numbers are what they were.
+TEST(GenerationCodec, TokensChosenAmongNanAreCounted) {
+  Generation generation;
+  EXPECT_FALSE(ToJson(generation).contains("undefined"));
+  EXPECT_FALSE(IsUndefined(ThereAndBack(generation)));
+  generation.undefined = 3;
+  EXPECT_EQ(ToJson(generation)["undefined"], 3);
+  EXPECT_TRUE(IsUndefined(ThereAndBack(generation)));
 }
 
 TEST(GenerationCodec, WithoutIsGreedyItIsARollingOne) {

@@ -95,7 +95,7 @@ std::vector<Answer> CudaDevice::Collect() {
   std::vector<Answer> answers;
   for (size_t i = 0; i < question.count; ++i) {
     const DeviceAnswer& answer = question.answers.as<DeviceAnswer>()[i];
-    answers.push_back({answer.token, answer.log_probability, answer.finite != 0, {}});
+    answers.push_back({answer.token, answer.log_probability, answer.defined != 0, {}});
   }
   const auto vocab = config_.vocab_size;
   const float* logits = question.logits.as<float>();

@@ -166,11 +166,11 @@ struct DeviceWish {
 };
 struct DeviceAnswer {
   int32_t token = 0;
-  int32_t finite = 1;
+  int32_t defined = 1;
   double log_probability = 0;
 };
 /// answers[row] from logits[row]: log-softmax of the target in double precision, the first of the
-/// largest, or the token that worker/native/sampler.h's Sample would choose. `scratch` has
+/// largest, or the token that worker/native/sampler.h's Sample would choose. Of logits without a softmax as in answer.h. `scratch` has
 /// AnswerScratchBytes(rows, vocab).
 struct AnswerArgs {
   const float* logits;  ///< [rows][vocab]

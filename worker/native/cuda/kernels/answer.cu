@@ -27,7 +27,7 @@ __global__ void OutlineStretchesKernel(AnswerArgs args, unsigned stretches, Outl
   const float* logits = args.logits + row * args.vocab;
   float values[kHeld][kVector];
   Candidate mine{-kInfinity, INT32_MAX};
-  bool finite = true;
+  bool below = true;
   EVALD_UNROLL
   for (int h = 0; h < kHeld; ++h) {
     const int64_t i = begin + (int64_t{h} * kThreads + threadIdx.x) * kVector;
@@ -38,22 +38,23 @@ __global__ void OutlineStretchesKernel(AnswerArgs args, unsigned stretches, Outl
         values[h][j] = -kInfinity;
         continue;
       }
-      finite = finite && fabsf(values[h][j]) < kInfinity;
-      if (values[h][j] > mine.value) mine = {values[h][j], static_cast<int>(i) + j};
+      below = below && values[h][j] < kInfinity;
+      const Candidate here{values[h][j], static_cast<int>(i) + j};
+      if (GoesBefore(here, mine)) mine = here;
     }
   }
-  finite = BlockAll(finite);
+  below = BlockAll(below);
   const Candidate best = BlockLargest(mine);
   const DeviceWish wish = args.wishes[row];
   double sum = 0;
-  if (finite && wish.target >= 0) {
+  if (below && wish.target >= 0) {
     for (int h = 0; h < kHeld; ++h) {
       for (int j = 0; j < kVector; ++j) {
         sum += ExpOf(static_cast<double>(values[h][j]) - static_cast<double>(best.value));
       }
     }
     sum = BlockSum(sum);
-  } else if (finite && wish.sample != 0) {
+  } else if (below && wish.sample != 0) {
     const float inverse = RoughInverse(wish.temperature) * kLog2OfE;
     float rough = 0;
     for (int h = 0; h < kHeld; ++h) {
@@ -61,7 +62,7 @@ __global__ void OutlineStretchesKernel(AnswerArgs args, unsigned stretches, Outl
     }
     sum = static_cast<double>(BlockSum(rough));
   }
-  if (threadIdx.x == 0) outlines[blockIdx.x] = {best.value, best.place, finite, 0, sum};
+  if (threadIdx.x == 0) outlines[blockIdx.x] = {best.value, best.place, below, 0, sum};
 }
 
 // One warp a row.
@@ -71,28 +72,32 @@ __global__ void JoinStretchesKernel(AnswerArgs args, int stretches, const Outlin
   const Outline* parts = outlines + row * stretches;
   const DeviceWish wish = args.wishes[row];
   Candidate mine{-kInfinity, INT32_MAX};
-  bool finite = true;
+  bool below = true;
   const int lane = static_cast<int>(threadIdx.x);
   for (int i = lane; i < stretches; i += kWarpLanes) {
-    finite = finite && parts[i].finite != 0;
-    if (parts[i].largest > mine.value) mine = {parts[i].largest, parts[i].place};
+    below = below && parts[i].below != 0;
+    const Candidate here{parts[i].largest, parts[i].place};
+    if (GoesBefore(here, mine)) mine = here;
   }
-  finite = __ballot_sync(kWarpMask, finite) == kWarpMask;
+  below = __ballot_sync(kWarpMask, below) == kWarpMask;
   const Candidate best = WarpLargest(mine);
+  const bool defined = below && best.value > -kInfinity;
   double sum = 0;
-  if (finite && (wish.target >= 0 || wish.sample != 0)) {
+  if (defined && (wish.target >= 0 || wish.sample != 0)) {
     const double inverse = wish.target >= 0 ? 1.0 : RoughInverse(wish.temperature);
     for (int i = lane; i < stretches; i += kWarpLanes) {
-      const double below = static_cast<double>(parts[i].largest) - static_cast<double>(best.value);
-      sum += parts[i].sum * ExpOf(below * inverse);
+      if (parts[i].largest == -kInfinity) continue;  // its sum is NaN, and it has no share
+      const double under = static_cast<double>(parts[i].largest) - static_cast<double>(best.value);
+      sum += parts[i].sum * ExpOf(under * inverse);
     }
     sum = WarpSum(sum);
   }
   if (lane != 0) return;
-  rows[row] = {best.value, best.place, finite, 0, sum};
-  DeviceAnswer answer{0, finite, 0};
-  if (finite) answer.token = best.place;
-  if (finite && wish.target >= 0) {
+  rows[row] = {best.value, best.place, defined, 0, sum};
+  DeviceAnswer answer{best.place, defined, 0};
+  if (!defined && wish.target >= 0) {  // all log-probabilities are NaN
+    answer = {0, 0, NAN};
+  } else if (wish.target >= 0) {
     const float target = args.logits[row * args.vocab + wish.target];
     answer.log_probability =
         static_cast<double>(target) - static_cast<double>(best.value) - LogOf(sum);

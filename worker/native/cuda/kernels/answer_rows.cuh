@@ -9,9 +9,9 @@ namespace evald::native::cuda {
 /// of exp((x - largest) / temperature) where it is asked for: in double precision for a target
 /// (whose temperature is 1), else a rough one.
 struct Outline {
-  float largest;
+  float largest;  ///< NaN where one is
   int32_t place;  ///< of the first of the largest
-  int32_t finite;
+  int32_t below;  ///< no value is NaN or plus infinity
   int32_t padding;
   double sum;
 };

@@ -52,12 +52,19 @@ struct Candidate {
   int place;
 };
 
-/// The largest, the first of equals. No value may be NaN.
+/// Whether `a` goes before `b`: NaN before all numbers, then the larger, of equals the first (torch.argmax).
+__device__ inline bool GoesBefore(Candidate a, Candidate b) {
+  const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+  if (a_nan != b_nan) return a_nan;
+  return a.value > b.value || ((a_nan || a.value == b.value) && a.place < b.place);
+}
+
+/// The one that goes before all others.
 __device__ inline Candidate WarpLargest(Candidate mine) {
   for (int offset = kWarpLanes / 2; offset > 0; offset /= 2) {
     const float value = __shfl_xor_sync(kWarpMask, mine.value, offset);
     const int place = __shfl_xor_sync(kWarpMask, mine.place, offset);
-    if (value > mine.value || (value == mine.value && place < mine.place)) mine = {value, place};
+    if (GoesBefore({value, place}, mine)) mine = {value, place};
   }
   return mine;
 }

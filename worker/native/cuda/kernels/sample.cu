@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kThreadsOfRow, 2)
   __shared__ Draw draw;
   const DeviceWish wish = args.wishes[blockIdx.x];
   const Outline row = rows[blockIdx.x];
-  if (wish.target >= 0 || wish.sample == 0 || row.finite == 0) return;
+  if (wish.target >= 0 || wish.sample == 0 || row.below == 0) return;
   const float* logits = args.logits + blockIdx.x * args.vocab;
   const Masses mass_of(wish, row);
   Kept kept;
