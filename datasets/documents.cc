@@ -297,9 +297,9 @@ DataFormat FormatOf(const std::string& name, const ReadRules& rules) {
   Fail(name, "the ending of the file is not known", "use .jsonl, .json or .csv, or one of these with .gz");
 }
 
-void Read(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
-          const std::optional<RowRange>& range, const std::atomic<bool>* cancel, DatasetColumns* columns,
-          Documents* out) {
+std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
+                 const std::optional<RowRange>& range, const std::atomic<bool>* cancel, DatasetColumns* columns,
+                 Documents* out) {
   std::string name = path.string();
   const bool packed = name.ends_with(".gz");
   if (packed) name.resize(name.size() - 3);
@@ -312,28 +312,30 @@ void Read(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, co
     ReadCsv(&lines, &sink);
   }
   if (sink.rows() == 0) Fail(path.string(), "the file has no documents");
+  return lines.FileHash();
 }
 
 }  // namespace
 
-void ReadDocuments(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
-                   const std::optional<RowRange>& range, const std::atomic<bool>* cancel, DatasetColumns* columns,
-                   Documents* out) {
-  Read(fd, path, limits, rules, range, cancel, columns, out);
+std::string ReadDocuments(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
+                          const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
+                          DatasetColumns* columns, Documents* out) {
+  return Read(fd, path, limits, rules, range, cancel, columns, out);
 }
 
-void ReadDocuments(const fs::path& path, const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
-                   Documents* out) {
+std::string ReadDocuments(const fs::path& path, const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
+                          Documents* out) {
   DatasetColumns columns;
-  Read(ReadRoots().OpenFile(path), path, {}, {}, range, cancel, &columns, out);
+  return Read(ReadRoots().OpenFile(path), path, {}, {}, range, cancel, &columns, out);
 }
 
-void ReadColumns(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
-                 const std::atomic<bool>* cancel, DatasetColumns* columns) {
-  Read(fd, path, limits, rules, std::nullopt, cancel, columns, nullptr);
+std::string ReadColumns(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
+                        const std::atomic<bool>* cancel, DatasetColumns* columns) {
+  std::string hash = Read(fd, path, limits, rules, std::nullopt, cancel, columns, nullptr);
   columns->files = 0;
   columns->files_alike = false;
   columns->split_type.reset();
+  return hash;
 }
 
 }  // namespace evald

@@ -61,17 +61,17 @@ struct DatasetColumns {
 /// one after the other) or CSV. Throws Error(kInput) that names file and line for a file that is empty or broken, that
 /// has more than `limits` allow, that writes a key twice in an object, or whose columns do not fit those of the
 /// dataset; and Error(kInfrastructure) when `cancel` was set. A packed file takes no more memory than its rows.
-/// `path` is the name of the open file `fd`.
-void ReadDocuments(const UniqueFd& fd, const std::filesystem::path& path, const DataLimits& limits,
-                   const ReadRules& rules, const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
-                   DatasetColumns* columns, Documents* out);
+/// `path` is the name of the open file `fd`. Gives the SHA-256 of the bytes that the file held as the rows were read.
+std::string ReadDocuments(const UniqueFd& fd, const std::filesystem::path& path, const DataLimits& limits,
+                          const ReadRules& rules, const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
+                          DatasetColumns* columns, Documents* out);
 /// The same of a file by its name, as one that stands for a dataset.
-void ReadDocuments(const std::filesystem::path& path, const std::optional<RowRange>& range,
-                   const std::atomic<bool>* cancel, Documents* out);
+std::string ReadDocuments(const std::filesystem::path& path, const std::optional<RowRange>& range,
+                          const std::atomic<bool>* cancel, Documents* out);
 
-/// Reads no more than decides the columns of the dataset.
-void ReadColumns(const UniqueFd& fd, const std::filesystem::path& path, const DataLimits& limits,
-                 const ReadRules& rules, const std::atomic<bool>* cancel, DatasetColumns* columns);
+/// Keeps no more than decides the columns of the dataset. Gives the file's SHA-256 likewise.
+std::string ReadColumns(const UniqueFd& fd, const std::filesystem::path& path, const DataLimits& limits,
+                        const ReadRules& rules, const std::atomic<bool>* cancel, DatasetColumns* columns);
 
 /// Rows of a CSV file that pandas.read_csv types together.
 struct CsvChunk {

@@ -56,6 +56,7 @@ size_t LineReader::ReadPiece(char* into) {
     got = ::pread(fd_.get(), into, kPieceBytes, static_cast<off_t>(offset_));
   } while (got < 0 && errno == EINTR);
   if (got < 0) throw Error(ErrorKind::kInput, fmt::format("{}: read: {}", name_, std::strerror(errno)));
+  file_hash_.Update(into, static_cast<size_t>(got));
   offset_ += static_cast<uint64_t>(got);
   return static_cast<size_t>(got);
 }
@@ -151,6 +152,13 @@ std::string_view LineReader::Rest() {
   const std::string_view rest = std::string_view(text_).substr(begin_);
   begin_ = text_.size();
   return rest;
+}
+
+std::string LineReader::FileHash() {
+  std::string piece(kPieceBytes, '\0');
+  while (ReadPiece(piece.data()) > 0) {
+  }
+  return file_hash_.Hex();
 }
 
 }  // namespace evald

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/sha256.h"
 
 namespace evald {
 
@@ -37,6 +38,9 @@ class LineReader {
   std::optional<std::string_view> WholeIfSmall(uint64_t bytes_max);
   /// All that follows.
   std::string_view Rest();
+  /// The SHA-256 of all of the file's bytes, packed ones as they are. Bytes that the text was not made of are read for
+  /// that. To be called last.
+  std::string FileHash();
 
  private:
   struct Unpacker;
@@ -56,6 +60,7 @@ class LineReader {
   const std::atomic<bool>* cancel_;
   std::unique_ptr<Unpacker> unpacker_;  // none for plain text
   uint64_t offset_ = 0;                 // in the file
+  Sha256Hasher file_hash_;              // of what lies before offset_
   std::string text_;                    // what was read and not given yet begins at begin_
   size_t begin_ = 0;
   size_t line_ = 0;

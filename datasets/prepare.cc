@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/own_folder.h"
+#include "base/sha256.h"
 #include "datasets/documents.h"
 #include "datasets/functions.h"
 #include "datasets/leaf_task.h"
@@ -21,10 +21,15 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Changes when equal task files and data give other requests than before.
-/// 2: a request's further settings stand under "settings". 3: columns have types.
+/// 2: a request's further settings stand under "settings". 3: columns have types; keys and data files' hashes are
+/// SHA-256.
 constexpr int kFormatVersion = 3;
 
-std::string HashFile(const DataFile& file) { return HashHex(MappedFile(file.fd, file.path).view()); }
+// ".jsonl", ".csv.gz": the ending of a data file's name says how it is read.
+std::string EndingOf(const fs::path& path) {
+  const std::string last = path.extension().string();
+  return last == ".gz" ? path.stem().extension().string() + last : last;
+}
 
 TaskDefinition DefinitionOf(const TaskConfig& config) {
   TaskDefinition task;
@@ -56,7 +61,8 @@ class Preparation {
     }
   }
 
-  // The content key: everything that decides the requests.
+  // The content key: everything that decides the requests. Users share what is prepared, so it must be out of reach to
+  // make other content of the same key.
   std::string Key() const {
     Json config = config_.dump;
     if (config.contains("metadata") && config["metadata"].is_object()) {
@@ -73,7 +79,7 @@ class Preparation {
       entry.erase("file");
       content["files"].push_back(std::move(entry));
     }
-    return HashHex(content.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return ContentKey(content.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
   // Plain prompts have the keys that they always had.
@@ -183,10 +189,14 @@ class Preparation {
 
   void Locate(const char* use, const std::string& split, SplitFiles* out) {
     *out = FindSplit(config_, split, options_.data_dir, options_.roots);
-    for (const DataFile& file : out->files) {
+    for (DataFile& file : out->files) {
       Doing("reading", file.path.string());
-      Json entry = {
-          {"use", use}, {"split", split}, {"file", file.path.string()}, {"hash", HashFile(file)}};
+      file.hash = Sha256OfFile(file.fd.get(), file.path);
+      Json entry = {{"use", use},
+                    {"split", split},
+                    {"file", file.path.string()},
+                    {"ending", EndingOf(file.path)},
+                    {"hash", file.hash}};
       if (out->range) {
         entry["rows"] = {
             {"field", out->range->field}, {"from", out->range->from}, {"to", out->range->to}};
@@ -194,8 +204,9 @@ class Preparation {
       files_.push_back(std::move(entry));
     }
     if (out->first) {
-      const DataFile& first = *out->first;
-      files_.push_back({{"use", "types"}, {"split", split}, {"file", first.path.string()}, {"hash", HashFile(first)}});
+      DataFile& first = *out->first;
+      first.hash = Sha256OfFile(first.fd.get(), first.path);
+      files_.push_back({{"use", "types"}, {"split", split}, {"file", first.path.string()}, {"hash", first.hash}});
     }
   }
 

@@ -63,7 +63,7 @@ DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& dat
     throw Error(ErrorKind::kInput, fmt::format("{}: the data file {} is not there",
                                                config.data_files_where, path.string()));
   }
-  return {path, roots.OpenFile(path)};
+  return {path, roots.OpenFile(path), ""};
 }
 
 // data_files: a file or a list for the split "train", or a mapping of splits to these.
@@ -95,6 +95,12 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
   return out;
 }
 
+void CheckHash(const DataFile& file, const std::string& found) {
+  if (file.hash.empty() || found == file.hash) return;
+  throw Error(ErrorKind::kInput, file.path.string() + ": the file changed while it was read",
+              "start again once nobody writes to it");
+}
+
 }  // namespace
 
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const fs::path& data_dir,
@@ -118,7 +124,7 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
   for (size_t i = 0; i < places.size(); ++i) {
     if (!data_dir.empty() && roots.HasFile(places[i])) {
       if (i >= listed) out.range.reset();
-      out.files.push_back({places[i], roots.OpenFile(places[i])});
+      out.files.push_back({places[i], roots.OpenFile(places[i]), ""});
       return out;
     }
     looked.push_back(places[i].string());
@@ -138,9 +144,12 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits, const std::atomic<bool>* cancel) {
   Documents out;
   DatasetColumns columns;
-  if (files.first) ReadColumns(files.first->fd, files.first->path, limits, files.rules, cancel, &columns);
+  if (files.first) {
+    const DataFile& first = *files.first;
+    CheckHash(first, ReadColumns(first.fd, first.path, limits, files.rules, cancel, &columns));
+  }
   for (const DataFile& file : files.files) {
-    ReadDocuments(file.fd, file.path, limits, files.rules, files.range, cancel, &columns, &out);
+    CheckHash(file, ReadDocuments(file.fd, file.path, limits, files.rules, files.range, cancel, &columns, &out));
   }
   if (out.rows.empty()) {
     throw Error(ErrorKind::kInput, fmt::format("{}: no document of this split is in the file",

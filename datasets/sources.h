@@ -11,10 +11,11 @@
 
 namespace evald {
 
-/// A file with rows, opened once: what is hashed is what is read.
+/// A file with rows, opened once. Who may write it may do so between two readings, too.
 struct DataFile {
   std::filesystem::path path;  ///< its name, for messages and its ending
   UniqueFd fd;
+  std::string hash;  ///< SHA-256 of what it must hold when it is read; "" for whatever it holds
 };
 
 /// The files that hold one split of a task's dataset.
@@ -34,7 +35,8 @@ struct SplitFiles {
 SplitFiles FindSplit(const TaskConfig& config, const std::string& split,
                      const std::filesystem::path& data_dir, const ReadRoots& roots = {});
 
-/// Reads the rows of a split. Throws Error(kInput).
+/// Reads the rows of a split. Throws Error(kInput), for a file that does not hold what its hash says, too: it changed
+/// after it was hashed, or while it was read.
 Documents ReadSplit(const SplitFiles& files, const DataLimits& limits, const std::atomic<bool>* cancel);
 
 }  // namespace evald

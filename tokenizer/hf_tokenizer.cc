@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/jsonl.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "evald/error.h"
 #include "tokenizer/added_tokens.h"
@@ -34,6 +35,7 @@ struct Blueprint {
   tok::TokenizerJson file;
   tok::SpecialTokens special;
   std::string key;
+  std::string file_hash;
 };
 
 class HfTokenizer : public Tokenizer {
@@ -57,6 +59,7 @@ class HfTokenizer : public Tokenizer {
   int32_t bos_id() const override { return bos_id_; }
   int32_t eos_id() const override { return eos_id_; }
   std::string key() const override { return key_; }
+  std::string file_hash() const override { return file_hash_; }
 
  private:
   const std::string* FindSpelling(int32_t id) const {
@@ -80,6 +83,7 @@ class HfTokenizer : public Tokenizer {
   int32_t bos_id_ = -1;
   int32_t eos_id_ = -1;
   std::string key_;
+  std::string file_hash_;
 };
 
 Json Part(const Json& json, const std::string& key) {
@@ -98,7 +102,8 @@ HfTokenizer::HfTokenizer(Blueprint blueprint, const std::string& where)
              pre_tokenization_.spelling, where + ": model"),
       arrangement_(tok::ReadPostProcessor(Part(blueprint.file.json, "post_processor"),
                                           where + ": post_processor")),
-      key_(std::move(blueprint.key)) {
+      key_(std::move(blueprint.key)),
+      file_hash_(std::move(blueprint.file_hash)) {
   const Json& json = blueprint.file.json;
   tok::CheckMembers(json,
                     {"version", "truncation", "padding", "added_tokens", "normalizer",
@@ -231,14 +236,7 @@ std::string KeyOf(std::string_view text, const Json& file, const tok::SpecialTok
       if (name != "merges") parts["model"][name] = value;
     }
   }
-  Hasher hasher;
-  hasher.Update(kRulesVersion);
-  for (const std::string& spelled : {ToLine(parts), tok::Spell(special)}) {
-    hasher.Update(spelled);
-    hasher.Update("\n");
-  }
-  hasher.Update(text);
-  return hasher.Hex();
+  return ContentKey(fmt::format("{}{}\n{}\n{}", kRulesVersion, ToLine(parts), tok::Spell(special), text));
 }
 
 // Distinct tokens of the model and of the batches.
@@ -259,6 +257,7 @@ std::unique_ptr<Tokenizer> Tokenizer::Parse(std::string_view json, const std::st
   blueprint.file = tok::ParseTokenizerJson(json, name);
   blueprint.special.batches = {tok::ReadAddedTokens(blueprint.file.json, name)};
   blueprint.key = KeyOf(json, blueprint.file.json, blueprint.special);
+  blueprint.file_hash = HashHex(json);
   return std::make_unique<HfTokenizer>(std::move(blueprint), name);
 }
 
@@ -288,6 +287,7 @@ std::unique_ptr<Tokenizer> Tokenizer::Load(const ReadFolder& directory) {
   tok::FixMistralPattern(config.settings, config.class_files.config,
                          CountTokens(blueprint.file.vocabulary, blueprint.special), &json);
   blueprint.key = KeyOf(text, json, blueprint.special);
+  blueprint.file_hash = HashHex(text);
   return std::make_unique<HfTokenizer>(std::move(blueprint), where);
 }
 

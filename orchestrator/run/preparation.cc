@@ -139,9 +139,8 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
   const ResolvedTasks resolved = Resolve(input, hooks);
   if (input.tokens) {
     hooks.doing("reading the checkpoint's tokenizer");
-    const ReadFolder checkpoint(input.checkpoint, input.roots);
-    tokenizer = Tokenizer::Load(checkpoint);
-    suite.tokenizer_hash = HashHex(checkpoint.Read("tokenizer.json"));
+    tokenizer = Tokenizer::Load(ReadFolder(input.checkpoint, input.roots));
+    suite.tokenizer_hash = tokenizer->file_hash();
   }
   const PrepareOptions options = OptionsOf(input, hooks);
   if (options.prompts.chat != nullptr) suite.chat_template = options.prompts.chat->text();

@@ -211,6 +211,69 @@ TEST(Prepare, KeysAndReuse) {
   EXPECT_EQ(task.Document(1).target, "2");
 }
 
+// A submitter may write his file at any moment. `doing` is told of each reading before it: the first makes the key, the
+// second the rows.
+class ChangingFile : public ::testing::Test {
+ protected:
+  ChangingFile() {
+    options_.cache_dir = scratch_ / "cache";
+    scratch_.Write("t/t.yaml", kTask);
+    honest_ = "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n";
+    evil_ = "{\"q\":\"x\",\"a\":\"7\"}\n{\"q\":\"y\",\"a\":\"8\"}\n";
+    scratch_.Write("t/d.jsonl", honest_);
+  }
+  std::filesystem::path Prepare() {
+    return PrepareTask(TaskRegistry({scratch_ / "t"}).Resolve({Named("t")}).leaves.at(0), options_);
+  }
+  void ChangeAtReading(int which, const std::string& content) {
+    options_.doing = [this, which, content, readings = 0](const std::string& what) mutable {
+      if (what.find("reading") != std::string::npos && ++readings == which) scratch_.Write("t/d.jsonl", content);
+    };
+  }
+
+  Scratch scratch_;
+  PrepareOptions options_;
+  std::string honest_, evil_;
+};
+
+// The readings: keys of both splits (one file), then the rows of both.
+TEST_F(ChangingFile, IsRefusedAndLeavesNothingUnderTheHonestKey) {
+  for (const int reading : {3, 4}) {
+    scratch_.Write("t/d.jsonl", honest_);
+    ChangeAtReading(reading, evil_);
+    EXPECT_THAT(MessageOf([&] { Prepare(); }), AllOf(HasSubstr("d.jsonl: "), HasSubstr("changed while it was read")));
+    for (const char* other : {"", "{\"q\":\"x\",\"a\":\"1\"}\n"}) {
+      scratch_.Write("t/d.jsonl", honest_);
+      ChangeAtReading(reading, other);
+      EXPECT_NE(MessageOf([&] { Prepare(); }), "");
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "cache/prepared"));
+  }
+  options_.doing = nullptr;
+  scratch_.Write("t/d.jsonl", honest_);
+  EXPECT_EQ(PreparedTask(Prepare()).Document(1).target, "2");
+}
+
+TEST_F(ChangingFile, OfTheSameContentIsTheSame) {
+  ChangeAtReading(3, honest_);
+  EXPECT_EQ(PreparedTask(Prepare()).Document(0).target, "1");
+}
+
+// The same bytes are other rows under a name that has them read otherwise.
+TEST(Prepare, TheEndingOfADataFileIsInTheKey) {
+  const Scratch scratch;
+  scratch.Write("t/t.yaml", "task: t\ndataset_path: some/d\ntest_split: test\ndoc_to_text: hello\ndoc_to_target: \"1\"\n");
+  std::set<std::filesystem::path> keys;
+  for (const char* name : {"test.jsonl", "test.csv"}) {
+    scratch.Write(std::string("data-") + name + "/d/" + name, "{\"q\":\"x\"}\n{\"q\":\"y\"}\n");
+    PrepareOptions options;
+    options.cache_dir = scratch / "cache";
+    options.data_dir = scratch / (std::string("data-") + name);
+    keys.insert(PrepareTask(TaskRegistry({scratch / "t"}).Resolve({Named("t")}).leaves.at(0), options));
+  }
+  EXPECT_EQ(keys.size(), 2u);
+}
+
 TEST(Prepare, DescribeCounts) {
   const Scratch scratch;
   scratch.Write("t/t.yaml", kTask);

@@ -1,4 +1,5 @@
 // tokenizer_config.json and special_tokens_map.json.
+#include "base/hash.h"
 #include "fixture.h"
 
 namespace evald {
@@ -85,6 +86,8 @@ TEST_F(Config, TheKeyChangesWithWhatDecidesTokens) {
   Json other = SmallTokenizer();
   other["model"]["ignore_merges"] = true;
   EXPECT_NE(Small(other)->key(), Small(SmallTokenizer())->key());
+  EXPECT_EQ(plain.size(), 32u);
+  EXPECT_EQ(Small(other)->file_hash(), HashHex(other.dump()));
 }
 
 }  // namespace

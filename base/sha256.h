@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace evald {
+
+/// Streaming SHA-256 (FIPS 180-4). It names contents that people share who need not trust each other: nobody can make
+/// two contents of one name, as XXH3 (base/hash.h) would let them. One thread at a time.
+class Sha256Hasher {
+ public:
+  Sha256Hasher();
+  ~Sha256Hasher();
+  Sha256Hasher(Sha256Hasher&&) noexcept;
+  Sha256Hasher& operator=(Sha256Hasher&&) noexcept;
+
+  void Update(const void* data, size_t bytes);
+  void Update(std::string_view text) { Update(text.data(), text.size()); }
+  /// The hash of everything so far: 64 lower-case hexadecimal digits. More may follow.
+  std::string Hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The SHA-256 of an open file, read piece by piece from its beginning; `path` names it in errors. Throws
+/// Error(kInfrastructure) when reading fails.
+std::string Sha256OfFile(int fd, const std::filesystem::path& path);
+
+/// A key of 32 hexadecimal digits: the first half of the SHA-256 of `text`.
+std::string ContentKey(std::string_view text);
+
+}  // namespace evald
