@@ -140,6 +140,7 @@ void FleetMachine::ForgetRun(int64_t number) {
   }
   CountFingerprint(runs_.at(number).view.fingerprint, -1);
   wanting_.erase(number);
+  scoring_.Forget(number);
   runs_.erase(number);
   WatchLoads();
 }
@@ -157,7 +158,7 @@ void FleetMachine::Answered(const RunAnswer& answer, int64_t now) {
     Update(index);
     ready_.erase(index);  // it waits for what comes back
   } else if (const auto* job = std::get_if<answer::JobLeased>(&answer)) {
-    OnJobLeased(*job);
+    OnJobLeased(*job, now);
   } else if (const auto* withdrawn = std::get_if<answer::Withdrawn>(&answer)) {
     OnWithdrawn(*withdrawn);
   }
@@ -178,13 +179,15 @@ void FleetMachine::OnLeased(const answer::Leased& leased) {
   Update(index);
 }
 
-void FleetMachine::OnJobLeased(const answer::JobLeased& leased) {
+void FleetMachine::OnJobLeased(const answer::JobLeased& leased, int64_t now) {
   const size_t index = PlaceOf(leased.scorer).index;
   ScorerSlot& slot = scorers_[index];
   if (slot.asked != leased.run) throw Error(ErrorKind::kInternal, slot.id + " was given a job that it was not to get");
   slot.asked = 0;
   slot.asked_own = false;
   --slot.wants;
+  const RunView& view = runs_.at(leased.run).view;
+  scoring_.Begin(slot.id, {leased.run, view.priority, view.user}, now);
   UpdateScorer(index);
 }
 

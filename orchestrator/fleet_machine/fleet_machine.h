@@ -16,6 +16,7 @@
 #include "orchestrator/fleet_machine/run_view.h"
 #include "orchestrator/fleet_machine/worker_slot.h"
 #include "orchestrator/schedule/dispatch.h"
+#include "orchestrator/schedule/scoring_turns.h"
 
 namespace evald {
 
@@ -136,7 +137,7 @@ class FleetMachine {
   void CountFingerprint(const std::string& fingerprint, int by);
   void OnLeased(const answer::Leased& leased);
   void OnNothing(const answer::NothingToLease& nothing);
-  void OnJobLeased(const answer::JobLeased& leased);
+  void OnJobLeased(const answer::JobLeased& leased, int64_t now);
   void OnWithdrawn(const answer::Withdrawn& withdrawn);
   void OnDue(Place place, int64_t now);
   Place PlaceOf(const std::string& id) const;
@@ -149,7 +150,7 @@ class FleetMachine {
   void Adopt(size_t index, const AdoptedProcess& process, int64_t now);
   void AdoptScorer(size_t index, const AdoptedProcess& process, int64_t now);
   void Missing(Host* host, const std::set<std::string>& there, int64_t now);
-  void Retire(const std::string& host);
+  void Retire(const std::string& host, int64_t now);
   void Resume(const std::string& host, int64_t now);
   void Recount();
   bool Serves(const std::string& host) const;
@@ -162,7 +163,7 @@ class FleetMachine {
   void UpdateScorer(size_t index);
   void MoveScorer(size_t index, ScorerState state, int64_t due = 0);
   void OnWorkerNews(size_t index, const ProcessNews& news, int64_t now);
-  void OnScorerNews(size_t index, const ProcessNews& news);
+  void OnScorerNews(size_t index, const ProcessNews& news, int64_t now);
   void OnHello(size_t index, const news::Hello& hello);
   void OnWaits(size_t index, const news::Waits& waits, int64_t now);
   void OnTrialOver(size_t index, const news::TrialOver& over);
@@ -196,7 +197,7 @@ class FleetMachine {
   void WakeScorers();
   void Serve(int64_t now);
   void ServeWorker(size_t index, int64_t now);
-  void ServeScorer(size_t index);
+  void ServeScorer(size_t index, int64_t now);
   void AskRelief(size_t index, int64_t after);
   Run* Choose(size_t index);
   bool Suits(const WorkerSlot& slot, const Run& run) const;
@@ -241,6 +242,7 @@ class FleetMachine {
   DeviceBook devices_;
   DeviceUse use_;
   int64_t use_decayed_us_ = 0;
+  ScoringTurns scoring_;
   int usable_gpus_ = 0;
   int devices_told_ = 0;
   std::set<std::tuple<int64_t, bool, size_t>> due_;  // when, whether a metric process, which

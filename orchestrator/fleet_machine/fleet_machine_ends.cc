@@ -147,6 +147,7 @@ void FleetMachine::ScorerEnded(size_t index, const ProcessEnd& end, int64_t now)
   if (!slot.has_process()) return Ignore(slot.id, "its end", Name(slot.state));
   last_scorer_end_ = slot.id + ": " + (slot.cause.empty() ? end.how : slot.cause);
   Push(order::TellScorerLost{slot.id, fmt::format("metric process {}: {}", slot.id, end.how)});
+  scoring_.End(slot.id, now);
   if (closed_) return MoveScorer(index, ScorerState::kIdle);
   if (slot.restarts >= options_.metric_restarts_max) return MoveScorer(index, ScorerState::kGivenUp);
   MoveScorer(index, ScorerState::kPausing, now + PauseAfter(slot.restarts++));

@@ -172,6 +172,7 @@ void FleetMachine::AdoptScorer(size_t index, const AdoptedProcess& process, int6
   MoveScorer(index, process.ready ? ScorerState::kReady : ScorerState::kStarting, process.ready ? 0 : now + 60'000'000);
   slot.wants = process.wants;
   slot.asked = 0;
+  scoring_.End(slot.id, now);
   UpdateScorer(index);
 }
 
@@ -188,7 +189,7 @@ void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
     host.here = false;
     host.left = host.left || news == HostNews::kLeft;
   }
-  if (news == HostNews::kLeft) Retire(name);
+  if (news == HostNews::kLeft) Retire(name, now);
   for (const WorkerSlot& slot : workers_) {
     if (slot.host == name && news != HostNews::kLeft) Push(order::ShowChange{slot.id});
   }
@@ -196,7 +197,7 @@ void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
 }
 
 // Nobody has to wait for the processes of a host that left, or to start them anew.
-void FleetMachine::Retire(const std::string& name) {
+void FleetMachine::Retire(const std::string& name, int64_t now) {
   hosts_.at(name).staged.clear();
   for (size_t i = 0; i < workers_.size(); ++i) {
     WorkerSlot& slot = workers_[i];
@@ -210,6 +211,7 @@ void FleetMachine::Retire(const std::string& name) {
     if (slot.host != name || slot.state == ScorerState::kAbsent) continue;
     Push(order::TellScorerLost{slot.id, slot.id + ": its host has left"});
     MoveScorer(i, ScorerState::kAbsent);
+    scoring_.End(slot.id, now);
     slot.restarts = 0;
   }
 }

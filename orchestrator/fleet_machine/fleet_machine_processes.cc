@@ -88,7 +88,7 @@ void FleetMachine::Heard(const std::string& id, const ProcessNews& news, int64_t
   const auto place = places_.find(id);
   if (place == places_.end()) return Ignore(id, "a message", "unknown");
   if (place->second.scorer) {
-    OnScorerNews(place->second.index, news);
+    OnScorerNews(place->second.index, news, now);
   } else {
     OnWorkerNews(place->second.index, news, now);
   }
@@ -122,12 +122,13 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
   }
 }
 
-void FleetMachine::OnScorerNews(size_t index, const ProcessNews& news) {
+void FleetMachine::OnScorerNews(size_t index, const ProcessNews& news, int64_t now) {
   ScorerSlot& slot = scorers_[index];
   if (std::holds_alternative<news::Hello>(news) && slot.state == ScorerState::kStarting) {
     MoveScorer(index, ScorerState::kReady);
   } else if (const auto* want = std::get_if<news::Want>(&news); want != nullptr && slot.state == ScorerState::kReady) {
     slot.wants += want->count;
+    scoring_.End(slot.id, now);
     UpdateScorer(index);
   } else if (std::holds_alternative<news::Progressed>(news) && slot.has_process()) {
     slot.restarts = 0;

@@ -27,7 +27,7 @@ void FleetMachine::Serve(int64_t now) {
   while (!ready_scorers_.empty()) {
     const size_t index = *ready_scorers_.begin();
     ready_scorers_.erase(ready_scorers_.begin());
-    ServeScorer(index);
+    ServeScorer(index, now);
   }
 }
 
@@ -206,21 +206,21 @@ void FleetMachine::AskRelief(size_t index, int64_t after) {
 
 // ---- metric processes
 
-// The run of the highest priority that has something to score goes first, then the oldest. Scores are made where the
-// generations lie, unless that host is busy and another is not.
-void FleetMachine::ServeScorer(size_t index) {
+// Scores are made where the generations lie, unless that host is busy and another is not.
+void FleetMachine::ServeScorer(size_t index, int64_t now) {
   ScorerSlot& slot = scorers_[index];
   if (free_scorers_.count(index) == 0) return;
-  const Run* best = nullptr;
+  std::vector<DispatchRun> wanting;
   for (const auto& [number, run] : runs_) {
     if (!run.view.wants_scorers || run.no_job_for.count(index) > 0) continue;
-    if (best == nullptr || run.view.priority > best->view.priority) best = &run;
+    wanting.push_back({number, run.view.priority, run.view.user});
   }
-  if (best == nullptr) {
+  const auto chosen = scoring_.Choose(wanting, now);
+  if (!chosen) {
     slot.asked_own = false;
     return;
   }
-  slot.asked = best->view.number;
+  slot.asked = *chosen;
   slot.asked_own = !slot.asked_own;  // its own first, then any
   free_scorers_.erase(index);
   Push(order::LeaseJob{slot.id, slot.asked, slot.asked_own});

@@ -79,6 +79,33 @@ TEST(FleetStory, UsersOfOnePriorityShareTheDevices) {
   EXPECT_LT(log.size(), 20u) << "and not with every trial";
 }
 
+// An older run of another user has a pile of jobs that take long.
+TEST(FleetStory, UsersShareTheMetricProcesses) {
+  TinyFleet fleet;
+  fleet.AddHost("local", {"cpu:0"}, 1);
+  RunView first = A(1), second = A(2);
+  first.user = "ann";
+  second.user = "bob";
+  fleet.AddRun(first, {{"t", 200}, {"u", 200}, {"v", 200}});
+  fleet.Deliver();
+  while (!fleet.At("m0").jobs.empty() || fleet.runs.at(1).machine.jobs().queued() < 3) {
+    if (fleet.At("m0").jobs.size() == 1 && fleet.runs.at(1).machine.jobs().queued() >= 3) break;
+    fleet.Works("w0");
+    ASSERT_LT(fleet.events, 10'000);
+  }
+  fleet.AddRun(second, {{"t", 8}});
+  while (fleet.runs.at(2).machine.jobs().queued() == 0) {
+    fleet.Works("w0");
+    ASSERT_LT(fleet.events, 10'000);
+  }
+  fleet.Take();
+  fleet.Pass(8);
+  fleet.Works("m0");
+  EXPECT_THAT(fleet.Take(), Contains("job m0 2 own")) << "and not the next of the older run";
+  fleet.WorkAll();
+  EXPECT_TRUE(fleet.runs.at(1).done() && fleet.runs.at(2).done());
+}
+
 TEST(FleetStory, AnotherProfileGetsTheSlotOnceTheWorkerHoldsNothing) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);

@@ -77,7 +77,7 @@ class FleetTest : public testing::Test {
     runs_.clear();
   }
 
-  std::shared_ptr<Evaluation> AddRun(int priority, const Json& engine = {{"name", "emulated"}}) {
+  std::shared_ptr<Evaluation> AddRun(int priority, const Json& engine = {{"name", "emulated"}}, const std::string& user = "") {
     const int64_t number = static_cast<int64_t>(runs_.size()) + 1;
     const Json yaml = {{"tasks", {"sums"}}, {"task_dirs", {"."}}, {"engine", engine},
                        {"cache_dir", "cache"}, {"state_dir", "state"},
@@ -89,7 +89,7 @@ class FleetTest : public testing::Test {
         config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_, EVALD_BINARY_DIR},
         Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [] {}, [](const std::string&, const Json&) {}});
     runs_.push_back(run);
-    fleet_.Add(run, priority, "");
+    fleet_.Add(run, priority, user);
     run->Start();
     return run;
   }
@@ -125,6 +125,20 @@ class FleetTest : public testing::Test {
       return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->planned() || run->over(); });
     });
     for (const auto& run : runs_) ASSERT_TRUE(run->planned()) << "it failed on the way";
+  }
+
+  // Worker w0 has done what it was leased.
+  void EndTrial(const protocol::Lease& lease) {
+    for (const protocol::Slice& slice : lease.slices) {
+      protocol::SliceDone done;
+      done.trial = lease.trial;
+      done.attempt = lease.attempt;
+      done.task = slice.task;
+      done.first = slice.first;
+      done.end = slice.end;
+      done.file = slice.file;
+      host_.Says("w0", done);
+    }
   }
 
   // Until the worker is started for the `number`-th time: with what it is to compute.
@@ -186,22 +200,32 @@ TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
   const auto leases = host_.Sent<protocol::Lease>();
   ASSERT_EQ(leases.size(), 1u);
   ASSERT_EQ(leases[0].run, second->id());
-  for (const protocol::Slice& slice : leases[0].slices) {
-    protocol::SliceDone done;
-    done.trial = leases[0].trial;
-    done.attempt = leases[0].attempt;
-    done.task = slice.task;
-    done.first = slice.first;
-    done.end = slice.end;
-    done.file = slice.file;
-    host_.Says("w0", done);
-  }
+  EndTrial(leases[0]);
   Until([&] { return second->View(0).wants_scorers; });
   host_.refuses = RefusesFor<protocol::Job>(second->id());
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});
   EXPECT_TRUE(second->ending());
   EXPECT_FALSE(first->ending()) << "the oldest run has nothing to do with it";
+}
+
+TEST_F(FleetTest, UsersShareTheMetricProcesses) {
+  const Json engine = {{"name", "emulated"}};
+  const auto first = AddRun(0, engine, "ann"), second = AddRun(0, engine, "ann"), third = AddRun(0, engine, "bob");
+  PlanBoth();
+  Until([&, given = size_t{0}]() mutable {
+    host_.Says("w0", protocol::Want{1});
+    const auto leases = host_.Sent<protocol::Lease>();
+    for (; given < leases.size(); ++given) EndTrial(leases[given]);
+    return first->wants_scorers() && second->wants_scorers() && third->wants_scorers();
+  });
+  host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
+  host_.Says("m0", protocol::Want{1});
+  ASSERT_EQ(host_.Sent<protocol::Job>().size(), 1u);
+  EXPECT_EQ(host_.Sent<protocol::Job>()[0].run, first->id());
+  host_.Says("m0", protocol::Want{1});  // it has ended the job, somehow
+  ASSERT_EQ(host_.Sent<protocol::Job>().size(), 2u);
+  EXPECT_EQ(host_.Sent<protocol::Job>()[1].run, third->id()) << "and not the next run of ann, who has had her turn";
 }
 
 TEST_F(FleetTest, WhatFailsOverAMessageOfNoRunEndsNone) {

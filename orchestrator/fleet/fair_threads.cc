@@ -1,4 +1,4 @@
-#include "orchestrator/service/judging.h"
+#include "orchestrator/fleet/fair_threads.h"
 
 #include <pthread.h>
 
@@ -6,14 +6,15 @@
 
 namespace evald {
 
-Judging::Judging(Loop* loop) : loop_(loop) {
-  for (int i = 0; i < kThreads; ++i) {
+FairThreads::FairThreads(const std::string& name, Loop* loop, Limits limits)
+    : loop_(loop), queue_(limits.waiting_max, limits.waiting_per_user_max) {
+  for (int i = 0; i < limits.threads; ++i) {
     threads_.emplace_back([this] { Main(); });
-    ::pthread_setname_np(threads_.back().native_handle(), "judges");
+    ::pthread_setname_np(threads_.back().native_handle(), name.c_str());
   }
 }
 
-Judging::~Judging() {
+FairThreads::~FairThreads() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -22,13 +23,13 @@ Judging::~Judging() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Taken Judging::Post(const std::string& user, std::function<void()> work, WorkThread::Done done) {
+Taken FairThreads::Post(const std::string& user, std::function<void()> work, WorkThread::Done done) {
   const std::lock_guard lock(mutex_);
   wake_.notify_one();
   return queue_.Add(user, {std::move(work), std::move(done)});
 }
 
-void Judging::Main() {
+void FairThreads::Main() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     auto turn = queue_.Next();

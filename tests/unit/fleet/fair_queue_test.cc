@@ -1,4 +1,4 @@
-#include "orchestrator/service/fair_queue.h"
+#include "orchestrator/fleet/fair_queue.h"
 
 #include <gtest/gtest.h>
 
