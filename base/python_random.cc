@@ -47,10 +47,13 @@ void PythonRandom::SeedByArray(const std::vector<uint32_t>& key) {
 
 void PythonRandom::Refill() {
   constexpr size_t kMiddle = 397;
-  for (size_t i = 0; i < kWords; ++i) {
-    const uint32_t y = (state_[i] & 0x80000000U) | (state_[(i + 1) % kWords] & 0x7fffffffU);
-    state_[i] = state_[(i + kMiddle) % kWords] ^ (y >> 1) ^ ((y & 1U) != 0 ? 0x9908b0dfU : 0U);
-  }
+  const auto twist = [this](size_t i, size_t next, size_t middle) {
+    const uint32_t y = (state_[i] & 0x80000000U) | (state_[next] & 0x7fffffffU);
+    state_[i] = state_[middle] ^ (y >> 1) ^ ((0U - (y & 1U)) & 0x9908b0dfU);
+  };
+  for (size_t i = 0; i < kWords - kMiddle; ++i) twist(i, i + 1, i + kMiddle);
+  for (size_t i = kWords - kMiddle; i < kWords - 1; ++i) twist(i, i + 1, i + kMiddle - kWords);
+  twist(kWords - 1, 0, kMiddle - 1);
   used_ = 0;
 }
 
@@ -120,11 +123,15 @@ std::vector<size_t> PythonRandom::SampleIndices(size_t n, size_t k) {
 }
 
 std::vector<size_t> PythonRandom::ChoiceIndices(size_t n, size_t k) {
-  if (n == 0) throw Error(ErrorKind::kInternal, "a random choice from nothing");
   std::vector<size_t> result(k);
-  const double count = static_cast<double>(n);
-  for (size_t& index : result) index = static_cast<size_t>(Random() * count);
+  ChoiceIndices(n, &result);
   return result;
+}
+
+void PythonRandom::ChoiceIndices(size_t n, std::vector<size_t>* out) {
+  if (n == 0) throw Error(ErrorKind::kInternal, "a random choice from nothing");
+  const double count = static_cast<double>(n);
+  for (size_t& index : *out) index = static_cast<size_t>(Random() * count);
 }
 
 }  // namespace evald

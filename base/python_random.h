@@ -30,6 +30,8 @@ class PythonRandom {
   std::vector<size_t> SampleIndices(size_t n, size_t k);
   /// The positions that `choices(population, k=k)` takes from a population of n > 0.
   std::vector<size_t> ChoiceIndices(size_t n, size_t k);
+  /// The same; k is the size of `out`.
+  void ChoiceIndices(size_t n, std::vector<size_t>* out);
 
   /// `shuffle(items)`.
   template <typename T>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
@@ -192,7 +193,7 @@ class GroupAggregator {
 }  // namespace
 
 Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>& scores,
-                   int bootstrap_iters) {
+                   int bootstrap_iters, const std::function<bool()>& stopped) {
   const std::vector<Column> columns = Columns(task, scores);
   size_t documents = 0;
   Json metrics = Json::object();
@@ -200,7 +201,7 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
     documents = std::max(documents, column.values.size());
     try {
       const Aggregated result =
-          Aggregate(AggregationFor(task, column.metric), column.values, bootstrap_iters);
+          Aggregate(AggregationFor(task, column.metric), column.values, bootstrap_iters, stopped);
       metrics[column.metric + "," + column.filter] = result.value;
       metrics[column.metric + "_stderr," + column.filter] = result.stderr_;
     } catch (Error& e) {
@@ -214,6 +215,14 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
                 {"sample_len", documents}};
   entry.update(metrics);
   return entry;
+}
+
+double BootstrapDraws(const TaskDefinition& task, int64_t documents, int bootstrap_iters) {
+  const auto columns = std::count_if(task.metrics.begin(), task.metrics.end(), [](const MetricSpec& spec) {
+    return IsBootstrapped(spec.aggregation);
+  });
+  return static_cast<double>(columns) * static_cast<double>(task.filters.size()) * static_cast<double>(documents) *
+         bootstrap_iters;
 }
 
 Json AggregateGroups(const std::vector<GroupDefinition>& groups, const Json& results) {

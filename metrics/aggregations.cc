@@ -55,10 +55,36 @@ double WeightedMean(const Pairs& pairs) {
   return weighted / weights;
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+// The upper median of samples, counted by rank: a sample is not sorted.
+class Medians {
+ public:
+  explicit Medians(const std::vector<double>& values) : distinct_(values) {
+    std::sort(distinct_.begin(), distinct_.end(), Before);
+    distinct_.erase(std::unique(distinct_.begin(), distinct_.end(), [](double a, double b) { return !Before(a, b); }),
+                    distinct_.end());
+    ranks_.reserve(values.size());
+    for (const double value : values) {
+      const auto rank = std::lower_bound(distinct_.begin(), distinct_.end(), value, Before);
+      ranks_.push_back(static_cast<uint32_t>(rank - distinct_.begin()));
+    }
+  }
+
+  double operator()(const std::vector<size_t>& items) const {
+    thread_local std::vector<uint32_t> counts;
+    counts.assign(distinct_.size(), 0);
+    for (const size_t i : items) ++counts[ranks_[i]];
+    size_t rank = 0;
+    for (size_t before = counts[0]; before <= items.size() / 2; before += counts[rank]) ++rank;
+    return distinct_[rank];
+  }
+
+ private:
+  // An order with NaN, which comes last.
+  static bool Before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+
+  std::vector<double> distinct_;  // ascending
+  std::vector<uint32_t> ranks_;   // of each value, in distinct_
+};
 
 double NanMean(const std::vector<double>& values) {
   std::vector<double> present;
@@ -179,81 +205,85 @@ std::vector<size_t> AllOf(size_t count) {
 // A statistic of numbers whose standard error is bootstrapped.
 using Statistic = std::function<double(const std::vector<size_t>&)>;
 
-Aggregated Bootstrapped(const Statistic& statistic, size_t count, int iterations) {
+// How often it is drawn, and who may stop that.
+struct Draws {
+  int iterations = 0;
+  const std::function<bool()>& stopped;
+};
+
+Aggregated Bootstrapped(const Statistic& statistic, size_t count, const Draws& draws) {
   Aggregated result{NumberToScore(statistic(AllOf(count))), kNotAvailable};
-  if (count > 1 && iterations > 1) {
-    result.stderr_ = NumberToScore(BootstrapStderr(statistic, count, iterations));
+  if (count > 1 && draws.iterations > 1) {
+    result.stderr_ = NumberToScore(BootstrapStderr(statistic, count, draws.iterations, draws.stopped));
   }
   return result;
 }
 
-Aggregated BootstrappedNumbers(const MetricValues& values, int iterations,
-                               double (*statistic)(std::vector<double>)) {
+Aggregated BootstrappedNumbers(const MetricValues& values, const Draws& draws,
+                               double (*statistic)(const std::vector<double>&)) {
   const std::vector<double> numbers = Numbers(values);
   return Bootstrapped(
       [&](const std::vector<size_t>& items) { return statistic(Pick(numbers, items)); },
-      numbers.size(), iterations);
+      numbers.size(), draws);
 }
 
-using Aggregator = Aggregated (*)(const MetricValues& values, int bootstrap_iters);
+using Aggregator = Aggregated (*)(const MetricValues& values, const Draws& draws);
 
-Aggregated AggregateMean(const MetricValues& values, int bootstrap_iters) {
+Aggregated AggregateMean(const MetricValues& values, const Draws& draws) {
   const std::vector<double> numbers = Numbers(values);
   Aggregated result{NumberToScore(Mean(numbers)), kNotAvailable};
-  if (numbers.size() > 1 && bootstrap_iters > 0)
+  if (numbers.size() > 1 && draws.iterations > 0)
     result.stderr_ = NumberToScore(MeanStderr(numbers));
   return result;
 }
 
-Aggregated AggregateLabels(const MetricValues& values, int bootstrap_iters,
+Aggregated AggregateLabels(const MetricValues& values, const Draws& draws,
                            double (*statistic)(const Labels&, const std::vector<size_t>&)) {
   const Pairs pairs = PairsOf(values);
   if (statistic == F1) CheckBinary(pairs);
   const Labels labels = LabelsOf(pairs);
   return Bootstrapped([&](const std::vector<size_t>& items) { return statistic(labels, items); },
-                      values.size(), bootstrap_iters);
+                      values.size(), draws);
 }
 
 struct Known {
   const char* name;
   Aggregator aggregate;
+  bool bootstraps = false;
 };
 
 const Known kKnown[] = {
     {"mean", AggregateMean},
     {"nanmean",
-     [](const MetricValues& values, int iterations) {
-       return BootstrappedNumbers(values, iterations,
-                                  [](std::vector<double> v) { return NanMean(v); });
-     }},
+     [](const MetricValues& values, const Draws& draws) { return BootstrappedNumbers(values, draws, NanMean); }, true},
     {"median",
-     [](const MetricValues& values, int iterations) {
-       return BootstrappedNumbers(values, iterations,
-                                  [](std::vector<double> v) { return Median(std::move(v)); });
-     }},
+     [](const MetricValues& values, const Draws& draws) {
+       return Bootstrapped(Medians(Numbers(values)), values.size(), draws);
+     },
+     true},
     {"perplexity",
-     [](const MetricValues& values, int iterations) {
-       return BootstrappedNumbers(values, iterations,
-                                  [](std::vector<double> v) { return std::exp(-Mean(v)); });
-     }},
+     [](const MetricValues& values, const Draws& draws) {
+       return BootstrappedNumbers(values, draws, [](const std::vector<double>& v) { return std::exp(-Mean(v)); });
+     },
+     true},
     {"weighted_perplexity",
-     [](const MetricValues& values, int) {
+     [](const MetricValues& values, const Draws&) {
        return Aggregated{NumberToScore(std::exp(-WeightedMean(PairsOf(values)))), kNotAvailable};
      }},
     {"bits_per_byte",
-     [](const MetricValues& values, int) {
+     [](const MetricValues& values, const Draws&) {
        return Aggregated{NumberToScore(-WeightedMean(PairsOf(values)) / std::numbers::ln2),
                          kNotAvailable};
      }},
-    {"f1", [](const MetricValues& values, int n) { return AggregateLabels(values, n, F1); }},
+    {"f1", [](const MetricValues& values, const Draws& draws) { return AggregateLabels(values, draws, F1); }, true},
     {"matthews_corrcoef",
-     [](const MetricValues& values, int n) { return AggregateLabels(values, n, Matthews); }},
+     [](const MetricValues& values, const Draws& draws) { return AggregateLabels(values, draws, Matthews); }, true},
     {"brier_score",
-     [](const MetricValues& values, int) {
+     [](const MetricValues& values, const Draws&) {
        return Aggregated{NumberToScore(Brier(values)), kNotAvailable};
      }},
     {"bypass",
-     [](const MetricValues&, int) {
+     [](const MetricValues&, const Draws&) {
        return Aggregated{999, kNotAvailable};
      }},
 };
@@ -290,13 +320,19 @@ void CheckAggregation(const std::string& name) {
               "served are " + Join(AggregationNames(), ", "));
 }
 
-Aggregated Aggregate(const std::string& name, const MetricValues& values, int bootstrap_iters) {
+Aggregated Aggregate(const std::string& name, const MetricValues& values, int bootstrap_iters,
+                     const std::function<bool()>& stopped) {
   CheckAggregation(name);
   if (values.empty()) throw Error(ErrorKind::kInternal, "nothing to aggregate");
   for (const Known& known : kKnown) {
-    if (name == known.name) return known.aggregate(values, bootstrap_iters);
+    if (name == known.name) return known.aggregate(values, {bootstrap_iters, stopped});
   }
   throw Error(ErrorKind::kInternal, "an aggregation that is and is not known");
+}
+
+bool IsBootstrapped(const std::string& name) {
+  return std::any_of(std::begin(kKnown), std::end(kKnown),
+                     [&](const Known& known) { return known.bootstraps && name == known.name; });
 }
 
 double NumberFromScore(const Json& value) {

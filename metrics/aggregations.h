@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,13 @@ void CheckAggregation(const std::string& name);
 /// Applies the aggregation `name` of lm_eval 0.4.13 (api/metrics.py; f1 and matthews_corrcoef as
 /// scikit-learn 1.9) to at least one value. A standard error is "N/A" for one value, for
 /// `bootstrap_iters` 0 and where the harness has none. Throws Error(kInput) for values that the
-/// aggregation cannot take.
-Aggregated Aggregate(const std::string& name, const MetricValues& values, int bootstrap_iters);
+/// aggregation cannot take, and Error(kInfrastructure) soon after `stopped` has begun to be true (it may be null, and is
+/// asked from several threads).
+Aggregated Aggregate(const std::string& name, const MetricValues& values, int bootstrap_iters,
+                     const std::function<bool()>& stopped = nullptr);
+
+/// Whether the aggregation's standard error is bootstrapped. False for one that is not known.
+bool IsBootstrapped(const std::string& name);
 
 /// A number as scores files write it: also "-inf", "inf" and "nan", which JSON has not.
 double NumberFromScore(const Json& value);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/python_random.h"
+#include "evald/error.h"
 #include "metrics/numpy.h"
 
 namespace evald {
@@ -35,18 +36,27 @@ double MeanStderr(const std::vector<double>& values) {
   return SampleStddev(values) / std::sqrt(static_cast<double>(values.size()));
 }
 
+void ThrowIfStopped(const std::function<bool()>& stopped) {
+  if (stopped && stopped()) throw Error(ErrorKind::kInfrastructure, "aggregating was stopped");
+}
+
 double BootstrapStderr(const std::function<double(const std::vector<size_t>&)>& statistic,
-                       size_t count, int iterations) {
+                       size_t count, int iterations, const std::function<bool()>& stopped) {
   if (iterations < 2) return std::numeric_limits<double>::quiet_NaN();
   const int chunk = std::min(1000, iterations);
   const int chunks = iterations / chunk;
   std::vector<double> values(static_cast<size_t>(chunk) * static_cast<size_t>(chunks));
   std::atomic<int> next{0};
   const auto work = [&] {
+    std::vector<size_t> drawn(count);
     for (int seed = next++; seed < chunks; seed = next++) {
       PythonRandom random(seed);
       double* out = values.data() + static_cast<size_t>(seed) * static_cast<size_t>(chunk);
-      for (int i = 0; i < chunk; ++i) out[i] = statistic(random.ChoiceIndices(count, count));
+      for (int i = 0; i < chunk; ++i) {
+        if (stopped && stopped()) return;
+        random.ChoiceIndices(count, &drawn);
+        out[i] = statistic(drawn);
+      }
     }
   };
   const unsigned helpers =
@@ -57,6 +67,7 @@ double BootstrapStderr(const std::function<double(const std::vector<size_t>&)>& 
     for (unsigned i = 0; i < helpers; ++i) threads.emplace_back(work);
     work();
   }
+  ThrowIfStopped(stopped);
   return SampleStddev(values);
 }
 

@@ -16,6 +16,10 @@
 
 namespace evald {
 namespace fs = std::filesystem;
+namespace {
+constexpr std::chrono::milliseconds kFinishPatience{1000};  // of a run that drains, with tasks that are being aggregated
+}
+
 Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
                        Support support, Hooks hooks)
     : config_(std::move(config)),
@@ -35,7 +39,7 @@ Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number
 }
 
 Evaluation::~Evaluation() {
-  cancel_ = true;
+  *cancel_ = true;
   if (staging_thread_.joinable()) staging_thread_.join();
   if (preparation_thread_.joinable()) preparation_thread_.join();
 }
@@ -103,7 +107,7 @@ void Evaluation::StartStaging() {
     options.verify = config_.staging.verify;
     options.roots = config_.roots;
     CopyHooks hooks;
-    hooks.cancel = &cancel_;
+    hooks.cancel = cancel_.get();
     hooks.progress = [this](uint64_t done, uint64_t total) {
       OnLoop([this, done, total] {
         stage_done_ = static_cast<int64_t>(done);
@@ -138,7 +142,7 @@ void Evaluation::StartPreparation() {
             prepare_total_ = total;
           });
         },
-        [this] { return cancel_.load(); }));
+        [this] { return cancel_->load(); }));
     OnLoop([this, begin, suite] {
       timeline_.Add("prepare", {"prepare", begin, MonotonicMicros(), {{"tasks", suite->tasks.size()}}});
       if (!ending_) OnPrepared(suite);
@@ -199,12 +203,16 @@ void Evaluation::CheckEnd() {
   for (size_t t = 0; t < machine_.tasks().size(); ++t) finished += machine_.task_finished(t) ? 1 : 0;
   const bool tasks_done = finished_tasks_.size() == finished;
   const bool trials_done = draining_ ? machine_.trials().leased() == 0 : machine_.trials_idle();
-  if (nothing_open && trials_done && tasks_done) End();
+  if (!nothing_open || !trials_done) return;
+  if (tasks_done) return End();
+  if (!draining_ || gives_up_finishing_) return;
+  gives_up_finishing_ = true;  // --resume finishes the task
+  support_.loop->After(kFinishPatience, Guarded([this] { End(); }));
 }
 
 void Evaluation::End() {
   if (!std::exchange(ending_, true)) hooks_.changed();
-  cancel_ = true;
+  *cancel_ = true;
   if (over_ || threads_running_ > 0) return;
   over_ = true;
   support_.loop->Post([self = shared_from_this()] { self->hooks_.over(); });
@@ -261,7 +269,7 @@ Json Evaluation::Scores() const {
 
 // What comes later of what was under way, a commit or a span, is not part of it.
 RunEnding Evaluation::TakeEnding() {
-  cancel_ = true;
+  *cancel_ = true;
   if (staging_thread_.joinable()) staging_thread_.join();
   if (preparation_thread_.joinable()) preparation_thread_.join();
   std::vector<std::string> problems;

@@ -59,6 +59,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     TaskFinisher* finisher = nullptr;
     WorkThread* files = nullptr;     ///< writes the runs' folders
     std::filesystem::path binaries;  ///< folder of evald-prepare
+    std::string user = {};           ///< whose run it is; "" where there are no users
   };
   struct Hooks {
     /// View says something else by itself. Nothing that is called here calls the evaluation.
@@ -131,7 +132,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool ending() const { return ending_; }
   bool cancelled() const { return cancelled_; }
   /// Every document is scored, and nothing failed.
-  bool complete() const { return planned_ && !failure_ && machine_.complete(); }
+  bool complete() const {
+    return planned_ && !failure_ && machine_.complete() && finished_tasks_.size() == machine_.tasks().size();
+  }
   ProgressSnapshot Progress() const;
   /// {task: {metric, value, stderr}} of the tasks that are finished.
   Json Scores() const;
@@ -185,6 +188,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void End();
 
   // evaluation_planning.cc
+  bool BootstrapsInTime();
   void OnPrepared(std::shared_ptr<const Suite> suite);
   void MaybePlan();
   void MakePlan(Recovery recovery, std::vector<TaskCost> known);
@@ -249,7 +253,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::thread staging_thread_;
   std::thread preparation_thread_;
   int threads_running_ = 0;
-  std::atomic<bool> cancel_{false};
+  std::shared_ptr<std::atomic<bool>> cancel_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<StagedCheckpoint> staged_;
   std::string fingerprint_;
   bool staging_done_ = false;
@@ -283,6 +287,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
 
   bool paused_ = false;
   bool draining_ = false;
+  bool gives_up_finishing_ = false;  // it drains, and tasks that are being aggregated have a moment left
   bool cancelled_ = false;
   bool ending_ = false;
   bool over_ = false;

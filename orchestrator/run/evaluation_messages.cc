@@ -207,6 +207,8 @@ void Evaluation::FinishTask(size_t task) {
   finished.prepared = suite_task.prepared;
   finished.samples = path_ / fmt::format("samples_{}.jsonl", FolderNameOf(name));
   finished.bootstrap_iters = config_.bootstrap_iters;
+  finished.user = support_.user;
+  finished.cancel = cancel_;
   finished.generation_of = PickFiles(record_.generations, record_.generated[name], suite_task.documents, path_,
                                      &finished.generation_files);
   finished.score_of =
@@ -219,6 +221,7 @@ void Evaluation::FinishTask(size_t task) {
                               CheckEnd();
                             }),
                             Guarded([this, name](const Error& error) {
+                              if (ending_) return;  // it was stopped
                               Fail(ErrorKind::kInfrastructure, fmt::format("task {}: {}", name, error.what()));
                             }));
 }

@@ -1,14 +1,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "metrics/aggregate.h"
 #include "orchestrator/run/evaluation.h"
 #include "orchestrator/state/prior_store.h"
 
 // From prepared tasks and a loaded engine to work that can be leased.
 namespace evald {
+namespace {
+
+// About ten minutes of one processor.
+constexpr double kBootstrapDrawsMax = 1e11;
+
+}  // namespace
+
+// A standard error that would take hours is found out before anything is computed.
+bool Evaluation::BootstrapsInTime() {
+  for (const SuiteTask& task : suite_->tasks) {
+    const double each = BootstrapDraws(task.definition, task.documents, 1);
+    if (each * config_.bootstrap_iters <= kBootstrapDrawsMax) continue;
+    Fail(ErrorKind::kUsage,
+         fmt::format("task '{}': the standard errors of its metrics are bootstrapped: each of {} iterations draws {:.0f} "
+                     "values, in all {:.2g}, expected at most {:.2g}; set 'bootstrap_iters' to at most {:.0f}, or to 0 "
+                     "for no standard errors, or set a limit",
+                     task.definition.name, config_.bootstrap_iters, each, each * config_.bootstrap_iters,
+                     kBootstrapDrawsMax, std::floor(kBootstrapDrawsMax / each)));
+    return false;
+  }
+  return true;
+}
 
 void Evaluation::OnPrepared(std::shared_ptr<const Suite> suite) {
   suite_ = std::move(suite);
@@ -31,6 +55,7 @@ void Evaluation::OnPrepared(std::shared_ptr<const Suite> suite) {
                                         "start a new run", path_.string()));
     return;
   }
+  if (!BootstrapsInTime()) return;
   OffLoop([run = path_, names = std::move(names)] { MakeTaskFolders(run, names); }, [] {});
   Record({{"prepared", prepared}}, [] { FailPoint("run.prepared"); });
   machine_.SetTasks(std::move(tasks));

@@ -7,6 +7,7 @@
 
 #include "evald/error.h"
 #include "metrics/aggregate.h"
+#include "metrics/statistics.h"
 #include "metrics/line_index.h"
 #include "metrics/scorer.h"
 #include "orchestrator/report/results.h"
@@ -15,13 +16,16 @@
 namespace evald {
 namespace {
 
+using Stopped = std::function<bool()>;
+
 // The readers of those of a run's files that a task's documents lie in.
 template <typename Reader>
 class Readers {
  public:
-  Readers(const std::vector<FileAndHash>& files, const std::vector<size_t>& used) {
+  Readers(const std::vector<FileAndHash>& files, const std::vector<size_t>& used, const Stopped& stopped) {
     for (const size_t file : used) {
       if (open_.count(file) > 0) continue;
+      ThrowIfStopped(stopped);
       CheckHash(files.at(file).path, files.at(file).hash);
       open_.try_emplace(file, files.at(file).path);
     }
@@ -53,17 +57,19 @@ Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
 
 }  // namespace
 
-TaskResult AggregateFinished(const FinishedTask& task) {
+TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
+  ThrowIfStopped(stopped);
   const PreparedTask prepared(task.prepared);
   const Scorer scorer(task.definition, nullptr);
-  const Readers<ScoreReader> scores(task.score_files, task.score_of);
-  const Readers<GenerationReader> generations(task.generation_files, task.generation_of);
+  const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
+  const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
   std::vector<ScoredDocument> numbers(task.score_of.size());
 
   std::vector<char> undefined(task.score_of.size(), 0);  // by document, each written by one thread at a time
 
   SampleSource source;
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
+    ThrowIfStopped(stopped);
     const auto at = static_cast<size_t>(document);
     ScoredDocument score = scores[task.score_of.at(at)].Read(document);
     numbers[at] = Numbers(score);
@@ -80,7 +86,7 @@ TaskResult AggregateFinished(const FinishedTask& task) {
   TaskResult result;
   result.hash = WriteSamples(task.samples, task.definition, prepared, source,
                              static_cast<int>(std::thread::hardware_concurrency()));
-  result.entry = AggregateTask(task.definition, numbers, task.bootstrap_iters);
+  result.entry = AggregateTask(task.definition, numbers, task.bootstrap_iters, stopped);
   result.fallbacks = FallbacksOf(numbers);
   result.undefined = std::count(undefined.begin(), undefined.end(), 1);
   return result;
@@ -89,11 +95,16 @@ TaskResult AggregateFinished(const FinishedTask& task) {
 void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> done,
                           std::function<void(const Error&)> failed) {
   auto result = std::make_shared<TaskResult>();
-  thread_.Post([task = std::move(task), result] { *result = AggregateFinished(task); },
-               [done = std::move(done), failed = std::move(failed), result](const std::optional<Error>& error) {
-                 if (error) return failed(*error);
-                 done(std::move(*result));
-               });
+  const std::string user = task.user;
+  threads_.Post(
+      user,
+      [this, task = std::move(task), result] {
+        *result = AggregateFinished(task, [&] { return stopping_ || (task.cancel != nullptr && *task.cancel); });
+      },
+      [done = std::move(done), failed = std::move(failed), result](const std::optional<Error>& error) {
+        if (error) return failed(*error);
+        done(std::move(*result));
+      });
 }
 
 }  // namespace evald

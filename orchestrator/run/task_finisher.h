@@ -1,13 +1,15 @@
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "evald/json.h"
 #include "evald/task.h"
-#include "orchestrator/fleet/work_thread.h"
+#include "orchestrator/fleet/fair_threads.h"
 
 namespace evald {
 
@@ -27,6 +29,8 @@ struct FinishedTask {
   std::vector<size_t> score_of;       ///< document -> index into score_files
   std::filesystem::path samples;      ///< the samples_<task>.jsonl to write
   int bootstrap_iters = 100000;
+  std::string user;                                 ///< whose run it is of
+  std::shared_ptr<const std::atomic<bool>> cancel;  ///< nobody waits for it any more once set; may be null
 };
 
 /// What a finished task comes to.
@@ -39,20 +43,26 @@ struct TaskResult {
 };
 
 /// Reads the scores of a finished task, aggregates them and writes its samples file. Throws Error, for a
-/// file that is no longer what was committed too.
-TaskResult AggregateFinished(const FinishedTask& task);
+/// file that is no longer what was committed too, and Error(kInfrastructure) soon after `stopped` has begun to be true;
+/// `stopped` may be null, and is asked from several threads.
+TaskResult AggregateFinished(const FinishedTask& task, const std::function<bool()>& stopped = nullptr);
 
-/// A thread that does this, so that a task's score stands as soon as its last document is scored and
-/// the loop never waits for it. What has not begun when it is destroyed is dropped.
+/// Threads that do this, so that a task's score stands as soon as its last document is scored and the loop never waits
+/// for it. A standard error that is bootstrapped may take minutes: so users take turns, each with one task at a time.
 class TaskFinisher {
  public:
-  explicit TaskFinisher(Loop* loop) : thread_("finisher", loop, WorkThread::AtEnd::kDrop) {}
+  static constexpr int kThreads = 8;  ///< so many users' tasks are finished at once
 
-  /// Calls `done(result)` or `failed(error)` on the loop.
+  explicit TaskFinisher(Loop* loop) : threads_("finisher", loop, {.threads = kThreads}) {}
+  /// What is under way is stopped, what has not begun is dropped; neither callback is called.
+  ~TaskFinisher() { stopping_ = true; }
+
+  /// Calls `done(result)` or `failed(error)` on the loop; a task that was cancelled has failed.
   void Submit(FinishedTask task, std::function<void(TaskResult)> done, std::function<void(const Error&)> failed);
 
  private:
-  WorkThread thread_;
+  std::atomic<bool> stopping_{false};
+  FairThreads threads_;
 };
 
 }  // namespace evald

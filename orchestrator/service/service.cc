@@ -209,7 +209,8 @@ void Service::Start(QueuedRun* run) {
   hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
   run->evaluation = std::make_shared<Evaluation>(
       run->config, std::move(*run->directory), number, std::max(1, fleet_->device_count()),
-      Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options_.binaries}, std::move(hooks));
+      Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options_.binaries, run->user},
+      std::move(hooks));
   run->directory.reset();
   SetState(run, "preparing");
   fleet_->Add(run->evaluation, run->priority, run->user);

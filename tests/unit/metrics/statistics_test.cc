@@ -1,0 +1,76 @@
+#include "metrics/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <thread>
+
+#include "base/python_random.h"
+#include "evald/error.h"
+#include "metrics/aggregate.h"
+#include "metrics/aggregations.h"
+
+namespace evald {
+namespace {
+
+// The harness's median: sorted(x)[n // 2].
+double SortedMedian(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+TEST(Median, AndItsStandardErrorAreThoseOfSortedSamples) {
+  PythonRandom random(7);
+  for (const size_t count : {1u, 2u, 3u, 10u, 101u, 1000u}) {
+    for (const int distinct : {1, 2, 5, 1 << 20}) {
+      std::vector<double> numbers;
+      std::vector<Json> values;
+      for (size_t i = 0; i < count; ++i) {
+        numbers.push_back(static_cast<double>(random.RandRange(-distinct, distinct)) / 3);
+        values.emplace_back(numbers.back());
+      }
+      if (count > 100) {
+        numbers[3] = -std::numeric_limits<double>::infinity();
+        values[3] = "-inf";
+      }
+      MetricValues pointers;
+      for (const Json& value : values) pointers.push_back(&value);
+      const Aggregated found = Aggregate("median", pointers, 2000);
+      EXPECT_EQ(found.value, NumberToScore(SortedMedian(numbers)));
+      if (count == 1) continue;
+      const double expected = BootstrapStderr(
+          [&](const std::vector<size_t>& items) {
+            std::vector<double> drawn;
+            for (const size_t i : items) drawn.push_back(numbers[i]);
+            return SortedMedian(drawn);
+          },
+          count, 2000);
+      EXPECT_EQ(found.stderr_, NumberToScore(expected)) << count << " " << distinct;
+    }
+  }
+}
+
+TEST(Bootstrap, EndsSoonAfterItIsStopped) {
+  std::atomic<int> samples{0};
+  const auto statistic = [&](const std::vector<size_t>&) { return static_cast<double>(++samples); };
+  EXPECT_THROW(BootstrapStderr(statistic, 10, 1'000'000, [&] { return samples >= 100; }), Error);
+  EXPECT_LE(samples, 100 + static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+TEST(Bootstrap, DrawsAreCountedForEachMetricAndFilterThatIsBootstrapped) {
+  TaskDefinition task;
+  for (const char* aggregation : {"mean", "median", "f1", "weighted_perplexity"}) {
+    MetricSpec spec;
+    spec.metric = aggregation;
+    spec.aggregation = aggregation;
+    task.metrics.push_back(spec);
+  }
+  task.filters = {{"a", {}}, {"b", {}}, {"c", {}}};
+  EXPECT_EQ(BootstrapDraws(task, 200'000, 100'000), 2.0 * 3 * 200'000 * 100'000);
+  EXPECT_EQ(BootstrapDraws(task, 200'000, 0), 0);
+}
+
+}  // namespace
+}  // namespace evald
