@@ -93,7 +93,8 @@ unsigned CodePointOf(std::string_view sequence) {
 
 // A terminal obeys C1 controls, and shows text in another order, or on another line, after the others.
 bool ChangesTerminal(unsigned code) {
-  return (code >= 0x80 && code < 0xA0) || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+  return (code >= 0x80 && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
 
 // One character of valid UTF-8, written out where a terminal would obey it.

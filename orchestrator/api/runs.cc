@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/jsonl.h"
+#include "base/text.h"
 #include "orchestrator/api/input.h"
 #include "orchestrator/api/routes.h"
 #include "orchestrator/http/target.h"
@@ -16,6 +17,7 @@ using http::Request;
 using http::Responder;
 using http::Role;
 
+constexpr uint64_t kNoBodyBytesMax = 64;  // an empty object, with white space
 constexpr int64_t kCursorMax = 999'999'999'999'999'999;
 const std::vector<std::string> kStates = {"queued", "preparing", "running", "paused", "cancelling",
                                           "done", "incomplete", "failed", "cancelled"};
@@ -139,7 +141,15 @@ void SetPriority(const Context& context, const RequestPtr& request, const Respon
   context.service->SetPriority(run.at("id").get<std::string>(), static_cast<int>(*priority), AnswerWithRun(answer));
 }
 
+// Many clients send an empty object with each POST.
+void RequireNoBody(const Request& request) {
+  const std::string_view body = Trim(request.body);
+  if (body.empty() || (body.front() == '{' && body.back() == '}' && Trim(body.substr(1, body.size() - 2)).empty())) return;
+  throw ProblemError({400, "body", "expected no body, or an empty JSON object"});
+}
+
 void Act(const Context& context, const RequestPtr& request, RunAction action, const Responder& answer) {
+  RequireNoBody(*request);
   QueryReader(*request).Finish();
   const Json run = FindRun(context, *request);
   RequireOwner(*request, "run", run.value("user", ""));
@@ -166,7 +176,8 @@ void AddRunRoutes(http::Router* router, const Context* context) {
     router->Add({"POST", fmt::format("/v1/runs/{{run}}/{}", name), Role::kSubmit,
                  [context, action = action](const RequestPtr& request, const Responder& answer) {
                    Act(*context, request, action, answer);
-                 }});
+                 },
+                 kNoBodyBytesMax});
   }
 }
 

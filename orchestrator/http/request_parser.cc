@@ -37,6 +37,8 @@ struct RequestParser::State {
   beast::http::request_parser<beast::http::string_body> parser;
   Request head;
   bool head_done = false;
+  bool line_ended = false;  // the last byte of the head so far ended a line
+  bool folded = false;      // a line of the head begins with white space
   uint64_t body_bytes_max = 0;
 };
 
@@ -77,6 +79,7 @@ bool RequestParser::Advance(bool to_end) {
     beast::error_code error;
     const size_t used =
         parser.put(boost::asio::const_buffer(input_.data() + consumed_, input_.size() - consumed_), error);
+    if (!to_end) LookForFolds(std::string_view(input_).substr(consumed_, used));
     consumed_ += used;
     if (error == beast::http::error::need_more) {
       if (to_end && input_.size() - consumed_ > kChunkLineBytesMax) {
@@ -90,6 +93,14 @@ bool RequestParser::Advance(bool to_end) {
     }
   }
   return true;
+}
+
+// Beast joins folded lines (obs-fold) with blanks. Others might not: RFC 9112, 5.2 has servers refuse them.
+void RequestParser::LookForFolds(std::string_view head) {
+  for (const char c : head) {
+    if (state_->line_ended && (c == ' ' || c == '\t')) state_->folded = true;
+    state_->line_ended = c == '\n';
+  }
 }
 
 bool RequestParser::ReadHead() {
@@ -111,6 +122,7 @@ void RequestParser::CheckHead() {
   if (message.version() != 10 && message.version() != 11) {
     Refuse(505, "version", "expected HTTP/1.0 or HTTP/1.1");
   }
+  if (state_->folded) Refuse(400, "folded", "a header field goes on in another line (obs-fold), which is not taken");
   const size_t hosts = head.headers.Count("Host");
   if (hosts > 1 || (hosts == 0 && message.version() == 11)) {
     Refuse(400, "host", fmt::format("found {} Host fields, expected one", hosts));

@@ -56,6 +56,7 @@ class RequestParser {
   struct State;
   void Begin();
   bool Advance(bool to_end);
+  void LookForFolds(std::string_view head);
   void CheckHead();
   [[noreturn]] void Refuse(int status, std::string code, std::string detail);
 

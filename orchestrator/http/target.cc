@@ -79,6 +79,7 @@ bool ParseTarget(Request* request) {
     if (rest.size() > scheme.size() && EqualsIgnoringCase(rest.substr(0, scheme.size()), scheme)) {
       rest.remove_prefix(scheme.size());
       const size_t slash = rest.find_first_of("/?");
+      request->headers.Set("Host", std::string(rest.substr(0, slash)));
       rest = slash == std::string_view::npos || rest[slash] == '?' ? "/" : rest.substr(slash);
     }
   }

@@ -109,11 +109,12 @@ TEST_F(RunsTest, ListsByPageAndFilter) {
 TEST_F(RunsTest, ChangesRuns) {
   const std::string run = "/v1/runs/" + Submit();
   EXPECT_EQ(Parse(Post(run + "/pause"))["state"], "paused");
-  EXPECT_EQ(Parse(Post(run + "/resume"))["state"], "queued");
+  EXPECT_EQ(Parse(PostJson(run + "/resume", " { }\r\n"))["state"], "queued");
+  for (const char* body : {"{\"force\": true}", "[]", "{", "}", "null"}) EXPECT_EQ(PostJson(run + "/cancel", body).status, 400) << body;
   const std::string request = http::test::Ask("PATCH", run, "Content-Type: application/merge-patch+json\r\n", R"({"priority": 9})");
   EXPECT_EQ(Parse(http::test::Fetch(server_->port(), request))["priority"], 9);
   EXPECT_EQ(http::test::Fetch(server_->port(), http::test::Ask("PATCH", run, "Content-Type: application/json\r\n", "{}")).status, 400);
-  EXPECT_EQ(Parse(Post(run + "/cancel"))["state"], "cancelled");
+  EXPECT_EQ(Parse(PostJson(run + "/cancel", "{}"))["state"], "cancelled");
   const Answer again = Post(run + "/cancel");
   EXPECT_EQ(again.status, 409);
   EXPECT_THAT(again.body, HasSubstr("over"));

@@ -27,7 +27,9 @@ TEST(Printable, WritesOutWhatATerminalWouldObey) {
 }
 
 TEST(Printable, WritesOutWhatChangesTheOrderOfTextOrItsLine) {
-  EXPECT_EQ(Printable("a\u202e""b\u2066c\u2069\u200f"), "a\\u202eb\\u2066c\\u2069\u200f");
+  EXPECT_EQ(Printable("a\u202e""b\u2066c\u2069"), "a\\u202eb\\u2066c\\u2069");
+  EXPECT_EQ(Printable("1\u200e2\u200f3\u061c4"), "1\\u200e2\\u200f3\\u061c4");
+  EXPECT_EQ(Printable("\u200d\u2010\u061b\u061d"), "\u200d\u2010\u061b\u061d");  // beside those
   EXPECT_EQ(Printable("a\u2028""b\u2029"), "a\\u2028b\\u2029");
   EXPECT_EQ(Printable("\u2027\u202f\u2065\u206a\u007e"), "\u2027\u202f\u2065\u206a\u007e");  // beside those
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "orchestrator/http/problem.h"
+#include "orchestrator/http/target.h"
 
 namespace evald::http {
 namespace {
@@ -74,6 +75,24 @@ TEST(Admission, WithoutTokensOnlyOwnNamesAreServed) {
     rebound.headers.Set("Host", name);
     EXPECT_EQ(Refusal(&admission, rebound).status, 0) << name;
   }
+}
+
+TEST(Admission, TheNameInATargetCountsMoreThanTheHostField) {
+  Admission admission({}, Routes());
+  const auto refusal = [&](const std::string& target, const std::string& host) {
+    Request request;
+    request.method = "GET";
+    request.target = target;
+    request.headers.Add("Host", host);
+    EXPECT_TRUE(ParseTarget(&request)) << target;
+    return Refusal(&admission, request).status;
+  };
+  EXPECT_EQ(refusal("http://evil.example/read", "127.0.0.1"), 421);
+  EXPECT_EQ(refusal("HTTPS://evil.example:80/read", "127.0.0.1"), 421);
+  EXPECT_EQ(refusal("http://127.0.0.1@evil.example/read", "127.0.0.1"), 421);
+  EXPECT_EQ(refusal("http:///read", "127.0.0.1"), 421);
+  EXPECT_EQ(refusal("http://localhost:8642/read", "127.0.0.1"), 0);
+  EXPECT_EQ(refusal("/read", "127.0.0.1"), 0);
 }
 
 TEST(Admission, OtherPagesMayNotChangeAnything) {

@@ -74,6 +74,10 @@ TEST(RequestParser, RefusesWhatIsNoRequest) {
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: h\r\nA b: c\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n\tc: d\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\n Host: h\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n \r\n\r\n", 400},
   };
   for (const auto& [bytes, status] : cases) {
     EXPECT_EQ(StatusOf(bytes, 1), status) << bytes;
