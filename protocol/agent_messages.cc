@@ -128,7 +128,7 @@ std::string EncodeFrame(uint64_t number, uint64_t ack, std::string_view body) {
 }
 
 Frame DecodeFrame(std::string_view line) {
-  const Json json = ParseJson(line, "message");
+  const Json json = ParseJson(line, "message", kLineValuesMax);
   Frame frame;
   frame.number = Field<uint64_t>(json, "number", "message");
   frame.ack = Field<uint64_t>(json, "ack", "message");

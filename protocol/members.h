@@ -9,11 +9,12 @@
 
 #include "base/jsonl.h"
 #include "evald/error.h"
+#include "protocol/checks.h"
 #include "protocol/messages.h"
 
 /// How messages are turned into JSON and back. A message lists its members once, in a function
 /// `Members(visitor, message)` beside it, under their names on the wire; an encoder and a decoder
-/// walk the list. Internal to this room.
+/// walk the list. Each decoded message is held against its bounds (checks.h). Internal to this room.
 namespace evald::protocol {
 
 struct MemberEncoder;
@@ -97,6 +98,7 @@ V VariantFromJson(const std::string& type, const Json& json, const char* const (
     std::variant_alternative_t<I, V> message;
     MemberDecoder decoder{json, fmt::format("message '{}'", type)};
     Members(decoder, message);
+    Check(message, decoder.where);
     return message;
   }
 }

@@ -209,7 +209,7 @@ Message MessageFromJson(const Json& json) {
 
 std::string Encode(const Message& message) { return ToLine(ToJson(message)) + '\n'; }
 
-Message Decode(std::string_view line) { return MessageFromJson(ParseJson(line, "message")); }
+Message Decode(std::string_view line) { return MessageFromJson(ParseJson(line, "message", kLineValuesMax)); }
 
 bool LineSplitter::Next(std::string* line) {
   const size_t end = buffer_.find('\n', std::max(begin_, scanned_));

@@ -15,6 +15,8 @@ namespace evald::protocol {
 
 inline constexpr int kVersion = 1;
 inline constexpr size_t kLineBytesMax = 4 * 1024 * 1024;
+/// Of the JSON of one line: a tree takes some 100 bytes for a value that two bytes of the line may hold.
+inline constexpr size_t kLineValuesMax = 200'000;
 
 /// A slice: documents [first, end) of one prepared task, whose generations go into one file.
 struct Slice {
@@ -177,7 +179,8 @@ Message MessageFromJson(const Json& json);
 /// One line, with its newline.
 std::string Encode(const Message& message);
 /// Throws Error(kInput) that says which member of which message is wrong. Members that are not
-/// known are passed over, so that a later version may add some.
+/// known are passed over, so that a later version may add some. What decoded is typed and bounded (checks.h): also
+/// `engine`, `report` and `args`, which stay JSON.
 Message Decode(std::string_view line);
 
 /// Cuts a byte stream into lines. Throws Error(kInput) for a line longer than kLineBytesMax, and

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "base/jsonl.h"
+#include "evald/engine_info.h"
 #include "evald/error.h"
 
 namespace evald::protocol {
@@ -11,9 +14,16 @@ namespace {
 
 using testing::HasSubstr;
 
+Json Engine() {
+  EngineInfo info;
+  info.name = "native";
+  info.kinds = {RequestKind::kGenerateUntil};
+  return ToJson(info);
+}
+
 std::vector<AgentMessage> OneOfEach() {
-  HeldProcess held{"w0", "evald-worker", {"--engine", "native"}, "tag", 4711, Json{{"name", "native"}}, true, "f00d",
-                   Json{{"engine", {}}}, 1};
+  HeldProcess held{"w0", "evald-worker", {"--engine", "native"}, "tag", 4711, Engine(), true, "f00d",
+                   Json{{"engine", Engine()}, {"report", Json::object()}}, 1};
   return {AgentHello{kAgentVersion, "0.1.0", "gpu1", "aa", 12, "bb", 7, "cc", {"cpu:0", "cpu:1"}, 2, 3},
           AgentWelcome{"bb", true, 9},
           AgentRefused{"another agent called 'gpu1' is connected"},
@@ -70,6 +80,32 @@ TEST(AgentMessages, AnAbsentOrWrongMemberIsNamedAlsoInsideAnEnvelope) {
   EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"agent_ready","processes":[{"id":3}]})"), HasSubstr("processes[0]"));
   EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"agent_hullo"})"), HasSubstr("agent_hullo"));
   EXPECT_THAT(ErrorOf(R"({"number":-1,"ack":0,"type":"agent_stop"})"), HasSubstr("number"));
+}
+
+// An adopted process brings an engine that nobody looks at again.
+TEST(AgentMessages, WhatIsOutOfBoundsIsNamed) {
+  const auto with = [](size_t index, const char* pointer, const Json& value) {
+    Json message = ParseJson(EncodeFrame(1, 1, EncodeBody(OneOfEach()[index])), "test");
+    message[Json::json_pointer(pointer)] = value;
+    return ErrorOf(ToLine(message));
+  };
+  const Json held = ParseJson(EncodeBody(OneOfEach()[5]), "test")["processes"][0];
+  const std::vector<std::tuple<size_t, const char*, Json>> wrong = {
+      {0, "/name", std::string(5000, 'x')}, {0, "/devices", std::vector<std::string>(1024, "cpu:0")},
+      {0, "/metric_processes", -1}, {0, "/metric_processes", 1024}, {0, "/threads", -1}, {3, "/memory_free", -1},
+      {5, "/processes/0/engine", 1}, {5, "/processes/0/engine", Json::array()}, {5, "/processes/0/engine/name", 1},
+      {5, "/processes/0/loaded", 1}, {5, "/processes/0/loaded", Json::object()},
+      {5, "/processes/0/loaded/engine", Json::array()}, {5, "/processes/0/loaded/engine", 1},
+      {5, "/processes/0/loaded/engine/name", 1}, {5, "/processes/0/loaded/engine/device", 1},
+      {5, "/processes/0/loaded/report", 1}, {5, "/processes/0/wants", -1}, {5, "/processes/0/wants", 1 << 30},
+      {5, "/processes/0/arguments", std::vector<std::string>(100, std::string(1000, 'x'))},
+      {5, "/processes", std::vector<Json>(1000, held)}, {5, "/staged", std::vector<std::string>(5000, "f1")},
+      {5, "/staged", {std::string(5000, 'f')}}, {6, "/message", {{"type", "want"}, {"count", -1}}},
+      {6, "/message", {{"type", "hello"}, {"version", 1}, {"role", "metric"}, {"id", "w0"}, {"pid", 1}, {"engine", {{"follows", 1}}}}},
+      {6, "/process", std::string(5000, 'x')}};
+  for (const auto& [index, pointer, value] : wrong) {
+    EXPECT_NE(with(index, pointer, value), "no error") << index << " " << pointer << " " << ToLine(value).substr(0, 40);
+  }
 }
 
 TEST(AgentMessages, NamesOfHosts) {

@@ -5,10 +5,12 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/jsonl.h"
+#include "evald/engine_info.h"
 #include "evald/error.h"
 
 namespace evald::protocol {
@@ -16,12 +18,19 @@ namespace {
 
 using testing::HasSubstr;
 
+Json Engine() {
+  EngineInfo info;
+  info.name = "native";
+  info.kinds = {RequestKind::kGenerateUntil};
+  return ToJson(info);
+}
+
 std::vector<Message> OneOfEach() {
   Slice slice{
       "gsm8k", "/cache/prepared/ab", "k1", 3, 9, "/run/g/1.0.jsonl", {"/run/g/1.0.jsonl.part"}};
   return {
-      Hello{kVersion, "worker", "w0", 4711, Json{{"name", "native"}}, "cuda:GPU-a is held"},
-      Loaded{"f00d", Json{{"name", "native"}}, Json{{"bytes", 12}}},
+      Hello{kVersion, "worker", "w0", 4711, Engine(), "cuda:GPU-a is held"},
+      Loaded{"f00d", Engine(), Json{{"bytes", 12}}},
       Want{2},
       Progress{7, 1, 100, 2000, 3000, 4, "gsm8k", 1.5, 5, 6},
       SliceDone{7, 1, "gsm8k", 3, 9, "/run/g/7.1.jsonl", "aa", 4096, 6, 1, 600, 700, 3.5, 1.25, 2},
@@ -80,6 +89,52 @@ TEST(Messages, ValuesArriveInTheirMembers) {
 const std::set<std::pair<std::string, std::string>> kLaterMembers = {
     {"hello", "waits"}, {"progress", "pulled"}, {"progress", "to_pull"}, {"trial_failed", "device"},
     {"trial_failed", "task"}};
+
+// Nobody behind the decoder meets a number that no device can report, or a raw value of another form.
+TEST(Messages, WhatIsOutOfBoundsIsNamed) {
+  const auto with = [](size_t index, const char* pointer, const Json& value) {
+    Json message = ParseJson(Encode(OneOfEach()[index]), "test");
+    message[Json::json_pointer(pointer)] = value;
+    return ErrorOf(ToLine(message));
+  };
+  const std::vector<std::tuple<size_t, const char*, Json>> wrong = {
+      {0, "/engine", 1}, {0, "/engine", Json::array()}, {0, "/engine/name", 1}, {0, "/engine/follows", 1}, {0, "/pid", -1},
+      {1, "/engine", Json::array()}, {1, "/engine/kinds", 1}, {1, "/engine/device", 1}, {1, "/engine/device_id", 1},
+      {1, "/engine/max_length", -7}, {1, "/engine", nullptr}, {1, "/report", 1}, {1, "/report/bytes", "12"},
+      {1, "/report/gb_per_s", "1"}, {1, "/report/scoring", 1}, {1, "/report/scoring", Json{{"offered", 1}}},
+      {1, "/report/scoring", Json{{"reason", 1}}}, {1, "/report/more", std::string(100'000, 'x')},
+      {2, "/count", -1}, {2, "/count", 1'000'000'000},
+      {3, "/oldest_seconds", 1e308}, {3, "/oldest_seconds", -1}, {3, "/requests_done", -5}, {3, "/pulled", INT64_MIN},
+      {4, "/device_seconds", -1e300}, {4, "/device_seconds", 1e308}, {4, "/longest_seconds", 1e308}, {4, "/first", -1},
+      {4, "/end", 3}, {4, "/bytes", UINT64_MAX}, {4, "/tokens_in", INT64_MIN}, {4, "/tokens_out", INT64_MAX},
+      {4, "/requests", -5}, {4, "/file", std::string(100'000, 'x')}, {4, "/attempt", -1}, {4, "/trial", -2},
+      {5, "/device_seconds", -1e308}, {7, "/slot_seconds", 1e308}, {7, "/cpu_seconds", -1}, {7, "/job", -1},
+      {8, "/attempt", -1}, {9, "/begin", INT64_MIN}, {9, "/end", INT64_MAX}, {9, "/args", 1}, {9, "/args/job", "1"},
+      {9, "/args/trials", 1}, {9, "/args/trials", {"a"}}, {9, "/args/more", std::string(1'000'000, 'x')},
+      {18, "/end", 3}};
+  for (const auto& [index, pointer, value] : wrong) {
+    EXPECT_NE(with(index, pointer, value), "no error") << index << " " << pointer << " " << ToLine(value).substr(0, 40);
+  }
+}
+
+TEST(Messages, ANullMemberOfAnOpenOneIsAbsentAndALongTextIsCut) {
+  Json loaded = ParseJson(Encode(OneOfEach()[1]), "test");
+  loaded["engine"]["device"] = nullptr;
+  loaded["report"] = {{"bytes", nullptr}, {"scoring", {{"offered", nullptr}}}};
+  const auto got = std::get<Loaded>(Decode(ToLine(loaded)));
+  EXPECT_EQ(got.engine.value("device", "none"), "");
+  EXPECT_EQ(got.report.value("bytes", 5), 5);
+  EXPECT_TRUE(got.report["scoring"].value("offered", true));
+  Json failed = ParseJson(Encode(OneOfEach()[6]), "test");
+  failed["message"] = std::string(1'000'000, 'x');
+  EXPECT_LT(std::get<TrialFailed>(Decode(ToLine(failed))).message.size(), 5000u);
+}
+
+TEST(Messages, ATreeThatIsLargeInMemoryIsNotBuilt) {
+  std::string values = "[";
+  for (int i = 0; i < 300'000; ++i) values += "0,";
+  EXPECT_THAT(ErrorOf("{\"type\":\"drain\",\"more\":" + values + "0]}"), HasSubstr("values"));
+}
 
 // Every member of every message, taken away and given a wrong type, is named with its message.
 TEST(Messages, AnAbsentOrWrongMemberIsNamed) {
