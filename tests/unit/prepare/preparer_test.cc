@@ -188,7 +188,7 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   task.generation_kwargs = {{"until", {"x"}}};
   input.tasks = {task, TaskRequest{"u"}};
   input.task_dirs = {"/a", "/b"};
-  input.prompts = {true, "named", 86400, "Be brief.", false};
+  input.prompts = {true, "named", ChatDate{86400, false}, "Be brief.", false};
   input.roots = ReadRoots({"/r", "/s"});
   input.limits = {1, 2, 3, 4, 5.5};
   input.threads = 7;

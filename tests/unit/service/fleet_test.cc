@@ -217,7 +217,8 @@ TEST_F(FleetTest, UsersShareTheMetricProcesses) {
     host_.Says("w0", protocol::Want{1});
     const auto leases = host_.Sent<protocol::Lease>();
     for (; given < leases.size(); ++given) EndTrial(leases[given]);
-    return first->wants_scorers() && second->wants_scorers() && third->wants_scorers();
+    const auto wants = [](const auto& run) { return run->View(MonotonicMicros()).wants_scorers; };
+    return wants(first) && wants(second) && wants(third);
   });
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});
