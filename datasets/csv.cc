@@ -19,8 +19,8 @@ struct Record {
   size_t line = 1;
 };
 
-// Cuts CSV text into records: commas, quotes with "" for a quote inside, newlines inside quotes.
-std::vector<Record> ReadRecords(std::string_view text, const std::string& name) {
+// Cuts CSV text into records: separators, quotes with "" for a quote inside, newlines inside quotes.
+std::vector<Record> ReadRecords(std::string_view text, const std::string& name, char separator) {
   std::vector<Record> records;
   size_t line = 1;
   for (size_t at = 0; at < text.size();) {
@@ -48,12 +48,12 @@ std::vector<Record> ReadRecords(std::string_view text, const std::string& name) 
             field += text[at];
           }
         }
-      } else if (at >= text.size() || text[at] == ',' || text[at] == '\n' || text[at] == '\r') {
+      } else if (at >= text.size() || text[at] == separator || text[at] == '\n' || text[at] == '\r') {
         record.fields.push_back(std::move(field));
         record.quoted.push_back(quoted);
         field.clear();
         quoted = false;
-        done = at >= text.size() || text[at] != ',';
+        done = at >= text.size() || text[at] != separator;
         if (at < text.size() && text[at] == '\r' && at + 1 < text.size() && text[at + 1] == '\n')
           ++at;
         ++at;
@@ -198,9 +198,9 @@ class ChunkReader {
 
 }  // namespace
 
-std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max) {
+std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max, char separator) {
   if (!IsUtf8(text)) throw Error(ErrorKind::kInput, name + ": the file is not valid UTF-8");
-  const std::vector<Record> records = ReadRecords(text, name);
+  const std::vector<Record> records = ReadRecords(text, name, separator);
   if (records.size() < 2) return {};
   const std::vector<std::string>& header = records[0].fields;
   if (std::set<std::string>(header.begin(), header.end()).size() != header.size()) {

@@ -283,8 +283,9 @@ void ReadJson(LineReader* lines, RowSink* sink) {
   ReadLines(lines, sink);
 }
 
-void ReadCsv(LineReader* lines, RowSink* sink) {
-  for (CsvChunk& chunk : ParseCsv(lines->Rest(), sink->name(), sink->as_loader() ? kChunkRows : SIZE_MAX)) {
+void ReadCsv(LineReader* lines, char separator, RowSink* sink) {
+  const size_t rows_max = sink->as_loader() ? kChunkRows : SIZE_MAX;
+  for (CsvChunk& chunk : ParseCsv(lines->Rest(), sink->name(), rows_max, separator)) {
     sink->Add(std::move(chunk));
     if (sink->only_columns()) return;
   }
@@ -309,7 +310,7 @@ std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& lim
   if (format == DataFormat::kJson) {
     ReadJson(&lines, &sink);
   } else {
-    ReadCsv(&lines, &sink);
+    ReadCsv(&lines, rules.separator, &sink);
   }
   if (sink.rows() == 0) Fail(path.string(), "the file has no documents");
   return lines.FileHash();

@@ -47,6 +47,7 @@ struct ReadRules {
   /// rows are one batch, and texts stay texts.
   bool as_loader = false;
   DataFormat format = DataFormat::kByEnding;
+  char separator = ',';  ///< of the fields of CSV
 };
 
 /// The columns of a dataset while its files are read one after the other.
@@ -82,6 +83,7 @@ struct CsvChunk {
 
 /// The text of a CSV file (RFC 4180, with a header line) in chunks of at most `rows_max` rows. Fields that a row lacks
 /// at its end are null. Throws Error(kInput) "<name>:<line>: ...".
-std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max = SIZE_MAX);
+std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max = SIZE_MAX,
+                               char separator = ',');
 
 }  // namespace evald

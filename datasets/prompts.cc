@@ -247,6 +247,23 @@ std::vector<std::string> PromptBuilder::Contexts(const Json& doc, const Prepared
   return contexts;
 }
 
+// What a multiple choice cannot be scored with is found before anything is generated.
+void PromptBuilder::CheckLabels(const PreparedDocument& document) const {
+  if (config_.output_type != "multiple_choice") return;
+  if (document.choices.empty()) Fail("doc_to_choice gives no choice");
+  const Json& target = document.target;
+  if (target.is_array() != multiple_target_) {
+    Fail(fmt::format("doc_to_target gives {}, expected {} as for the first document", jinja::PythonRepr(target),
+                     multiple_target_ ? "a list" : "one label"));
+  }
+  const bool fine = target.is_array() ? std::all_of(target.begin(), target.end(), IsLabel)
+                                      : IsLabel(target) || target.is_string();
+  if (!fine) {
+    Fail(fmt::format("doc_to_target gives {}, expected {}", jinja::PythonRepr(target),
+                     multiple_target_ ? "a list of labels" : "a label or the text of a choice"));
+  }
+}
+
 // ConfigurableTask.construct_requests.
 std::vector<Request> PromptBuilder::MakeRequests(const std::vector<std::string>& contexts,
                                                  const PreparedDocument& document) const {
@@ -303,6 +320,7 @@ PreparedDocument PromptBuilder::Document(int64_t doc_id, const Json& doc) const 
   out.doc = jinja::PlainDates(doc);
   out.target = target_.Target(doc, !choice_.IsNull());
   if (!choice_.IsNull()) out.choices = choice_.Choices(doc);
+  CheckLabels(out);
   return out;
 }
 

@@ -60,8 +60,9 @@ DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& dat
   const fs::path base = config.folder.empty() ? data_dir : fs::path(config.folder);
   const fs::path path = (base / file.get<std::string>()).lexically_normal();
   if (!roots.HasFile(path)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: the data file {} is not there",
-                                               config.data_files_where, path.string()));
+    const bool pattern = path.string().find_first_of("*?[") != std::string::npos;
+    throw Error(ErrorKind::kInput, fmt::format("{}: the data file {} is not there", config.data_files_where, path.string()),
+                pattern ? "patterns are not served: list the files" : "");
   }
   return {path, roots.OpenFile(path), ""};
 }
@@ -88,7 +89,8 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
   for (const Json& file : Listed(*entry)) out.files.push_back(OpenOwn(config, file, data_dir, roots));
   out.rules = {true, config.dataset_path == "json"  ? DataFormat::kJson
                      : config.dataset_path == "csv" ? DataFormat::kCsv
-                                                    : DataFormat::kByEnding};
+                                                    : DataFormat::kByEnding,
+               config.separator};
   if (data_files.is_object() && data_files.begin().key() != split) {
     out.first = OpenOwn(config, Listed(data_files.front()).front(), data_dir, roots);
   }

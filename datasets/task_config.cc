@@ -146,7 +146,8 @@ class ConfigReader {
     if (!kwargs.is_null()) {
       if (!kwargs.is_object()) top_.Fail("dataset_kwargs", "dataset_kwargs is not a mapping");
       const Section section(yaml_, kwargs, "/dataset_kwargs");
-      section.CheckKeys({"data_files", "trust_remote_code"}, "dataset_kwargs (as supported here)");
+      section.CheckKeys({"data_files", "trust_remote_code", "sep", "delimiter"}, "dataset_kwargs (as supported here)");
+      for (const char* key : {"sep", "delimiter"}) ReadSeparator(section, key);
       config_.data_files = section.At("data_files");
       config_.data_files_where = section.Where("data_files");
       CheckDataFiles(section);
@@ -156,6 +157,19 @@ class ConfigReader {
                 fmt::format("a dataset_path of '{}' needs dataset_kwargs.data_files",
                             config_.dataset_path));
     }
+  }
+
+  // Of CSV; pandas takes a longer one for a regular expression.
+  void ReadSeparator(const Section& section, const char* key) {
+    const Json& value = section.At(key);
+    if (value.is_null()) return;
+    const bool fine = value.is_string() && value.get_ref<const std::string&>().size() == 1 &&
+                      std::string_view(",;\t|:").find(value.get<std::string>()[0]) != std::string_view::npos;
+    if (!fine || config_.dataset_path != "csv") {
+      section.Fail(key, fmt::format("{} is {}, expected a comma, semicolon, tab, bar or colon, and a dataset_path of 'csv'", key,
+                                    Section::Shown(value)));
+    }
+    config_.separator = value.get<std::string>()[0];
   }
 
   void CheckDataFiles(const Section& section) const {

@@ -320,6 +320,25 @@ void CheckAggregation(const std::string& name) {
               "served are " + Join(AggregationNames(), ", "));
 }
 
+void CheckAggregates(const std::string& name, const std::string& metric, const std::string& output_type) {
+  if (name == "bypass" || metric == "bypass") return;
+  const bool choice = output_type == "multiple_choice";
+  const auto is_one_of = [](const std::string& text, std::initializer_list<const char*> names) {
+    return std::find(names.begin(), names.end(), text) != names.end();
+  };
+  const char* given = "a number";
+  if (output_type == "loglikelihood_rolling" || (choice && is_one_of(metric, {"f1", "mcc"}))) given = "a pair of numbers";
+  if (choice && is_one_of(metric, {"brier_score", "likelihood"})) given = "a label and a list of numbers";
+  const char* taken = "a number";
+  if (is_one_of(name, {"weighted_perplexity", "bits_per_byte", "f1", "matthews_corrcoef"})) taken = "a pair of numbers";
+  if (name == "brier_score") taken = "a label and a list of numbers";
+  if (std::string_view(given) == taken) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("the metric '{}' gives {} for each document, and the aggregation '{}' takes {}", metric, given, name,
+                          taken),
+              "name another aggregation, or leave out the metric");
+}
+
 Aggregated Aggregate(const std::string& name, const MetricValues& values, int bootstrap_iters,
                      const std::function<bool()>& stopped) {
   CheckAggregation(name);

@@ -142,6 +142,7 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::mak
                   "there is no filter pipeline; the default is 'none' with take_first");
     }
     state_->process = MakeProcessResults(task, runner);
+    for (const MetricSpec& spec : task.metrics) CheckAggregates(spec.aggregation, spec.metric, task.output_type);
   } catch (Error& e) {
     e.AddContext(fmt::format("task '{}'", task.name));
     throw;

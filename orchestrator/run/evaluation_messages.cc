@@ -222,7 +222,8 @@ void Evaluation::FinishTask(size_t task) {
                             }),
                             Guarded([this, name](const Error& error) {
                               if (ending_) return;  // it was stopped
-                              Fail(ErrorKind::kInfrastructure, fmt::format("task {}: {}", name, error.what()));
+                              Fail(error.kind() == ErrorKind::kInput ? ErrorKind::kInput : ErrorKind::kInfrastructure,
+                                   fmt::format("task {}: {}", name, error.what()));
                             }));
 }
 

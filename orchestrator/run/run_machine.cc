@@ -347,7 +347,9 @@ std::optional<MetricJob> RunMachine::JobDone(int64_t job, int attempt) {
 }
 
 bool RunMachine::JobFailed(int64_t job, int attempt, const std::string& cause, bool retry) {
-  return jobs_table_.Fail(job, attempt, cause, retry);
+  if (!jobs_table_.Fail(job, attempt, cause, retry)) return false;
+  if (!retry) RefuseTask(jobs_.at(job).task, cause);
+  return true;
 }
 
 void RunMachine::ScorerLost(const std::string& scorer, const std::string& cause) {
@@ -416,6 +418,7 @@ std::vector<Missing> RunMachine::missing() const {
   }
   for (const GivenUp& given_up : jobs_table_.given_up()) {
     const MetricJob& job = jobs_.at(given_up.item);
+    if (tasks_[job.task].refused) continue;
     missing.push_back({describe(job.task, job.documents, "scoring"),
                        fmt::format("{} (attempt {})", given_up.cause, given_up.attempts)});
   }

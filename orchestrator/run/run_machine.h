@@ -166,7 +166,7 @@ class RunMachine {
                                     const std::function<bool(const std::string& generations)>& fits = {});
   /// The job's scores file is complete: the job when it counts.
   std::optional<MetricJob> JobDone(int64_t job, int attempt);
-  /// False when the attempt does not hold the job.
+  /// False when the attempt does not hold the job. Without another try, the task itself cannot be scored: it is refused.
   bool JobFailed(int64_t job, int attempt, const std::string& cause, bool retry);
   void MeasuredScoring(size_t task, int64_t documents, double score_s);
   void ScorerHeard(const std::string& scorer, int64_t now) { jobs_table_.Heard(scorer, now); }

@@ -55,15 +55,18 @@ Json FallbacksOf(const std::vector<ScoredDocument>& scores) {
   return counts.empty() ? Json::object() : Json(counts);
 }
 
-}  // namespace
+struct Aggregated {
+  std::vector<ScoredDocument> numbers;  // of each document
+  int64_t undefined = 0;                // documents with an answer of undefined numbers
+};
 
-TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
-  ThrowIfStopped(stopped);
+// Puts the samples on disk and gives their hash.
+std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggregated* out) {
   const PreparedTask prepared(task.prepared);
   const Scorer scorer(task.definition, nullptr);
   const Readers<ScoreReader> scores(task.score_files, task.score_of, stopped);
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
-  std::vector<ScoredDocument> numbers(task.score_of.size());
+  out->numbers.resize(task.score_of.size());
 
   std::vector<char> undefined(task.score_of.size(), 0);  // by document, each written by one thread at a time
 
@@ -72,7 +75,7 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
     ThrowIfStopped(stopped);
     const auto at = static_cast<size_t>(document);
     ScoredDocument score = scores[task.score_of.at(at)].Read(document);
-    numbers[at] = Numbers(score);
+    out->numbers[at] = Numbers(score);
     return score;
   };
   source.generations = [&](int64_t document) {
@@ -83,12 +86,27 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
     undefined[at] = std::any_of(answers.begin(), answers.end(), IsUndefined);
     return answers;
   };
+  std::string hash = WriteSamples(task.samples, task.definition, prepared, source,
+                                  static_cast<int>(std::thread::hardware_concurrency()));
+  out->undefined = std::count(undefined.begin(), undefined.end(), 1);
+  return hash;
+}
+
+}  // namespace
+
+TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
+  ThrowIfStopped(stopped);
   TaskResult result;
-  result.hash = WriteSamples(task.samples, task.definition, prepared, source,
-                             static_cast<int>(std::thread::hardware_concurrency()));
-  result.entry = AggregateTask(task.definition, numbers, task.bootstrap_iters, stopped);
-  result.fallbacks = FallbacksOf(numbers);
-  result.undefined = std::count(undefined.begin(), undefined.end(), 1);
+  Aggregated found;
+  try {
+    result.hash = PutSamples(task, stopped, &found);
+  } catch (const Error& e) {  // files of the run that are damaged; only scores that do not go together are the task's fault
+    if (e.kind() != ErrorKind::kInput) throw;
+    throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
+  }
+  result.entry = AggregateTask(task.definition, found.numbers, task.bootstrap_iters, stopped);
+  result.fallbacks = FallbacksOf(found.numbers);
+  result.undefined = found.undefined;
   return result;
 }
 

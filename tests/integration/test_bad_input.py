@@ -136,6 +136,16 @@ class Configuration(EvaldCase):
                     if key == "aggregate_metric_list":
                         self.assertRegex(done.stderr, r"sums\.yaml(:\d+)?: .*aggregate_metric_list")
 
+    def test_a_task_that_cannot_be_scored(self):
+        task = {"task": "choice", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "choice.jsonl"}}, "test_split": "test",
+                "output_type": "multiple_choice", "doc_to_text": "{{q}}", "doc_to_target": "label", "doc_to_choice": ["a", "b"],
+                "metric_list": [{"metric": "likelihood"}]}
+        (self.tasks / "choice.jsonl").write_text('{"q": "x", "label": 1.5}\n')
+        (self.tasks / "choice.yaml").write_text(json.dumps(task))
+        self.refused("tasks: [choice]" + self.tail, "the metric 'likelihood' gives a label and a list of numbers")
+        (self.tasks / "choice.yaml").write_text(json.dumps({**task, "metric_list": [{"metric": "acc"}]}))
+        self.refused("tasks: [choice]" + self.tail, "choice.jsonl:1", "doc_to_target gives 1.5")
+
     def test_usage(self):
         self.assertEqual(self.evald("rnu").returncode, 2)
         self.assertEqual(self.evald("run").returncode, 2)

@@ -5,6 +5,8 @@
 #include <zlib.h>
 
 #include "base/jsonl.h"
+#include "base/read_roots.h"
+#include "jinja/moment.h"
 #include "tests/unit/datasets/scratch.h"
 
 namespace evald {
@@ -71,6 +73,34 @@ TEST(Documents, BadFilesNameFileAndLine) {
               HasSubstr("doubled.jsonl:1: a key is written twice"));
 }
 
+// A file of the task's own: read by the name of its format, not by its ending.
+TEST(Documents, AsTheLoaderReadsThem) {
+  const Scratch scratch;
+  const auto read = [&](const std::string& name, const std::string& text, DataFormat format) {
+    const auto path = scratch.Write(name, text);
+    Documents out;
+    DatasetColumns columns;
+    ReadDocuments(ReadRoots().OpenFile(path), path, {}, {true, format}, std::nullopt, nullptr, &columns, &out);
+    return out;
+  };
+  EXPECT_EQ(ToLine(read("a.txt", "{\"a\":1}\n{\"a\":0.5,\"b\":[]}\n", DataFormat::kJson).rows[0]), R"({"a":1.0,"b":null})");
+  EXPECT_EQ(ToLine(read("a.tsv", "a,b\n1,x\n", DataFormat::kCsv).rows[0]), R"({"a":1,"b":"x"})");
+  const Documents dates = read("d.jsonl", "{\"d\":\"2020-01-02\"}\n", DataFormat::kJson);
+  EXPECT_EQ(ToLine(jinja::PlainDates(dates.rows[0])), R"({"d":"2020-01-02 00:00:00"})");
+  EXPECT_THAT(MessageOf([&] { read("n.jsonl", "{\"d\":[null, 1]}\n", DataFormat::kJson); }),
+              HasSubstr("the lists of the column 'd' hold null"));
+  EXPECT_THAT(MessageOf([&] { read("w.json", " [{\"d\":1}]", DataFormat::kJson); }),
+              HasSubstr("white space stands before the array"));
+}
+
+// A file that stands for a dataset of the hub: its texts have been texts there.
+TEST(Documents, StandingForADatasetTextsStayTexts) {
+  const Scratch scratch;
+  const Documents docs = Read(scratch.Write("a.jsonl", "{\"d\":\"2020-01-02\",\"n\":1}\n{\"d\":\"2020-01-03\",\"n\":0.5}\n{}\n"));
+  EXPECT_EQ(ToLine(docs.rows[0]), R"({"d":"2020-01-02","n":1.0})");
+  EXPECT_EQ(ToLine(docs.rows[2]), R"({"d":null,"n":null})");
+}
+
 TEST(Csv, ColumnsGetPandasTypes) {
   const auto chunks = ParseCsv(
       "int,hole,float,bool,text,zero\r\n1,1,1.5,True,\"a, "
@@ -84,6 +114,13 @@ TEST(Csv, ColumnsGetPandasTypes) {
   EXPECT_EQ(ToLine(rows[1]),
             R"({"int":-2,"hole":null,"float":2.0,"bool":false,"text":null,"zero":8})");
   EXPECT_EQ(chunks[0].lines, (std::vector<size_t>{2, 4}));
+}
+
+TEST(Csv, SeparatorsAndShortRows) {
+  const auto rows = ParseCsv("a\tb,c\n1\t\"x\ty\"\n2\n", "t.csv", SIZE_MAX, '\t').at(0).rows;
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(ToLine(rows[0]), R"({"a":1,"b,c":"x\ty"})");
+  EXPECT_EQ(ToLine(rows[1]), R"({"a":2,"b,c":null})");
 }
 
 }  // namespace

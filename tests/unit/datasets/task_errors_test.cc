@@ -72,6 +72,45 @@ TEST(TaskErrors, KeysAndTypes) {
               HasSubstr("the task has no doc_to_target"));
 }
 
+TEST(TaskErrors, LabelsThatCannotBeScored) {
+  const std::string choice = std::string(kHead) +
+                             "output_type: multiple_choice\ndoc_to_text: \"{{q}}\"\ndoc_to_target: a\ndoc_to_choice: c\n"
+                             "metric_list: [{metric: acc}]\n";
+  const auto with = [&](const std::string& label, const std::string& choices) {
+    return Refusal(choice, "{\"q\":\"x\",\"a\":" + label + ",\"c\":" + choices + "}\n");
+  };
+  EXPECT_EQ(with("1", "[\"x\",\"y\"]"), "");
+  EXPECT_EQ(with("7", "[\"x\",\"y\"]"), "") << "a label beyond the choices is never right, as in the harness";
+  EXPECT_EQ(with("\"y\"", "[\"x\",\"y\"]"), "");
+  EXPECT_EQ(with("1", "[\"\",\"y\"]"), "");
+  EXPECT_THAT(with("1.5", "[\"x\",\"y\"]"),
+              AllOf(HasSubstr("d.jsonl:1: "), HasSubstr("doc_to_target gives 1.5, expected a label or the text of a choice")));
+  EXPECT_THAT(with("null", "[\"x\",\"y\"]"), HasSubstr("doc_to_target gives None"));
+  EXPECT_THAT(with("[\"x\"]", "[\"x\",\"y\"]"), HasSubstr("expected a list of labels"));
+  EXPECT_THAT(with("0", "[]"), HasSubstr("doc_to_choice gives no choice"));
+}
+
+TEST(TaskErrors, DataFilesThatAreNotServed) {
+  const auto with = [](const std::string& kwargs) {
+    return Refusal("task: t\ndataset_path: json\ndataset_kwargs: " + kwargs + "\ntest_split: test\n" + kPrompt);
+  };
+  EXPECT_THAT(with("{data_files: {test: '[ab].jsonl'}}"), HasSubstr("patterns are not served: list the files"));
+  EXPECT_THAT(with("{data_files: {test: d.jsonl}, field: data}"), HasSubstr("'field'"));
+  EXPECT_THAT(with("{data_files: {test: d.jsonl}, sep: ';'}"), HasSubstr("a dataset_path of 'csv'"));
+  EXPECT_THAT(with("{data_files: {train: none.jsonl, test: d.jsonl}}"), HasSubstr("none.jsonl is not there"));
+  EXPECT_EQ(with("{data_files: {test: d.jsonl}}"), "");
+}
+
+TEST(TaskErrors, DatesOnlyPrint) {
+  const std::string dates = "{\"q\":\"x\",\"a\":\"2020-01-02\"}\n";
+  EXPECT_EQ(Refusal(std::string(kHead) + "doc_to_text: \"{{a}} {{[a]}} {{a is string}} {{a == a}}\"\ndoc_to_target: \"{{a}}\"\n",
+                    dates),
+            "");
+  EXPECT_THAT(Refusal(With(""), dates), HasSubstr("the field 'a' holds dates, which only templates can print"));
+  EXPECT_THAT(Refusal(std::string(kHead) + "doc_to_text: \"{{a.year}}\"\ndoc_to_target: q\n", dates),
+              HasSubstr("the attribute 'year' of a date is not supported"));
+}
+
 TEST(TaskErrors, FunctionsThatAreNotImplemented) {
   EXPECT_THAT(Refusal(With("process_docs: !function utils.process_docs\n")),
               AllOf(HasSubstr("the function 'process_docs' of /"), HasSubstr("/t/utils.py is not implemented"),

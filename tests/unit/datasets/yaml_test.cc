@@ -116,5 +116,23 @@ TEST(Yaml, IncludesAreOverlaid) {
               HasSubstr("lost.yaml:2: the included file 'none.yaml' is not there; looked at"));
 }
 
+// Each scalar of tests/oracle/yaml_golden.py is PyYAML's, or refused where it is a date or no finite number. What PyYAML
+// refuses may be read.
+TEST(Yaml, ScalarsArePyYamls) {
+  size_t values = 0;
+  ForEachJsonLine(std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/datasets/yaml_scalars.jsonl",
+                  [&](size_t line, Json&& given) {
+                    const auto text = given["text"].get<std::string>();
+                    Json found;
+                    const std::string refusal = MessageOf([&] { found = Parse(text)["a"]; });
+                    if (given.contains("special")) EXPECT_THAT(refusal, HasSubstr("t.yaml:1: ")) << text;
+                    if (!given.contains("value")) return;
+                    ++values;
+                    EXPECT_EQ(refusal, "") << "line " << line << ": " << text;
+                    EXPECT_EQ(ToLine(found), ToLine(given["value"])) << "line " << line << ": " << text;
+                  });
+  EXPECT_GE(values, 700u);
+}
+
 }  // namespace
 }  // namespace evald

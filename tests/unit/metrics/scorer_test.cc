@@ -85,6 +85,23 @@ TEST(Scorer, RefusesWhatItDoesNotKnowByItsName) {
   EXPECT_THAT(Refusal(task), HasSubstr("did you mean 'multiple_choice'"));
 }
 
+// Such a task would be found out when all of it is generated.
+TEST(Scorer, RefusesAnAggregationThatNeverTakesTheMetric) {
+  TaskDefinition task = test::AnswerTask();
+  task.output_type = "multiple_choice";
+  const auto refusal = [&](const char* metric, const char* aggregation) {
+    task.metrics = {{metric, "", aggregation}};
+    return Refusal(task);
+  };
+  EXPECT_THAT(refusal("likelihood", "mean"), HasSubstr("the metric 'likelihood' gives a label and a list of numbers"));
+  EXPECT_THAT(refusal("acc", "f1"), HasSubstr("the aggregation 'f1' takes a pair of numbers"));
+  EXPECT_THAT(refusal("mcc", "median"), HasSubstr("the metric 'mcc' gives a pair of numbers"));
+  for (const auto& [metric, aggregation] : {std::pair{"acc", "mean"}, {"f1", "f1"}, {"mcc", "matthews_corrcoef"}, {"brier_score", "brier_score"},
+                                            {"acc_norm", "median"}, {"bypass", "mean"}}) {
+    EXPECT_EQ(refusal(metric, aggregation), "") << metric;
+  }
+}
+
 TEST(Scorer, ScoresOddGenerations) {
   const Scorer scorer(test::AnswerTask(), nullptr);
   const auto score = [&](const std::string& text) {

@@ -176,6 +176,24 @@ TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
   EXPECT_EQ(machine.missing()[0].cause, "document 2: nothing fits");
 }
 
+// Scoring that fails because of the task will fail again: nothing more of the task is generated.
+TEST(RunMachine, ATaskThatCannotBeScoredIsRefused) {
+  RunMachine machine = Whole({{"bad", 5}});
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  EXPECT_TRUE(machine.SliceReported(lease.trial, lease.attempt, 0, lease.slices[0].documents));
+  EXPECT_TRUE(machine.TrialDone(lease.trial, lease.attempt));
+  machine.GenerationsCommitted(0, List(lease.slices[0].documents), "f", lease.trial, lease.attempt);
+  const MetricJob job = *machine.LeaseJob("m", 0);
+  EXPECT_FALSE(machine.JobFailed(job.job, job.job_attempt + 1, "of another attempt", false));
+  EXPECT_FALSE(machine.refused());
+  EXPECT_TRUE(machine.JobFailed(job.job, job.job_attempt, "the label is no choice", false));
+  EXPECT_TRUE(machine.refused());
+  EXPECT_TRUE(machine.idle());
+  ASSERT_EQ(machine.missing().size(), 1u);
+  EXPECT_EQ(machine.missing()[0].what, "task bad");
+  EXPECT_EQ(machine.missing()[0].cause, "the label is no choice");
+}
+
 TEST(RunMachine, OfARefusedTaskNothingIsLeased) {
   RunMachine machine = Whole({{"bad", 5}, {"good", 5}});
   machine.RefuseTask(0, "too long");
