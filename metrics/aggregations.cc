@@ -52,6 +52,7 @@ double WeightedMean(const Pairs& pairs) {
   double weights = 0;
   for (const double value : pairs.first) weighted += value;
   for (const double value : pairs.second) weights += value;
+  if (weights == 0) throw Error(ErrorKind::kInput, "the texts are empty: there is nothing to divide by");
   return weighted / weights;
 }
 

@@ -125,7 +125,9 @@ TEST(Yaml, ScalarsArePyYamls) {
                     const auto text = given["text"].get<std::string>();
                     Json found;
                     const std::string refusal = MessageOf([&] { found = Parse(text)["a"]; });
-                    if (given.contains("special")) EXPECT_THAT(refusal, HasSubstr("t.yaml:1: ")) << text;
+                    if (given.contains("special")) {
+                      EXPECT_THAT(refusal, HasSubstr("t.yaml:1: ")) << text;
+                    }
                     if (!given.contains("value")) return;
                     ++values;
                     EXPECT_EQ(refusal, "") << "line " << line << ": " << text;
