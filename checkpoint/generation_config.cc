@@ -146,6 +146,10 @@ struct Value {
   double Positive() const {
     return Number("a number above 0", [](double v) { return v > 0; });
   }
+  double TopP() const {
+    return std::min(1.0, Number("a number of at least 0", [](double v) { return v >= 0; }));  // above 1 it does nothing
+  }
+  double Typical() const { return std::min(1.0, Positive()); }  // likewise
   double Share(bool none) const {
     return none ? Number("a number from 0 to 1", [](double v) { return v >= 0 && v <= 1; })
                 : Number("a number above 0 and at most 1", [](double v) { return v > 0 && v <= 1; });
@@ -228,9 +232,9 @@ void ApplySampling(const Value& value, GenerationSettings* settings) {
   if (key == "temperature") settings->temperature = value.Positive();
   if (key == "top_h") settings->top_h = value.Share(false);
   if (key == "top_k") settings->top_k = value.Count(0);
-  if (key == "top_p") settings->top_p = value.Share(false);
+  if (key == "top_p") settings->top_p = value.TopP();
   if (key == "min_p") settings->min_p = value.Share(true);
-  if (key == "typical_p") settings->typical_p = value.Share(false);
+  if (key == "typical_p") settings->typical_p = value.Typical();
   if (key == "epsilon_cutoff") settings->epsilon_cutoff = value.Cutoff();
   if (key == "eta_cutoff") settings->eta_cutoff = value.Cutoff();
 }
@@ -272,6 +276,7 @@ void Apply(const std::string& name, const Json& json, const std::string& where, 
   switch (key.effect) {
     case Effect::kSampling:
       if (settings->do_sample) ApplySampling(value, settings);
+      if (name == "top_k" && !json.is_number()) value.Expected("a number");  // compared in every generation
       break;
     case Effect::kAlways:
       ApplyAlways(value, settings);
@@ -371,7 +376,7 @@ GenerationSettings GenerationConfig::For(const SamplingParams& sampling) const {
   const Json merged = Merged(sampling);
   for (const auto& [key, value] : merged.items()) {
     const bool asked = sampling.settings.contains(key);
-    if (asked && !IsGenerationKey(key)) CheckGenerationSetting(key, value, "a request");
+    if (asked && !IsGenerationKey(key)) CheckGenerationSetting(key, value, settings.do_sample, "a request");
     Apply(key, value, asked ? "generation_kwargs." : where_ + ": ", &settings);
   }
   const bool asked_ends = sampling.settings.contains("eos_token_id");
@@ -403,7 +408,7 @@ Json GenerationConfig::InForce(const SamplingParams& sampling) const {
 
 bool IsGenerationKey(const std::string& key) { return Find(key) != nullptr; }
 
-void CheckGenerationSetting(const std::string& name, const Json& value, const std::string& where) {
+void CheckGenerationSetting(const std::string& name, const Json& value, bool do_sample, const std::string& where) {
   const Key* key = Find(name);
   if (key == nullptr) {
     std::vector<std::string> names = {"until", "do_sample", "max_gen_toks"};
@@ -414,7 +419,7 @@ void CheckGenerationSetting(const std::string& name, const Json& value, const st
                 fmt::format("{}: generation_kwargs.{} is not a generation setting{}", where, name, Suggestion(name, names)));
   }
   GenerationSettings ignored;
-  ignored.do_sample = true;
+  ignored.do_sample = do_sample;
   try {
     Apply(name, value, where + ": generation_kwargs.", &ignored);
   } catch (const Error& e) {  // the remedies are those of a checkpoint's file

@@ -102,8 +102,9 @@ class GenerationConfig {
   bool ignored_ = false;
 };
 
-/// Throws Error(kInput) "<where>: ..." when `key: value` cannot stand in generation_kwargs.
-void CheckGenerationSetting(const std::string& key, const Json& value, const std::string& where);
+/// Throws Error(kInput) "<where>: ..." when `key: value` cannot stand in generation_kwargs. Settings of sampling may
+/// have any value where nothing is drawn: transformers does not look at them there.
+void CheckGenerationSetting(const std::string& key, const Json& value, bool do_sample, const std::string& where);
 
 /// Whether config.json and generation_config.json may have this key for transformers' generate().
 bool IsGenerationKey(const std::string& key);

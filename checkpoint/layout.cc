@@ -51,6 +51,7 @@ void CheckConfigAndTokenizer(const ReadFolder& root) {
          "copy the tokenizer that the model was trained with into this folder");
 }
 
+// The files that the index names; none of an empty weight_map.
 std::vector<std::string> IndexedShards(const ReadFolder& root) {
   std::vector<std::string> shards;
   for (const IndexEntry& entry : ReadWeightIndex(root.OpenFile(kWeightIndexFile), root / kWeightIndexFile)) {
@@ -76,6 +77,11 @@ std::vector<std::string> FindShards(const ReadFolder& root, const std::vector<st
   const bool single = std::binary_search(found.begin(), found.end(), kSingleShardFile);
   if (root.HasFile(kWeightIndexFile)) {
     std::vector<std::string> shards = IndexedShards(root);
+    if (shards.empty()) {  // an index of nothing contradicts nothing
+      if (single) return {kSingleShardFile};
+      Refuse(fmt::format("{}: {} has an empty weight_map", root.path().string(), kWeightIndexFile),
+             "save the checkpoint again, or copy it again from where it came");
+    }
     if (single && !std::binary_search(shards.begin(), shards.end(), kSingleShardFile)) {
       Refuse(
           fmt::format("{}: has {} and an index that does not name it, so that it is unclear which "

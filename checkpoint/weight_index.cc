@@ -130,7 +130,6 @@ std::vector<IndexEntry> ReadWeightIndex(const UniqueFd& fd, const fs::path& path
   IndexReader reader;
   const bool whole = Json::sax_parse(text, &reader);
   if (whole && !reader.found) reader.problem = "has no object \"weight_map\"";
-  if (whole && reader.found && reader.entries.empty()) reader.problem = "has an empty weight_map";
   if (!whole && reader.problem.empty()) reader.problem = "is not JSON";
   if (!reader.problem.empty()) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), reader.problem), kRemedy);

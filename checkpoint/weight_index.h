@@ -19,7 +19,7 @@ struct IndexEntry {
 
 /// The "weight_map" of a `model.safetensors.index.json`, sorted by shard, then tensor. Other
 /// members are passed over. Throws Error(kInput), naming the file, for what is not JSON, has no
-/// weight map or an empty one, maps a tensor twice, or names a file that is not a plain relative
+/// weight map, maps a tensor twice, or names a file that is not a plain relative
 /// name ending in
 /// ".safetensors". Reads at most 64 MiB.
 std::vector<IndexEntry> ReadWeightIndex(const std::filesystem::path& path);

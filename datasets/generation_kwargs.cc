@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "checkpoint/generation_config.h"
 #include "datasets/task_config.h"
 #include "evald/error.h"
+#include "jinja/number.h"
 
 namespace evald {
 namespace {
@@ -14,9 +16,22 @@ namespace {
   throw Error(ErrorKind::kInput, where + ": " + message);
 }
 
+// float(value): the harness takes a text that is a number.
 double Number(const Json& value, const std::string& key, const std::string& where) {
   if (value.is_number()) return value.get<double>();
+  const auto number = value.is_string() ? jinja::ParseFloat(value.get_ref<const std::string&>()) : std::nullopt;
+  if (number) return *number;
   Fail(where, fmt::format("generation_kwargs.{} is {}, expected a number", key, value.dump()));
+}
+
+// int(value): the harness takes a number with a fraction, which is cut off, and a text that is an integer.
+Json Whole(const Json& value) {
+  if (value.is_string()) {
+    const auto number = jinja::ParseInt(value.get_ref<const std::string&>(), 10);
+    return number ? Json(*number) : value;
+  }
+  if (!value.is_number_float() || std::abs(value.get<double>()) > INT32_MAX) return value;
+  return static_cast<int64_t>(value.get<double>());
 }
 
 int Integer(const Json& value, const std::string& key, const std::string& where, int64_t least) {
@@ -52,25 +67,32 @@ SamplingParams SamplingFromKwargs(const Json& kwargs, const std::string& where) 
     if (key == "until") {
       params.until = Until(value, where);
     } else if (key == "do_sample") {
+      if (value.is_null()) continue;  // as if it were not there
       if (!value.is_boolean()) Fail(where, "generation_kwargs.do_sample is not true or false");
       do_sample = value.get<bool>();
     } else if (key == "temperature") {
       temperature = Number(value, key, where);
     } else if (std::find(kLengthKeys.begin(), kLengthKeys.end(), key) == kLengthKeys.end()) {
       if (key == "max_length") Integer(value, key, where, 1);
-      CheckGenerationSetting(key, value, where);
       params.settings[key] = value;
     }
   }
   for (const std::string& key : kLengthKeys) {
     if (!kwargs.contains(key) || kwargs.at(key).is_null()) continue;
-    params.max_gen_toks = Integer(kwargs.at(key), key, where, 1);
+    params.max_gen_toks = Integer(Whole(kwargs.at(key)), key, where, 1);
     break;
   }
   params.do_sample = do_sample.value_or(temperature.value_or(0.0) > 0.0);
+  for (const auto& [key, value] : params.settings.items()) {
+    CheckGenerationSetting(key, value, params.do_sample, where);
+  }
   if (!params.do_sample || !temperature) return params;
   if (*temperature <= 0.0) {
     Fail(where, "generation_kwargs asks for sampling (do_sample) at a temperature of 0");
+  }
+  if (!kwargs.at("temperature").is_number()) {  // generate() looks at the text itself
+    Fail(where, fmt::format("generation_kwargs.temperature is {}, expected a number for sampling",
+                            kwargs.at("temperature").dump()));
   }
   params.settings["temperature"] = *temperature;
   return params;

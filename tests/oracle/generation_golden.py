@@ -52,6 +52,13 @@ GREEDY = {
     "max_length_of_the_request": (END, {}, {"max_length": 90}),
     "max_length_and_max_new_tokens": ({**END, "max_new_tokens": 7}, {}, {"max_length": 30}),
     "one_beam": (END, {}, {"num_beams": 1, "early_stopping": True, "length_penalty": 2.0}),
+    "top_p_of_nothing": (END, {}, {"top_p": 0, "do_sample": False}),
+    "top_p_above_one": (END, {}, {"top_p": 1.5, "min_p": 7, "typical_p": 0, "top_h": "x"}),
+    "temperature_as_text": (END, {}, {"temperature": "0.0", "do_sample": None}),
+    "temperature_as_text_of_no_sampling": (END, {}, {"temperature": " 1_0.5 ", "do_sample": False}),
+    "max_gen_toks_as_text": (END, {}, {"max_gen_toks": " 1_2 "}),
+    "max_gen_toks_with_a_fraction": (END, {}, {"max_gen_toks": 12.9}),
+    "invalid_values_removed": ({**END, "remove_invalid_values": True, "no_repeat_ngram_size": 1}, {}, {}),
     "empty_stop": (END, {}, {"until": [""]}),
     "end_tokens": ({"eos_token_id": [1, SAID]}, {}, {}),
     "end_token_of_the_request": (END, {}, {"eos_token_id": SAID}),
@@ -100,6 +107,9 @@ SAMPLED = {
                   "typical_p": 0.9, "epsilon_cutoff": 0.001, "eta_cutoff": 0.001, "suppress_tokens": [83]},
                  {}, {**WARM, "temperature": 1.7}),
     "temperature_alone": (END, {}, {"temperature": 0.9}),
+    "top_p_of_nothing": ({**END, "top_k": 0}, {}, {**WARM, "top_p": 0}),
+    "shares_above_one": ({**END, "top_k": 0, "typical_p": 2.0}, {}, {**WARM, "top_p": 1.5}),
+    "invalid_values_removed": ({**END, "top_k": 0, "remove_invalid_values": True, "suppress_tokens": [83]}, {}, WARM),
 }
 
 
@@ -173,7 +183,8 @@ def greedy_cases(checkpoint, folder):
     # Each setting that does something must have changed something.
     plain = {c["context"]: c["generated"] for c in cases if c["name"] == "none"}
     same = {"none", "config_json_beside_a_file", "one_beam", "without_effect", "request_switches_off",
-            "end_token_that_is_none", "unknown_keys"}
+            "end_token_that_is_none", "unknown_keys", "top_p_of_nothing", "top_p_above_one", "temperature_as_text",
+            "temperature_as_text_of_no_sampling"}
     for name in GREEDY:
         changed = any(c["generated"] != plain.get(c["context"]) for c in cases if c["name"] == name)
         assert changed == (name not in same), name

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/file.h"
 #include "base/jsonl.h"
 #include "base/text.h"
+#include "evald/error.h"
 #include "worker/native/config_reader.h"
 #include "worker/native/families/family.h"
 #include "worker/native/families/windows.h"
@@ -53,6 +56,59 @@ void RefuseOtherModels(const ConfigReader& reader) {
   }
 }
 
+// Keys under which the families' configuration classes in transformers 5.23 refuse null or fail over it
+// (tests/oracle/config_golden.py). InternLM2, whose code comes with the checkpoint, is in none.
+struct NullRefusal {
+  const char* key;
+  std::set<std::string> families;  ///< by model_type
+};
+
+const std::vector<NullRefusal>& NullRefusals() {
+  static const std::set<std::string> all = {"llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gpt_neox", "olmo2"};
+  static const std::vector<NullRefusal> refusals = {
+      {"hidden_act", all},
+      {"max_position_embeddings", all},
+      {"tie_word_embeddings", all},
+      {"initializer_range", all},
+      {"use_cache", all},
+      {"attention_dropout", {"mistral", "qwen2", "qwen3", "qwen3_moe", "gpt_neox", "olmo2"}},
+      {"rms_norm_eps", {"llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "olmo2"}},
+      {"attention_bias", {"llama", "qwen3", "qwen3_moe", "gpt_neox", "olmo2"}},
+      {"mlp_bias", {"llama"}},
+      {"num_key_value_heads", {"mistral", "qwen3_moe"}},
+      {"head_dim", {"qwen2", "qwen3", "qwen3_moe", "olmo2"}},
+      {"num_experts", {"qwen3_moe"}},
+      {"num_experts_per_tok", {"qwen3_moe"}},
+      {"moe_intermediate_size", {"qwen3_moe"}},
+      {"norm_topk_prob", {"qwen3_moe"}},
+      {"decoder_sparse_step", {"qwen3_moe"}},
+      {"router_aux_loss_coef", {"qwen3_moe"}},
+      {"output_router_logits", {"qwen3_moe"}},
+      {"layer_norm_eps", {"gpt_neox"}},
+      {"hidden_dropout", {"gpt_neox"}},
+      {"is_decoder", {"gpt_neox"}},
+      {"use_parallel_residual", {"gpt_neox"}},
+      {"rotary_pct", {"gpt_neox"}}};
+  return refusals;
+}
+
+// What no class of transformers 5.23 loads, whatever the model computes.
+void RefuseWhatNobodyLoads(const ConfigReader& reader, const Family& family) {
+  const Json& json = reader.json();
+  for (const NullRefusal& refusal : NullRefusals()) {
+    const auto found = json.find(refusal.key);
+    if (found != json.end() && found->is_null() && refusal.families.contains(family.model_type)) {
+      reader.Refuse(refusal.key, "a value: transformers refuses null here", "take the key out for its default");
+    }
+  }
+  if (json.contains("bos_token_id") && json["bos_token_id"].is_array()) {
+    reader.Refuse("bos_token_id", "an integer or null");
+  }
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    if (json.value(key, Json()) == "auto") reader.Refuse(key, "a type's name such as bfloat16");
+  }
+}
+
 }  // namespace
 
 ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
@@ -60,6 +116,7 @@ ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
   ModelConfig config;
   config.family = &FamilyOf(reader);
   RefuseOtherModels(reader);
+  RefuseWhatNobodyLoads(reader, *config.family);
   config.family->read(reader, &config);
   ReadWindows(reader, config.family->windows, &config);
   if (config.rope.type == RopeType::kDynamic && config.context > config.max_positions) {
@@ -72,7 +129,12 @@ ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
 
 ModelConfig ReadModelConfig(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "config.json";
-  const Json json = ParseJson(ReadFile(path), path.string());
+  const std::string text = ReadFile(path);
+  if (text.starts_with("\xef\xbb\xbf")) {  // Python's json takes none
+    throw Error(ErrorKind::kInput, fmt::format("{}: begins with a byte order mark", path.string()),
+                "save the file as UTF-8 without one");
+  }
+  const Json json = ParseJson(text, path.string());
   return ParseModelConfig(json, path.string());
 }
 

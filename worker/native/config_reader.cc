@@ -47,6 +47,11 @@ double ConfigReader::PositiveOr(const std::string& key, double otherwise) const 
   return Has(key) ? Positive(key) : otherwise;
 }
 
+double ConfigReader::NotNegativeOr(const std::string& key, double otherwise) const {
+  if (Has(key) && json_[key].is_number() && json_[key] == 0) return 0;
+  return PositiveOr(key, otherwise);
+}
+
 bool ConfigReader::FlagOr(const std::string& key, bool otherwise) const {
   return FieldOr<bool>(json_, key, otherwise, where_);
 }

@@ -20,6 +20,7 @@ class ConfigReader {
   int64_t SizeOr(const std::string& key, int64_t maximum, int64_t otherwise) const;
   double Positive(const std::string& key) const;
   double PositiveOr(const std::string& key, double otherwise) const;
+  double NotNegativeOr(const std::string& key, double otherwise) const;  ///< 0 as well
   bool FlagOr(const std::string& key, bool otherwise) const;
   std::string TextOr(const std::string& key, const std::string& otherwise) const;
   /// The object under `key`; an empty one where it is absent.

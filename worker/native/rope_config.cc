@@ -8,6 +8,7 @@
 namespace evald::native {
 namespace {
 
+constexpr int64_t kDimMax = 1 << 20;
 constexpr const char* kServed = "default, linear, llama3, yarn or dynamic";
 
 // transformers takes a top-level key first, then the rope's own, then the context length.
@@ -27,18 +28,22 @@ void ReadLlama3(const ConfigReader& rope, RopeConfig* config) {
   }
 }
 
+// Whether the key holds something else than null or 0, which Python takes for nothing.
+bool IsThere(const ConfigReader& reader, const std::string& key) { return reader.Has(key) && reader.json()[key] != 0; }
+
 double YarnScale(double factor, double mscale) {
   return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
 void ReadYarn(const ConfigReader& rope, double max_positions, RopeConfig* config) {
+  if (!rope.json().contains("factor")) rope.Refuse("factor", "a positive number");
   config->factor = rope.PositiveOr("factor", max_positions / config->original_positions);
   config->beta_fast = rope.PositiveOr("beta_fast", 32);
   config->beta_slow = rope.PositiveOr("beta_slow", 1);
   config->truncate = rope.FlagOr("truncate", true);
   if (rope.Has("attention_factor")) {
     config->attention_factor = rope.Positive("attention_factor");
-  } else if (rope.Has("mscale") && rope.Has("mscale_all_dim")) {
+  } else if (IsThere(rope, "mscale") && IsThere(rope, "mscale_all_dim")) {
     config->attention_factor = YarnScale(config->factor, rope.Positive("mscale")) /
                                YarnScale(config->factor, rope.Positive("mscale_all_dim"));
   } else {
@@ -53,8 +58,11 @@ ConfigReader RopeObject(const ConfigReader& reader) {
 }
 
 // Dimensions of the share, at least 1: int(head_dim * share), as transformers has it.
-int64_t ShareOfHead(const ConfigReader& rope, const ConfigReader& top, const RopeDefaults& defaults,
-                  int64_t head_dim) {
+// Families without a key of their own rotate whole heads: they look at the share only beside a scaling, and end in an
+// error there if it is not the whole.
+int64_t ShareOfHead(const ConfigReader& rope, const ConfigReader& top, const RopeDefaults& defaults, bool scaled,
+                    int64_t head_dim) {
+  if (defaults.partial_key == nullptr && !scaled) return head_dim;
   const std::string inside = "partial_rotary_factor";
   const ConfigReader& holder = rope.Has(inside) ? rope : top;
   const bool renamed = defaults.partial_key != nullptr && !rope.Has(inside);
@@ -78,12 +86,18 @@ void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelCon
   RopeConfig& result = config->rope;
   result.theta = rope.Has("rope_theta") ? rope.Positive("rope_theta")
                                         : reader.PositiveOr(defaults.theta_key, defaults.theta);
-  result.dim = ShareOfHead(rope, reader, defaults, config->head_dim);
+  const std::string key = rope.Has("rope_type") ? "rope_type" : "type";
+  const std::string type = rope.TextOr(key, "default");
+  const int64_t head_dim = defaults.head_dim_key == nullptr
+                               ? config->head_dim
+                               : reader.SizeOr(defaults.head_dim_key, kDimMax, config->head_dim);
+  result.dim = ShareOfHead(rope, reader, defaults, type != "default", head_dim);
+  if (result.dim > config->head_dim) {
+    reader.Refuse(defaults.head_dim_key, fmt::format("a size whose rotated share fits a head of {}", config->head_dim));
+  }
   config->rotary_dim = result.dim + result.dim % 2;
   const auto positions = static_cast<double>(config->max_positions);
   result.original_positions = OriginalPositions(rope, reader, positions);
-  const std::string key = rope.Has("rope_type") ? "rope_type" : "type";
-  const std::string type = rope.TextOr(key, "default");
   if (type == "linear") {
     result.type = RopeType::kLinear;
     result.factor = rope.Positive("factor");

@@ -10,7 +10,9 @@ struct RopeDefaults {
   double theta = 10000;
   const char* theta_key = "rope_theta";
   double partial = 1;                 ///< share of a head's dimensions that is rotated
-  const char* partial_key = nullptr;  ///< its name at the top; null: nothing but 1 is served
+  const char* partial_key = nullptr;  ///< its name at the top; null: whole heads are rotated
+  /// What the share is of, where it is not of the heads' own dimensions: GPT-NeoX looks at a key that its heads ignore.
+  const char* head_dim_key = nullptr;
 };
 
 /// Sets config->rope and config->rotary_dim from both spellings: keys at the top and rope_scaling,

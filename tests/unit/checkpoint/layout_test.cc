@@ -182,6 +182,15 @@ TEST_F(LayoutTest, RefusesABrokenIndex) {
   }
 }
 
+// transformers takes model.safetensors wherever it is there.
+TEST_F(LayoutTest, AnEmptyIndexBesideAWholeModelIsPassedOver) {
+  PutSharded(folder_);
+  PutIndex(R"({"metadata":{},"weight_map":{}})");
+  Put(folder_ / "model.safetensors", OneTensor("w", "x"));
+  EXPECT_EQ(LayoutError(), "");
+  EXPECT_EQ(ShardsError(), "");
+}
+
 TEST_F(LayoutTest, RefusesAmbiguousWeights) {
   PutSharded(folder_);
   Put(folder_ / "model.safetensors", OneTensor("w", "x"));

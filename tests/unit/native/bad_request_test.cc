@@ -104,7 +104,7 @@ TEST_F(RequestTest, SamplingParameters) {
   request.sampling.settings["temperature"] = 0;
   ExpectError(request, {"temperature"});
   request.sampling.settings["temperature"] = 1;
-  request.sampling.settings["top_p"] = 0;
+  request.sampling.settings["top_p"] = -0.5;
   ExpectError(request, {"top_p"});
   request.sampling.settings["top_p"] = 1;
   request.sampling.settings["top_k"] = -1;

@@ -15,12 +15,14 @@ Activation ReadActivation(const ConfigReader& reader) {
   static const std::map<std::string, Activation> kActivations = {
       {"silu", Activation::kSilu},          {"swish", Activation::kSilu},
       {"gelu", Activation::kGelu},          {"gelu_new", Activation::kGeluTanh},
-      {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh}};
+      {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"gelu_python", Activation::kGelu},   {"gelu_python_tanh", Activation::kGeluTanh},
+      {"gelu_accurate", Activation::kGeluTanh}};
   const std::string name =
       reader.TextOr("hidden_act", reader.TextOr("model_type", "") == "gpt_neox" ? "gelu" : "silu");
   const auto found = kActivations.find(name);
   if (found == kActivations.end()) {
-    reader.Refuse("hidden_act", "silu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh");
+    reader.Refuse("hidden_act", "silu, swish or one of the gelu that are no quick_gelu and no gelu_10");
   }
   return found->second;
 }
@@ -33,6 +35,15 @@ int64_t ReadSize(const ConfigReader& reader, const std::string& key, int64_t max
 
 void ReadHeads(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config) {
   config->heads = ReadSize(reader, "num_attention_heads", kHeadsMax, defaults.sizes.heads);
+  if (defaults.packed_heads) {
+    config->kv_heads = config->heads;
+    if (config->hidden_size % config->heads != 0) {
+      reader.Refuse("hidden_size", fmt::format("a multiple of num_attention_heads ({})", config->heads));
+    }
+    config->head_dim = config->hidden_size / config->heads;
+    if (config->head_dim % 2 != 0) reader.Refuse("hidden_size", "an even number of dimensions for each head");
+    return;
+  }
   const std::string kv = "num_key_value_heads";
   const bool named = reader.json().contains(kv);  // null means as many as heads
   const int64_t otherwise = named || defaults.kv_heads == 0 ? config->heads : defaults.kv_heads;
@@ -69,7 +80,7 @@ void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, Mode
   config->max_positions =
       reader.SizeOr("max_position_embeddings", kPositionsMax, defaults.max_positions);
   config->context = reader.SizeOr("n_positions", kPositionsMax, config->max_positions);
-  config->norm_eps = reader.PositiveOr("rms_norm_eps", defaults.norm_eps);
+  config->norm_eps = reader.NotNegativeOr("rms_norm_eps", defaults.norm_eps);
   config->tied_embeddings = reader.FlagOr("tie_word_embeddings", false);
   config->activation = ReadActivation(reader);
   config->sparse.assign(static_cast<size_t>(config->layers), false);

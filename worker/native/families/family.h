@@ -78,6 +78,7 @@ struct CommonDefaults {
   int64_t kv_heads = 0;          ///< num_key_value_heads where the key is absent; 0: all heads
   int64_t head_dim = 0;          ///< where the key is absent; 0: hidden_size / heads
   double norm_eps = 1e-6;        ///< rms_norm_eps
+  bool packed_heads = false;     ///< each head has its own key and value: num_key_value_heads and head_dim say nothing
   RopeDefaults rope = {};
 };
 

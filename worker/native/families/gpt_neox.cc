@@ -7,10 +7,11 @@ namespace {
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
   constexpr DefaultSizes kSizes = {.vocab = 50432, .hidden = 6144, .intermediate = 24576, .layers = 44, .heads = 64};
-  const RopeDefaults rope = {.theta_key = "rotary_emb_base", .partial = 0.25, .partial_key = "rotary_pct"};
-  ReadCommon(reader, {.sizes = kSizes, .rope = rope}, config);
+  const RopeDefaults rope = {.theta_key = "rotary_emb_base", .partial = 0.25, .partial_key = "rotary_pct",
+                             .head_dim_key = "head_dim"};
+  ReadCommon(reader, {.sizes = kSizes, .packed_heads = true, .rope = rope}, config);
   config->norm = NormKind::kLayer;
-  config->norm_eps = reader.PositiveOr("layer_norm_eps", 1e-5);
+  config->norm_eps = reader.NotNegativeOr("layer_norm_eps", 1e-5);
   config->gated = false;
   config->parallel = reader.FlagOr("use_parallel_residual", true);
   config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", true);
