@@ -92,6 +92,19 @@ class LastKey : public nlohmann::json_sax<Json> {
               "write both halves, as in \\ud83d\\ude00, or \\ufffd instead");
 }
 
+// Python's json writes and reads NaN and Infinity, which are no JSON: says so where a parser stumbled over one just
+// before `byte` (from 1), with the line; "" elsewhere.
+std::string NoNumberAt(std::string_view text, size_t byte) {
+  for (size_t at = byte < 3 ? 0 : byte - 3; at < std::min(byte + 1, text.size()); ++at) {
+    for (const std::string_view word : {"NaN", "Infinity"}) {
+      if (!text.substr(at).starts_with(word)) continue;
+      const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(at), '\n');
+      return fmt::format("line {} holds {}, which Python's json writes and which is no JSON", line, word);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string ToLine(const Json& value) {
@@ -111,6 +124,10 @@ Json ParseJson(std::string_view text, const std::string& where, size_t values_ma
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
     if (std::strstr(e.what(), "surrogate") != nullptr) ThrowSurrogate(text, e.byte, where);
+    const std::string no_number = NoNumberAt(text, e.byte);
+    if (!no_number.empty()) {
+      throw Error(ErrorKind::kInput, fmt::format("{}: {}", where, no_number), "write a number, or null, in its place");
+    }
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: not JSON at byte {}: found '{}'", where, e.byte, Excerpt(text)),
                 "expected one JSON value in UTF-8");

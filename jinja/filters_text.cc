@@ -248,6 +248,62 @@ Value Round(Interpreter* in, const Value& subject, const Args& args) {
   return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
 }
 
+// float(value), which raises for what is no number.
+double FloatOf(Interpreter* in, const Value& value) {
+  if (value.IsNumber()) return value.AsDouble();
+  const auto number = value.IsString() ? ParseFloat(value.AsText()) : std::nullopt;
+  if (!number) in->Fail(fmt::format("a {} is no number", TypeName(value)));
+  return *number;
+}
+
+// jinja2's do_filesizeformat.
+Value FileSizeFormat(Interpreter* in, const Value& subject, const Args& args) {
+  const BoundArgs bound(in, "filesizeformat", args, {"binary"}, 0);
+  const bool binary = bound.Flag(0, false);
+  const double base = binary ? 1024 : 1000;
+  const double bytes = FloatOf(in, subject);
+  if (!std::isfinite(bytes)) in->Fail("filesizeformat needs a finite number");
+  if (bytes == 1) return Value(std::string("1 Byte"));
+  if (bytes < base) return Value(fmt::format("{} Bytes", static_cast<int64_t>(std::max(bytes, -9e18))));
+  static constexpr std::string_view kPrefixes = "kMGTPEZY";
+  double unit = base * base;
+  size_t at = 0;
+  for (; at + 1 < kPrefixes.size() && bytes >= unit; ++at) unit *= base;
+  const std::string prefix = binary ? fmt::format("{}i", at == 0 ? 'K' : kPrefixes[at]) : std::string(1, kPrefixes[at]);
+  return Value(fmt::format("{:.1f} {}B", base * bytes / unit, prefix));
+}
+
+// urllib.parse.quote of the UTF-8 of str(value); in a query '/' is quoted too, and a space is '+'.
+std::string UrlQuoted(Interpreter* in, const Value& value, bool in_query) {
+  std::string out;
+  for (const char c : in->Text(value)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("_.-~").find(c) != std::string_view::npos;
+    if (plain || (c == '/' && !in_query)) {
+      out += c;
+    } else if (c == ' ' && in_query) {
+      out += '+';
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  in->SpendBytes(out.size());
+  return out;
+}
+
+Value UrlEncode(Interpreter* in, const Value& subject, const Args& args) {
+  const BoundArgs bound(in, "urlencode", args, {}, 0);
+  RefuseMarkup(in, subject, "urlencode");
+  if (subject.sequence() != nullptr || subject.loop() != nullptr) in->Fail("urlencode of a list is not supported");
+  if (subject.dict() == nullptr) return Value(UrlQuoted(in, subject, false));
+  std::string out;
+  for (const auto& [key, value] : subject.dict()->items()) {
+    if (!out.empty()) out += '&';
+    out += UrlQuoted(in, key, true) + '=' + UrlQuoted(in, value, true);
+  }
+  return Value(std::move(out));
+}
+
 Value IntFilter(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "int", args, {"default", "base"}, 0);
   const Value fallback = bound.Or(0, Value(int64_t{0}));
@@ -345,7 +401,9 @@ const Filters& TextFilters() {
       {"int", IntFilter},
       {"float", FloatFilter},
       {"abs", Abs},
+      {"filesizeformat", FileSizeFormat},
       {"tojson", ToJsonFilter},
+      {"urlencode", UrlEncode},
       {"string", StringFilter},
       {"default", Default},
       {"d", Default},

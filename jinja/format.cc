@@ -171,14 +171,13 @@ std::string FormatValue(Interpreter* in, const Value& value, std::string_view te
   const Spec spec = ParseSpec(in, text);
   const std::string_view integer_types = "dxXob";
   const std::string_view float_types = "eEfFgG%";
-  const bool boolean = value.Get<bool>() != nullptr;
   if (value.IsString()) {
     if (spec.type != '\0' && spec.type != 's') {
       in->Fail(fmt::format("format: '{}' is not for a string", spec.type));
     }
     return FormatText(value.AsText(), spec);
   }
-  if (value.IsNumber() && !(boolean && spec.type == '\0')) {
+  if (value.IsNumber()) {  // a bool with a specification is an integer to Python
     const bool as_float =
         float_types.find(spec.type) != std::string_view::npos && spec.type != '\0';
     const bool as_int =
@@ -338,6 +337,20 @@ class PercentReader {
     return Convert(type, spec, argument ? *argument : NextArgument());
   }
 
+  // '%c': one character, or the code of one.
+  std::string FormatCharacter(Spec spec, const Value& value) {
+    spec.fill = U' ';
+    if (spec.align == '\0') spec.align = '>';
+    spec.precision = -1;
+    if (value.IsString() && Decode(value.AsText()).size() == 1) return FormatText(value.AsText(), spec);
+    const int64_t code = value.IsInteger() ? value.AsInt() : -1;
+    const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+    if (code < 0 || code > 0x10ffff || surrogate) in_->Fail("the format '%c' needs a character, or the code of one");
+    std::string text;
+    AppendUtf8(static_cast<char32_t>(code), &text);
+    return FormatText(text, spec);
+  }
+
   std::string Convert(char type, Spec spec, const Value& value) {
     const bool zero = spec.fill == U'0' && spec.align != '<';
     if (spec.align == '<') spec.fill = U' ';
@@ -346,6 +359,7 @@ class PercentReader {
       if (spec.align == '\0') spec.align = '>';
       return FormatText(type == 's' ? in_->Text(value) : Repr(value), spec);
     }
+    if (type == 'c') return FormatCharacter(spec, value);
     if (std::string_view("dixXoeEfFgG").find(type) == std::string_view::npos) {
       in_->Fail(fmt::format("the format '%{}' is not supported", type));
     }

@@ -75,6 +75,7 @@ const Tests& AllTests() {
       {"iterable", EVALD_TEST(IsIterable(v))},
       {"sequence", EVALD_TEST(IsSequence(v))},
       {"odd", EVALD_TEST((Integer(in, v) & 1) == 1)},
+      {"escaped", EVALD_TEST(v.IsString() && v.text()->markup)},
       {"even", EVALD_TEST((Integer(in, v) & 1) == 0)},
       {"divisibleby",
        [](Interpreter* in, const Value& v, const Args& a) -> bool {

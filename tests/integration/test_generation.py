@@ -2,6 +2,7 @@
 task's error."""
 import json
 import shutil
+import struct
 import unittest
 
 from evald_case import QUICKSTART, EvaldCase
@@ -64,6 +65,35 @@ class Generation(EvaldCase):
         record = json.loads((self.folder / "runs" / "served" / "run.json").read_text())
         self.assertEqual(record["generation"], served["evald"]["generation"])
         self.assertEqual(record["deciding"]["generation_config"], "checkpoint")
+
+    def poison(self, tensor):
+        """Makes the first number of a tensor NaN."""
+        path = self.checkpoint / "model.safetensors"
+        data = bytearray(path.read_bytes())
+        size = struct.unpack("<Q", data[:8])[0]
+        about = json.loads(data[8:8 + size])[tensor]
+        nan = {"F32": b"\0\0\xc0\x7f", "BF16": b"\xc0\x7f", "F16": b"\0\x7e"}[about["dtype"]]
+        at = 8 + size + about["data_offsets"][0]
+        data[at:at + len(nan)] = nan
+        path.write_bytes(data)
+
+    def test_nan_is_scored_as_the_harness_scores_it_and_counted(self):
+        self.settings()
+        self.poison("model.norm.weight")
+        config = self.config("nan", ["sums", "choice"])
+        results = self.run_done(config)
+        self.assertEqual(results["evald"]["undefined"], {"choice": 6, "sums": 6})
+        self.assertEqual({r[0][0] for document in self.answers("nan", "choice") for r in document}, {"nan"})
+        first = [json.loads(line) for line in
+                 (self.folder / "runs" / "nan" / "samples_choice.jsonl").read_text().splitlines()]
+        for sample in first:  # np.argmax takes the first NaN
+            self.assertEqual(sample["acc"], 1.0 if sample["target"] == "0" else 0.0)
+        shown = self.evald("run", self.config("again", ["choice"])).stdout
+        self.assertIn("choice: 6 documents have a NaN log-likelihood", shown)
+        self.task("drawn", {"until": ["\n\n"], "max_gen_toks": 4, "temperature": 0.9})
+        drawn = self.evald("run", self.config("drawn", ["drawn", "choice"]), "--quiet")
+        self.assertEqual(drawn.returncode, 2, drawn.stderr)
+        self.assertIn("not finite, so that none can be drawn", drawn.stderr)
 
     def test_other_settings_cannot_resume_a_run(self):
         self.settings()

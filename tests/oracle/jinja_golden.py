@@ -417,6 +417,28 @@ loop is defined
 "{{ not a tag }}"
 '%}' ~ '}}'
 {'a': {'b': {}}}
+'%c%c|%3c|%-3c|' % (65, 'é', 'x', 128512)
+'%c' % 'ab'
+'%c' % -1
+'%c' % yes
+'%c' % f
+'{:<4}|{:>4}|{:^5}|{:04}|{:+}|{:,}'.format(yes, no, yes, no, yes, yes)
+'{}'.format(yes)
+[0, 1, 2, 999, 1000, 999999, 1000000, 1500.7, 123456789012, 1e30, -5, '12345', yes]|map('filesizeformat')|join(';')
+[1, 1023, 1024, 1048576, 1e10]|map('filesizeformat', true)|join(';')
+[1024, 5e25]|map('filesizeformat', binary=true)|join(';')
+none|filesizeformat
+'x'|filesizeformat
+'a b/c?d=é&e~_.-+%'|urlencode
+n|urlencode
+yes|urlencode
+none|urlencode
+{'a b': 'c/d', 'é': 1, 'x': none}|urlencode
+''|urlencode
+{}|urlencode
+html is escaped
+html|escape is escaped
+n is escaped
 """
 
 STATEMENTS = [
