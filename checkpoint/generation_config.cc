@@ -77,6 +77,7 @@ const std::vector<Key>& Keys() {
       {"use_mtp", Effect::kRefused, false},
       {"assistant_early_exit", Effect::kRefused, nullptr},
       {"is_assistant", Effect::kRefused, false},
+      {"return_dict_in_generate", Effect::kRefused, false},
       {"cache_implementation", Effect::kRefused, nullptr},
       {"do_sample", Effect::kNone, nullptr},  // of the file: the harness always says which
       {"num_beam_groups", Effect::kNone, nullptr},
@@ -96,7 +97,6 @@ const std::vector<Key>& Keys() {
       {"output_hidden_states", Effect::kNone, nullptr},
       {"output_scores", Effect::kNone, nullptr},
       {"output_logits", Effect::kNone, nullptr},
-      {"return_dict_in_generate", Effect::kNone, nullptr},
       {"pad_token_id", Effect::kNone, nullptr},
       {"bos_token_id", Effect::kNone, nullptr},
       {"decoder_start_token_id", Effect::kNone, nullptr},
@@ -145,6 +145,11 @@ struct Value {
   }
   double Positive() const {
     return Number("a number above 0", [](double v) { return v > 0; });
+  }
+  // An integer ends in an error there.
+  double Penalty() const {
+    if (!json.is_number_float()) Expected("a number above 0 with a point, such as 2.0");
+    return Positive();
   }
   double TopP() const {
     return std::min(1.0, Number("a number of at least 0", [](double v) { return v >= 0; }));  // above 1 it does nothing
@@ -242,8 +247,8 @@ void ApplySampling(const Value& value, GenerationSettings* settings) {
 void ApplyAlways(const Value& value, GenerationSettings* settings) {
   const std::string& key = value.key;
   if (key == "sequence_bias") settings->sequence_bias = Biases(value);
-  if (key == "encoder_repetition_penalty") settings->encoder_repetition_penalty = value.Positive();
-  if (key == "repetition_penalty") settings->repetition_penalty = value.Positive();
+  if (key == "encoder_repetition_penalty") settings->encoder_repetition_penalty = value.Penalty();
+  if (key == "repetition_penalty") settings->repetition_penalty = value.Penalty();
   if (key == "no_repeat_ngram_size") settings->no_repeat_ngram_size = value.Count(0);
   if (key == "encoder_no_repeat_ngram_size") settings->encoder_no_repeat_ngram_size = value.Count(0);
   if (key == "bad_words_ids") settings->bad_words = BadWords(value);
@@ -269,10 +274,18 @@ bool IsNeutral(const Key& key, const Json& value) {
   return value.is_array() && value.empty();
 }
 
+// Values that generate() fails over, whatever else is set.
+void RefuseBroken(const Value& value) {
+  static const std::set<std::string> filled = {"bad_words_ids", "sequence_bias", "stop_strings"};
+  if (filled.contains(value.key) && value.json.is_array() && value.json.empty()) value.Expected("null or a list of something");
+  if (value.key == "pad_token_id" && value.json.is_array()) value.Expected("an integer or null");
+}
+
 void Apply(const std::string& name, const Json& json, const std::string& where, GenerationSettings* settings) {
   const Key& key = *Find(name);
-  if (IsNeutral(key, json)) return;
   const Value value{where, name, json};
+  RefuseBroken(value);
+  if (IsNeutral(key, json)) return;
   switch (key.effect) {
     case Effect::kSampling:
       if (settings->do_sample) ApplySampling(value, settings);

@@ -52,6 +52,7 @@ void CheckPassedOn(const CompletionsStyle& style, const Request& request) {
     if (kPassedOn.count(key) > 0 || style.extra.contains(key)) continue;
     // A checkpoint's end tokens are known to a server that loaded it.
     if (key == "eos_token_id" && !request.sampling.settings.contains(key)) continue;
+    if (key == "remove_invalid_values") continue;  // numbers that are none are the server's own affair
     throw Error(ErrorKind::kInput,
                 fmt::format("task '{}': {}: {} is in force, which the completions API has no name for",
                             request.task, key, ToLine(value)),

@@ -159,7 +159,8 @@ TEST(ConfigTest, RefusesByName) {
   ExpectRefusal("rope_scaling", "linear", {"rope_scaling"});
   ExpectRefusal("rope_parameters", {{"full_attention", {{"rope_type", "default"}}}},
                 {"full_attention"});
-  ExpectRefusal("partial_rotary_factor", 0.5, {"partial_rotary_factor"});
+  ExpectRefusal("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"partial_rotary_factor", 0.5}},
+                {"partial_rotary_factor"});
 }
 
 TEST(ConfigTest, RefusesSizes) {

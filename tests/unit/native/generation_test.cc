@@ -163,6 +163,13 @@ TEST(GenerationSettingsTest, RefusalsNameFileKeyAndRemedy) {
   EXPECT_THAT(refusal(R"({"eos_token_id": [1, -1], "min_new_tokens": 3})"), HasSubstr("eos_token_id: found [1,-1]"));
   EXPECT_THAT(refusal(R"({"eos_token_id": -1, "min_length": 3})"), HasSubstr("eos_token_id: found -1"));
   EXPECT_THAT(refusal(R"({"repetition_penalty": 0})"), HasSubstr("repetition_penalty: found 0, expected a number above 0"));
+  EXPECT_THAT(refusal(R"({"repetition_penalty": 2})"), HasSubstr("repetition_penalty: found 2, expected a number above 0"));
+  EXPECT_EQ(refusal(R"({"repetition_penalty": 1, "eos_token_id": [], "suppress_tokens": [], "constraints": []})"), "");
+  for (const char* key : {"bad_words_ids", "sequence_bias", "stop_strings"}) {
+    EXPECT_THAT(refusal(Json{{key, Json::array()}}.dump()), HasSubstr(key)) << key;
+  }
+  EXPECT_THAT(refusal(R"({"pad_token_id": [1]})"), HasSubstr("pad_token_id: found [1], expected an integer or null"));
+  EXPECT_THAT(refusal(R"({"return_dict_in_generate": true})"), HasSubstr("return_dict_in_generate: true is not served"));
   EXPECT_THAT(refusal(R"({"repetition_penalty": "1.1"})"), HasSubstr("repetition_penalty"));
   EXPECT_THAT(refusal(R"({"top_k": -1})"), HasSubstr("top_k: found -1"));
   EXPECT_THAT(refusal(R"({"top_k": 1.5})"), HasSubstr("top_k"));
