@@ -277,8 +277,9 @@ bool IsNeutral(const Key& key, const Json& value) {
 // Values that generate() fails over, whatever else is set.
 void RefuseBroken(const Value& value) {
   static const std::set<std::string> filled = {"bad_words_ids", "sequence_bias", "stop_strings"};
-  if (filled.contains(value.key) && value.json.is_array() && value.json.empty()) value.Expected("null or a list of something");
-  if (value.key == "pad_token_id" && value.json.is_array()) value.Expected("an integer or null");
+  const bool is_list = value.json.is_array();
+  if (filled.contains(value.key) && is_list && value.json.empty()) value.Expected("null or a list of something");
+  if (value.key == "pad_token_id" && is_list) value.Expected("an integer or null");
 }
 
 void Apply(const std::string& name, const Json& json, const std::string& where, GenerationSettings* settings) {
@@ -335,8 +336,8 @@ bool GenerationSettings::changes_logits() const {
   const bool sampling = do_sample && (top_h > 0 || min_p > 0 || typical_p < 1 || epsilon_cutoff > 0 || eta_cutoff > 0);
   return sampling || !sequence_bias.empty() || encoder_repetition_penalty != 1 || repetition_penalty != 1 ||
          no_repeat_ngram_size > 0 || encoder_no_repeat_ngram_size > 0 || !bad_words.empty() || min_length > 0 ||
-         min_new_tokens > 0 || forced_bos >= 0 || !forced_eos.empty() || remove_invalid_values || length_penalty.has_value() ||
-         !suppressed.empty() || !suppressed_at_begin.empty();
+         min_new_tokens > 0 || forced_bos >= 0 || !forced_eos.empty() || remove_invalid_values ||
+         length_penalty.has_value() || !suppressed.empty() || !suppressed_at_begin.empty();
 }
 
 GenerationConfig GenerationConfig::Read(const ReadFolder& directory, Use use) {

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "evald/error.h"
 #include "native_test_util.h"
-#include "tokenizer/tokenizer.h"
 
 namespace evald::native {
 namespace {
@@ -147,33 +146,6 @@ TEST_F(BadCheckpointTest, WeightsThatAreNotFinite) {
       EXPECT_NE(std::string(e.what()).find("not finite"), std::string::npos) << e.what();
     }
     EXPECT_EQ(engine->pending(), 0u);
-  }
-}
-
-// One token's embedding is NaN: requests with that token have no number, and those computed beside and after them keep
-// every bit of theirs.
-TEST_F(BadCheckpointTest, NaNStaysInItsRequest) {
-  const std::vector<Request> fine = {ScoreRequest("hello", " world"), ScoreRequest("the quick", " fox"),
-                                     GenerateRequest("hello", {}, 6)};
-  const auto expected = AnswerAll(LoadedEngine(copy_.path()).get(), fine);
-  Tensors all = Tensors::Read(File());
-  const auto tokenizer = Tokenizer::Load(copy_.path());
-  const std::vector<int32_t> tokens = tokenizer->Encode("zebra", false);
-  auto& embedding = all.tensors["model.embed_tokens.weight"];
-  const float bad = NAN;
-  std::memcpy(embedding.data.data() + static_cast<size_t>(tokens[0]) * embedding.data.size() /
-                  static_cast<size_t>(embedding.shape[0]), &bad, sizeof bad);
-  all.Write(File());
-  const auto engine = LoadedEngine(copy_.path());
-  for (int round = 0; round < 2; ++round) {
-    std::vector<Request> mixed = fine;
-    mixed.insert(mixed.begin() + 1, {ScoreRequest("zebra", " world"), ScoreRequest("hello zebra", " a b c")});
-    const auto answers = AnswerAll(engine.get(), mixed);
-    EXPECT_TRUE(std::isnan(answers[1].loglikelihood));
-    EXPECT_EQ(answers[0].loglikelihood, expected[0].loglikelihood);
-    EXPECT_EQ(answers[3].loglikelihood, expected[1].loglikelihood);
-    EXPECT_EQ(answers[4].text, expected[2].text);
-    EXPECT_EQ(answers[4].undefined, 0);
   }
 }
 

@@ -170,7 +170,8 @@ struct DeviceAnswer {
   double log_probability = 0;
 };
 /// answers[row] from logits[row]: log-softmax of the target in double precision, the first of the
-/// largest, or the token that worker/native/sampler.h's Sample would choose. Of logits without a softmax as in answer.h. `scratch` has
+/// largest, or the token that worker/native/sampler.h's Sample would choose. Of logits without a softmax as in
+/// answer.h. `scratch` has
 /// AnswerScratchBytes(rows, vocab).
 struct AnswerArgs {
   const float* logits;  ///< [rows][vocab]
