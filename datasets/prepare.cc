@@ -22,7 +22,7 @@ namespace {
 
 /// Changes when equal task files and data give other requests than before.
 /// 2: a request's further settings stand under "settings". 3: columns have types; keys and data files' hashes are
-/// SHA-256.
+/// SHA-256, and the files' endings count.
 constexpr int kFormatVersion = 3;
 
 // ".jsonl", ".csv.gz": the ending of a data file's name says how it is read.

@@ -11,7 +11,7 @@
 
 namespace evald {
 
-/// A file with rows, opened once. Who may write it may do so between two readings, too.
+/// A file with rows, opened once. Its owner may write it between two readings.
 struct DataFile {
   std::filesystem::path path;  ///< its name, for messages and its ending
   UniqueFd fd;

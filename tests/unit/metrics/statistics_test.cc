@@ -39,6 +39,7 @@ TEST(Median, AndItsStandardErrorAreThoseOfSortedSamples) {
       for (const Json& value : values) pointers.push_back(&value);
       const Aggregated found = Aggregate("median", pointers, 2000);
       EXPECT_EQ(found.value, NumberToScore(SortedMedian(numbers)));
+      EXPECT_EQ(Aggregate("median", pointers, 0).value, found.value);
       if (count == 1) continue;
       const double expected = BootstrapStderr(
           [&](const std::vector<size_t>& items) {
