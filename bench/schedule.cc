@@ -185,10 +185,10 @@ Latencies Leases(int count) {
       TrialLease& lease = held[i % kDevices];
       machine.WorkerHeard(worker, now);
       for (const LeasedSlice& slice : lease.slices) {
-        machine.SliceReported(lease.trial, lease.attempt, slice.task, slice.documents);
+        machine.SliceReported(worker, lease.trial, lease.attempt, slice.task, slice.documents);
         machine.Measured(worker, slice.task, slice.documents.size(), static_cast<double>(slice.documents.size()), 64);
       }
-      machine.TrialDone(lease.trial, lease.attempt);
+      machine.TrialDone(worker, lease.trial, lease.attempt);
       lease = machine.LeaseTrial(worker, now).value();
     });
   }

@@ -32,6 +32,15 @@ const AgentFiles& Files(const Context& context) {
   return *context.options->agent_files;
 }
 
+// The files of an agent that came with the caller's token.
+const AgentFiles& FilesFor(const Context& context, const Request& request) {
+  const AgentFiles& files = Files(context);
+  if (!files.IsOf(request.parameters.at("agent"), request.principal.name)) {
+    throw ProblemError({403, "not-granted", "this agent has no work with this file"});
+  }
+  return files;
+}
+
 fs::path Granted(const std::optional<fs::path>& path) {
   if (!path) throw ProblemError({403, "not-granted", "this agent has no work with this file"});
   return *path;
@@ -118,7 +127,7 @@ void Put(const Context& context, const RequestPtr& request, const Responder& ans
   const auto offset = query.Integer("offset", 0, kFileBytesMax), bytes = query.Integer("bytes", 0, kFileBytesMax);
   query.Finish();
   if (!file || !offset || !bytes) throw ProblemError({400, "query", "expected file, offset and bytes"});
-  const auto grant = Files(context).Upload(request->parameters.at("agent"), *file);
+  const auto grant = FilesFor(context, *request).Upload(request->parameters.at("agent"), *file);
   if (!grant) throw ProblemError({403, "not-granted", "this agent has no work with this file"});
   const Upload upload{grant->file, request->parameters.at("agent"), request->parameters.at("hash"),
                       static_cast<uint64_t>(*bytes), grant->bytes_max};
@@ -140,7 +149,7 @@ void Connect(const Context& context, const RequestPtr& request, const Responder&
   http::Response response;
   response.status = 101;
   response.headers.Add("Upgrade", kProtocol);
-  response.tunnel = context.options->connect_agent();
+  response.tunnel = context.options->connect_agent(request->principal.name);
   answer(std::move(response));
 }
 
@@ -148,7 +157,7 @@ using Finder = std::optional<fs::path> (AgentFiles::*)(const std::string&, const
 
 fs::path Find(const Context& context, const Request& request, Finder find, const char* name) {
   QueryReader(request).Finish();
-  return Granted((Files(context).*find)(request.parameters.at("agent"), request.parameters.at(name)));
+  return Granted((FilesFor(context, request).*find)(request.parameters.at("agent"), request.parameters.at(name)));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct ApiOptions {
   int submit_priority_max = 50;  ///< the highest priority that the role submit may ask for
   std::string version = "0.1.0";
   /// A connection of an agent; nothing: this service takes none. Called on the HTTP server's thread.
-  std::function<std::shared_ptr<http::Tunnel>()> connect_agent;
+  std::function<std::shared_ptr<http::Tunnel>(const std::string& token)> connect_agent;
   const AgentFiles* agent_files = nullptr;  ///< what agents may fetch and give; outlives the server
 };
 

@@ -53,9 +53,9 @@ ServiceOptions ServiceOptionsOf(const ServeConfig& config, const Common& common)
 ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   ApiOptions options;
   options.agent_files = &service->agents()->files();
-  options.connect_agent = [service] {
+  options.connect_agent = [service](const std::string& token) {
     TunnelEnds ends = MakeTunnel(service->loop());
-    service->loop()->Post([service, wire = ends.wire] { service->agents()->Take(wire, true); });
+    service->loop()->Post([service, wire = ends.wire, token] { service->agents()->Take(wire, token); });
     return ends.tunnel;
   };
   options.assets = WebAssets();

@@ -3,9 +3,16 @@
 namespace evald {
 namespace fs = std::filesystem;
 
-void AgentFiles::Begin(const std::string& instance) {
+void AgentFiles::Begin(const std::string& instance, const std::string& owner) {
   const std::lock_guard lock(mutex_);
   agents_[instance] = {};
+  agents_[instance].owner = owner;
+}
+
+bool AgentFiles::IsOf(const std::string& instance, const std::string& owner) const {
+  const std::lock_guard lock(mutex_);
+  const auto agent = agents_.find(instance);
+  return agent != agents_.end() && agent->second.owner == owner;
 }
 
 void AgentFiles::End(const std::string& instance) {

@@ -23,17 +23,21 @@ constexpr uint64_t kGenerationsBytesMax = uint64_t{8} << 30;  ///< of one genera
 constexpr uint64_t kScoresBytesMax = uint64_t{2} << 30;       ///< of one scores file
 
 /// Which files an agent of another host may have and give: those of the work that it was given, and no
-/// other. An agent is known by its instance, which nobody else can guess. Filled by the
+/// other. An agent is known by its instance, which nobody else can guess, together with the name of the token that it
+/// connected with. Filled by the
 /// orchestrator's loop as messages go out and come in, asked by the REST interface. Any thread.
 class AgentFiles {
  public:
-  /// The agent has nothing yet.
-  void Begin(const std::string& instance);
+  /// The agent has nothing yet. `owner` is the name of its token; "" where no tokens are in force.
+  void Begin(const std::string& instance, const std::string& owner = "");
   void End(const std::string& instance);
   /// A message goes to one of its processes: what it names may be fetched and written.
   void Sent(const std::string& instance, const std::string& process, const protocol::Message& message);
   /// A message came from one: what has ended may be written no more.
   void Received(const std::string& instance, const protocol::Message& message);
+
+  /// Whether the agent connected with the token `owner`.
+  bool IsOf(const std::string& instance, const std::string& owner) const;
 
   // Each gives a path that may be read or written, or nothing.
   std::optional<std::filesystem::path> Prepared(const std::string& instance, const std::string& key) const;
@@ -45,6 +49,7 @@ class AgentFiles {
 
  private:
   struct Grants {
+    std::string owner;
     std::map<std::string, std::string> prepared;     // key: folder
     std::map<std::string, protocol::Load> loads;     // by process
     std::map<std::string, std::string> generations;  // hash: file

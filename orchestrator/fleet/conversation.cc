@@ -26,10 +26,11 @@ Conversation::~Conversation() {
 void Conversation::Reset() {
   Cut("another conversation begins");
   link_.Reset();
+  lost_ = false;
 }
 
 bool Conversation::Attach(std::shared_ptr<Wire> wire, uint64_t peer_received, Handlers handlers, int64_t now) {
-  if (!link_.Acknowledge(peer_received)) return false;
+  if (lost_ || !link_.Acknowledge(peer_received)) return false;
   Cut("replaced by a newer connection");
   wire_ = std::move(wire);
   handlers_ = std::move(handlers);
@@ -52,7 +53,12 @@ void Conversation::Cut(const std::string& why) {
 }
 
 void Conversation::Send(const protocol::AgentMessage& message) {
+  if (lost_) return;
   std::string body = protocol::EncodeBody(message);
+  if (link_.unacknowledged_bytes() + body.size() > limits_.unacknowledged_bytes_max) {
+    lost_ = true;  // Tick cuts the connection: whoever sends does not expect it
+    return link_.Reset();
+  }
   const uint64_t number = link_.Push(body);
   if (wire_) wire_->Send(protocol::EncodeFrame(number, link_.received(), body));
 }
@@ -62,6 +68,7 @@ void Conversation::SendLoose(const protocol::AgentMessage& message) {
 }
 
 void Conversation::OnLine(const std::string& line) {
+  if (lost_) return;
   heard_us_ = MonotonicMicros();
   protocol::Frame frame;
   try {
@@ -73,14 +80,16 @@ void Conversation::OnLine(const std::string& line) {
   const auto wire = wire_;  // a message may end the connection: the rest of it is delivered later
   const auto deliver = handlers_.deliver;
   if (frame.number == 0) return deliver(frame.message);
-  for (const protocol::AgentMessage& message : link_.Take(frame.number, std::move(frame.message))) deliver(message);
+  for (const protocol::AgentMessage& message : link_.Take(frame.number, std::move(frame.message), line.size())) deliver(message);
   if (!link_.gap()) gap_since_us_ = 0;
   if (link_.gap() && gap_since_us_ == 0) gap_since_us_ = heard_us_;
 }
 
 void Conversation::Tick(int64_t now) {
   if (!wire_) return;
-  if (now - heard_us_ > limits_.silence_max_us) {
+  if (lost_) {
+    Cut("it has not acknowledged what it was sent");
+  } else if (now - heard_us_ > limits_.silence_max_us) {
     Cut(fmt::format("silent for {} s", (now - heard_us_) / 1'000'000));
   } else if (gap_since_us_ != 0 && now - gap_since_us_ > limits_.gap_max_us) {
     Cut(fmt::format("message {} did not come", link_.received() + 1));

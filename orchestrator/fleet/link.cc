@@ -1,35 +1,42 @@
 #include "orchestrator/fleet/link.h"
 
 namespace evald {
-namespace {
-
-constexpr size_t kEarlyMax = 4096;
-
-}  // namespace
 
 uint64_t Link::Push(std::string body) {
+  kept_bytes_ += body.size();
   kept_.push_back({++sent_, std::move(body)});
   return sent_;
 }
 
 bool Link::Acknowledge(uint64_t number) {
   if (number > sent_) return false;
-  while (!kept_.empty() && kept_.front().number <= number) kept_.pop_front();
+  while (!kept_.empty() && kept_.front().number <= number) {
+    kept_bytes_ -= kept_.front().body.size();
+    kept_.pop_front();
+  }
   return true;
 }
 
-std::vector<protocol::AgentMessage> Link::Take(uint64_t number, protocol::AgentMessage message) {
+std::map<uint64_t, Link::Early>::iterator Link::DropEarly(std::map<uint64_t, Early>::iterator early) {
+  early_bytes_ -= early->second.bytes;
+  return early_.erase(early);
+}
+
+std::vector<protocol::AgentMessage> Link::Take(uint64_t number, protocol::AgentMessage message, size_t bytes) {
   std::vector<protocol::AgentMessage> delivered;
   if (number <= received_) return delivered;
   if (number > received_ + 1) {
-    if (early_.size() < kEarlyMax) early_.emplace(number, std::move(message));
+    if (early_.size() >= kEarlyMax || early_bytes_ + bytes > kEarlyBytesMax) return delivered;
+    if (early_.emplace(number, Early{std::move(message), bytes}).second) early_bytes_ += bytes;
     return delivered;
   }
   delivered.push_back(std::move(message));
-  early_.erase(++received_);
-  while (!early_.empty() && early_.begin()->first == received_ + 1) {
-    delivered.push_back(std::move(early_.begin()->second));
-    early_.erase(early_.begin());
+  ++received_;
+  auto early = early_.begin();
+  if (early != early_.end() && early->first == received_) early = DropEarly(early);  // it came twice
+  while (early != early_.end() && early->first == received_ + 1) {
+    delivered.push_back(std::move(early->second.message));
+    early = DropEarly(early);
     ++received_;
   }
   return delivered;

@@ -11,11 +11,15 @@ void RemoteHost::Send(const std::string& id, const protocol::Message& message) {
   conversation_.Send(protocol::ToProcess{id, message});
 }
 
-void RemoteHost::Grant(AgentFiles* files, const std::string& instance) {
+RemoteHost::~RemoteHost() {
+  if (files_ != nullptr) files_->End(instance_);
+}
+
+void RemoteHost::Grant(AgentFiles* files, const std::string& instance, const std::string& owner) {
   files->End(instance_);
   files_ = files;
   instance_ = instance;
-  files->Begin(instance_);
+  files->Begin(instance_, owner);
 }
 
 void RemoteHost::Kill(const std::string& id) { conversation_.Send(protocol::KillProcess{id}); }

@@ -19,6 +19,8 @@ struct HostSpec {
   bool stages_here = false;  ///< the host in whose memory the service stages checkpoints
   std::vector<std::string> devices;
   int metric_processes = 1;
+  /// A refusal there ends the run. At another host, whose agent may say what it likes, it is for the run to believe.
+  bool trusted = true;
 };
 
 enum class HostNews {

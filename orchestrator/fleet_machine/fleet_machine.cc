@@ -17,7 +17,7 @@ bool Wants(const RunView& view) { return view.wants_workers || view.wants_more_w
 auto Facts(const RunView& view) {
   return std::tie(view.priority, view.user, view.profile, view.native, view.engine, view.load, view.fingerprint,
                   view.checkpoint_bytes, view.followable, view.planned, view.wants_workers, view.wants_more_workers,
-                  view.max_attempts, view.ending);
+                  view.max_attempts, view.ending, view.doubted);
 }
 
 // A worker may have something to do by the change that had nothing before.
@@ -60,7 +60,8 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   if (run.ended && !view.ending) return;  // it has not heard yet that it ends
   const bool serves_more = fresh || MayServeMore(run.view, view);
   const bool more_open = view.open_s > run.view.open_s;
-  const bool scores_more = view.wants_scorers && (!run.view.wants_scorers || !run.no_job_for.empty());
+  const bool scores_more = view.wants_scorers && (!run.view.wants_scorers || !run.no_job_for.empty() ||
+                                                  run.view.doubted != view.doubted);
   const auto needs = [](const RunView& of) { return std::tie(of.load, of.profile, of.ending); };
   const bool other_load = fresh || needs(run.view) != needs(view);
   if (!same) TakeOver(&run, view, fresh);
@@ -239,6 +240,7 @@ void FleetMachine::Tick(int64_t now) {
   Serve(now);
   TellExhausted();
   TellVain();
+  TellNobodyElse();
   TellWaiting(now);
 }
 

@@ -60,6 +60,9 @@ class FleetMachine {
   void HostReady(const std::string& host, const std::vector<AdoptedProcess>& processes,
                  const std::vector<std::string>& staged, int64_t now);
   void HostIs(const std::string& host, HostNews news, int64_t now);
+  /// The host, which is not there, and its processes are known no more; their slots are for other hosts. False, and no
+  /// change, while a worker of it holds a trial.
+  bool HostForgotten(const std::string& host, int64_t now);
 
   // ---- runs
   /// The run is new, or something of it has changed: also where the view is as before, and only its trials are not.
@@ -92,7 +95,7 @@ class FleetMachine {
   std::vector<Order> TakeOrders() { return std::exchange(orders_, {}); }
 
   // ---- looking
-  /// In the order in which their hosts came.
+  /// In the order in which their hosts came; those of hosts that were forgotten have no id and no device.
   const std::vector<WorkerSlot>& workers() const { return workers_; }
   const std::vector<ScorerSlot>& scorers() const { return scorers_; }
   const WorkerSlot* FindWorker(const std::string& id) const;
@@ -191,6 +194,8 @@ class FleetMachine {
   bool TriedInVain(const WorkerSlot& slot, const Run& run) const;
   bool MayYetLoad(const Run& run) const;
   void TellVain();
+  void Distrust(Run* run, const WorkerSlot& slot);
+  void TellNobodyElse();
 
   // fleet_machine_serving.cc
   void WakeWorkers();
@@ -234,6 +239,7 @@ class FleetMachine {
   std::map<std::string, Host> hosts_;
   std::vector<WorkerSlot> workers_;
   std::vector<ScorerSlot> scorers_;
+  std::vector<size_t> unused_workers_, unused_scorers_;  // of hosts that were forgotten
   std::unordered_map<std::string, Place> places_;
   std::map<int64_t, Run> runs_;
   std::set<int64_t> wanting_;               // runs that want workers

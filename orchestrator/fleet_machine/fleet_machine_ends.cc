@@ -47,7 +47,7 @@ void FleetMachine::Refuse(WorkerSlot* slot, const std::string& why, bool see_log
   slot->cause = why;
   for (auto& [number, run] : runs_) {
     if (run.view.profile != slot->profile || run.view.ending) continue;
-    EndRun(&run);
+    Distrust(&run, *slot);
     Push(order::TellRefused{number, slot->id, why, see_logs});
   }
 }
@@ -191,6 +191,28 @@ bool FleetMachine::MayYetLoad(const Run& run) const {
     if (slot.device.empty() || hosts_.at(slot.host).left || slot.state() == WorkerState::kSetAside) return false;
     return Suits(slot, run) || (slot.state() == WorkerState::kLoading && slot.loading == run.view.load);
   });
+}
+
+// The run ends over what the worker refuses, or gets nothing more of a host whose word alone does not end it.
+void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
+  if (hosts_.at(slot.host).spec.trusted) return EndRun(run);
+  ++revision_;
+  run->view.doubted.insert(slot.host);
+}
+
+// Told again until the run says that it doubts nobody, or ends.
+void FleetMachine::TellNobodyElse() {
+  for (const auto& [number, run] : runs_) {
+    if (run.view.ending || run.view.doubted.empty()) continue;
+    const bool worker = std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
+      return Usable(slot) && Suits(slot, of) && !Spent(slot, of);
+    });
+    const bool scorer = std::any_of(scorers_.begin(), scorers_.end(), [&of = run, this](const ScorerSlot& slot) {
+      return slot.state != ScorerState::kAbsent && slot.state != ScorerState::kGivenUp && Serves(slot.host) &&
+             of.view.doubted.count(slot.host) == 0;
+    });
+    if ((run.view.needs_workers && !worker) || (run.view.wants_scorers && !scorer)) Push(order::TellNobodyElse{number});
+  }
 }
 
 void FleetMachine::TellVain() {

@@ -48,22 +48,26 @@ void FleetMachine::Recount() {
 
 WorkerSlot& FleetMachine::SlotFor(const HostSpec& spec, size_t number) {
   const std::string id = fmt::format("{}w{}", spec.prefix, number);
-  const auto [place, fresh] = places_.try_emplace(id, Place{false, workers_.size()});
+  const size_t next = unused_workers_.empty() ? workers_.size() : unused_workers_.back();
+  const auto [place, fresh] = places_.try_emplace(id, Place{false, next});
   if (fresh) {
-    workers_.emplace_back();
-    workers_.back().id = id;
-    workers_.back().host = spec.name;
+    if (next == workers_.size()) workers_.emplace_back();
+    if (!unused_workers_.empty()) unused_workers_.pop_back();
+    workers_[next].id = id;
+    workers_[next].host = spec.name;
   }
   return workers_[place->second.index];
 }
 
 ScorerSlot& FleetMachine::ScorerFor(const HostSpec& spec, size_t number) {
   const std::string id = fmt::format("{}m{}", spec.prefix, number);
-  const auto [place, fresh] = places_.try_emplace(id, Place{true, scorers_.size()});
+  const size_t next = unused_scorers_.empty() ? scorers_.size() : unused_scorers_.back();
+  const auto [place, fresh] = places_.try_emplace(id, Place{true, next});
   if (fresh) {
-    scorers_.emplace_back();
-    scorers_.back().id = id;
-    scorers_.back().host = spec.name;
+    if (next == scorers_.size()) scorers_.emplace_back();
+    if (!unused_scorers_.empty()) unused_scorers_.pop_back();
+    scorers_[next].id = id;
+    scorers_[next].host = spec.name;
   }
   return scorers_[place->second.index];
 }
@@ -116,7 +120,7 @@ void FleetMachine::Missing(Host* host, const std::set<std::string>& there, int64
 void FleetMachine::HostReady(const std::string& name, const std::vector<AdoptedProcess>& processes,
                              const std::vector<std::string>& staged, int64_t now) {
   Host& host = hosts_.at(name);
-  host.staged.insert(staged.begin(), staged.end());
+  host.staged = {staged.begin(), staged.end()};
   host.here = true;
   host.leaving = host.left = false;
   std::set<std::string> there;
@@ -194,6 +198,38 @@ void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
     if (slot.host == name && news != HostNews::kLeft) Push(order::ShowChange{slot.id});
   }
   Resume(name, now);
+}
+
+// A slot of nobody is absent: nothing looks at its host.
+bool FleetMachine::HostForgotten(const std::string& name, int64_t now) {
+  const auto host = hosts_.find(name);
+  if (host == hosts_.end() || host->second.here) return false;
+  const auto holds = [&](const WorkerSlot& slot) { return slot.host == name && !slot.held.empty(); };
+  if (std::any_of(workers_.begin(), workers_.end(), holds)) return false;
+  if (!host->second.left) HostIs(name, HostNews::kLeft, now);
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].host != name) continue;
+    for (auto& [number, run] : runs_) {
+      run.nothing_for.erase(i);
+      run.ended_loads.erase(i);
+    }
+    devices_.Forget(DeviceName(workers_[i]));
+    places_.erase(workers_[i].id);
+    workers_[i] = WorkerSlot();
+    unused_workers_.push_back(i);
+  }
+  for (size_t i = 0; i < scorers_.size(); ++i) {
+    if (scorers_[i].host != name) continue;
+    for (auto& [number, run] : runs_) run.no_job_for.erase(i);
+    places_.erase(scorers_[i].id);
+    scorers_[i] = ScorerSlot();
+    unused_scorers_.push_back(i);
+  }
+  for (auto& [number, run] : runs_) run.view.doubted.erase(name);
+  hosts_.erase(host);
+  Recount();
+  Serve(now);
+  return true;
 }
 
 // Nobody has to wait for the processes of a host that left, or to start them anew.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "evald/error.h"
 #include "orchestrator/fleet_machine/fleet_machine.h"
@@ -9,6 +10,7 @@
 namespace evald {
 namespace {
 
+constexpr int kWantsMax = 4096;  // of one process: it cannot want more at once
 constexpr int64_t kHelloMicros = 60'000'000;  // from its start, or from when it last said that it waits
 
 }  // namespace
@@ -109,7 +111,7 @@ void FleetMachine::OnWorkerNews(size_t index, const ProcessNews& news, int64_t n
   } else if (const auto* want = std::get_if<news::Want>(&news)) {
     // Wants before the answer to a Load are void: the worker asks again after it.
     if (slot.state() != WorkerState::kReady) return Ignore(slot.id, "want", Name(slot.state()));
-    slot.wants += want->count;
+    slot.wants += std::clamp(want->count, 0, kWantsMax - slot.wants);
     Update(index);
   } else if (std::holds_alternative<news::Idle>(news)) {
     OnIdle(index);
@@ -127,7 +129,7 @@ void FleetMachine::OnScorerNews(size_t index, const ProcessNews& news, int64_t n
   if (std::holds_alternative<news::Hello>(news) && slot.state == ScorerState::kStarting) {
     MoveScorer(index, ScorerState::kReady);
   } else if (const auto* want = std::get_if<news::Want>(&news); want != nullptr && slot.state == ScorerState::kReady) {
-    slot.wants += want->count;
+    slot.wants += std::clamp(want->count, 0, kWantsMax - slot.wants);
     scoring_.End(slot.id, now);
     UpdateScorer(index);
   } else if (std::holds_alternative<news::Progressed>(news) && slot.has_process()) {
@@ -158,7 +160,7 @@ void FleetMachine::OnTrialOver(size_t index, const news::TrialOver& over) {
   WorkerSlot& slot = workers_[index];
   const Run* run = Find(over.held.run);
   if (run == nullptr) return Ignore(slot.id, "the end of a trial", "of a run that is over");
-  if (over.counts) use_[run->view.user] += over.device_s;
+  if (over.counts && std::isfinite(over.device_s)) use_[run->view.user] += std::max(0.0, over.device_s);
   if (over.done) devices_.Finished(slot.host + "/" + slot.device);
   if (slot.held.erase(over.held) > 0) ++revision_;
   Update(index);
@@ -176,7 +178,7 @@ void FleetMachine::OnFailed(size_t index, const news::Failed& failed) {
   }
   Run* run = Find(slot.run);
   if (!Move(index, WorkerEvent::kRefuse) || run == nullptr || run->view.ending) return;
-  EndRun(run);
+  Distrust(run, slot);
   Push(order::TellRefused{slot.run, slot.id, failed.message, false});
 }
 

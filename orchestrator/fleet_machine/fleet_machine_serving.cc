@@ -62,7 +62,7 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
 // started anew for the run may come to have another kind of engine than it has, but no processor becomes a GPU.
 bool FleetMachine::Suits(const WorkerSlot& slot, const Run& run) const {
   const RunView& view = run.view;
-  if (TriedInVain(slot, run)) return false;
+  if (view.doubted.count(slot.host) > 0 || TriedInVain(slot, run)) return false;
   if (view.native && view.engine && view.engine->own_gpu != slot.gpu) return false;
   if (view.engine && slot.engine && slot.profile == view.profile && (view.engine->own_gpu || slot.engine->own_gpu)) {
     const EngineFacts &a = *view.engine, &b = *slot.engine;
@@ -212,7 +212,7 @@ void FleetMachine::ServeScorer(size_t index, int64_t now) {
   if (free_scorers_.count(index) == 0) return;
   std::vector<DispatchRun> wanting;
   for (const auto& [number, run] : runs_) {
-    if (!run.view.wants_scorers || run.no_job_for.count(index) > 0) continue;
+    if (!run.view.wants_scorers || run.no_job_for.count(index) > 0 || run.view.doubted.count(slot.host) > 0) continue;
     wanting.push_back({number, run.view.priority, run.view.user});
   }
   const auto chosen = scoring_.Choose(wanting, now);

@@ -64,7 +64,8 @@ struct TellLoaded {
   std::string worker;
   EngineFacts engine;
 };
-struct TellRefused {  ///< what the worker says of the run's load or settings would be the same anywhere: the run ends
+struct TellRefused {  ///< what the worker says of the run's load or settings would be the same anywhere: the run ends,
+                      ///< unless it doubts the worker's host
   int64_t run = 0;
   std::string worker;
   std::string why;
@@ -93,6 +94,9 @@ struct TellNoWorkers {  ///< no worker is left for the run, and none will come
 struct TellNoScorers {
   int64_t run = 0;
   std::string why;
+};
+struct TellNobodyElse {  ///< no host is left for the run but those that it doubts (RunView::doubted)
+  int64_t run = 0;
 };
 struct TellVain {  ///< no worker survives loading the run's checkpoint (engine, where it has none): the run ends
   int64_t run = 0;
@@ -124,7 +128,7 @@ namespace evald {
 using Order = std::variant<order::StartWorker, order::StartScorer, order::Stop, order::Kill, order::Load, order::Follow,
                            order::Revoke, order::LeaseTrial, order::Relieve, order::LeaseJob, order::TellLoaded,
                            order::TellRefused, order::TellWorkerLost, order::TellScorerLost, order::TellSetAside,
-                           order::TellDevices, order::TellNoWorkers, order::TellNoScorers, order::TellVain,
-                           order::TellWaiting, order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
+                           order::TellDevices, order::TellNoWorkers, order::TellNoScorers, order::TellNobodyElse,
+                           order::TellVain, order::TellWaiting, order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
 
 }  // namespace evald

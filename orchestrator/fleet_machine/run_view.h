@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace evald {
@@ -39,6 +40,8 @@ struct RunView {
   std::optional<double> open_s;        ///< device seconds that nobody works on; nothing before it is planned
   int max_attempts = 3;                ///< so many ends over its load, while none succeeds, and it is given no more
   bool ending = false;                 ///< nothing more is done for it
+  /// Hosts that get nothing of it while another is there: they refused or failed what others may yet do (HostDoubts).
+  std::set<std::string> doubted = {};
   bool operator==(const RunView&) const = default;
 };
 

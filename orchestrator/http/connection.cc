@@ -29,6 +29,7 @@ constexpr size_t kReadBytes = 16 * 1024;
 constexpr size_t kPieceBytes = 64 * 1024;
 constexpr size_t kLingerBytesMax = 1 << 20;
 constexpr std::chrono::milliseconds kLinger{1000};
+constexpr std::chrono::milliseconds kTunnelPause{5};
 constexpr std::chrono::milliseconds kTurnAway{2000};  // for a caller who is refused, to say something
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
@@ -415,7 +416,13 @@ asio::awaitable<void> Connection::RunTunnel(Tunnel* tunnel) {
 asio::awaitable<void> Connection::ReadTunnel(std::shared_ptr<Tunnel> tunnel) {
   const std::shared_ptr<Connection> self = shared_from_this();  // its stream is read
   char data[kReadBytes];
+  asio::steady_timer pause(shared_->context);
   while (!gone_) {
+    if (tunnel->full()) {  // what is not read stays in the kernel, and the other end waits
+      pause.expires_after(kTunnelPause);
+      static_cast<void>(co_await pause.async_wait(kAwait));
+      continue;
+    }
     const size_t bytes = co_await stream_.ReadSome(data, sizeof data);
     if (bytes == 0 || gone_) break;
     tunnel->Received({data, bytes});

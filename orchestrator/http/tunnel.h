@@ -12,6 +12,8 @@ class Tunnel {
  public:
   virtual ~Tunnel() = default;
   virtual void Received(std::string_view bytes) = 0;
+  /// More was received than has been looked at: the server reads on when this is false again. It asks now and then.
+  virtual bool full() = 0;
   /// The next bytes to send, about `bytes_max`; "" when there is nothing.
   virtual std::string Next(size_t bytes_max) = 0;
   /// This side has nothing more to say once Next() is empty.

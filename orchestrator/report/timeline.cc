@@ -10,6 +10,7 @@ namespace {
 
 // Gaps shorter than this are not drawn: they are the time between two messages.
 constexpr int64_t kIdleMinUs = 1000;
+constexpr size_t kSpanBytes = 64;  // of a span without its name and args, in the file
 
 }  // namespace
 
@@ -19,7 +20,15 @@ void Timeline::AddRow(const std::string& row, const std::string& title, bool is_
 
 void Timeline::Add(const std::string& row, TimelineSpan span) {
   AddRow(row, row, false);
-  Find(row)->spans.push_back(std::move(span));
+  Row& of = *Find(row);
+  const size_t bytes = kSpanBytes + span.name.size() + ToLine(span.args).size();
+  if (of.bytes + bytes > kRowBytesMax || bytes_ + bytes > kBytesMax) {
+    ++of.dropped;
+    return;
+  }
+  of.bytes += bytes;
+  bytes_ += bytes;
+  of.spans.push_back(std::move(span));
 }
 
 Timeline::Row* Timeline::Find(const std::string& id) {
@@ -77,7 +86,10 @@ void Timeline::Write(const std::filesystem::path& path, int64_t end_us) const {
                         {"args", span.args.is_null() ? Json::object() : span.args}});
     }
   }
-  const Json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
+  Json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
+  for (const Row& row : rows_) {
+    if (row.dropped > 0) trace["otherData"]["dropped spans of " + row.id] = std::to_string(row.dropped);
+  }
   WriteOutput(path, ToLine(trace) + "\n");
 }
 

@@ -18,9 +18,13 @@ struct TimelineSpan {
   Json args = Json::object();
 };
 
-/// What every worker and metric slot of a run did, and when. Loop thread only.
+/// What every worker and metric slot of a run did, and when. Processes report their spans themselves: what a row, or all
+/// rows, say beyond kRowBytesMax and kBytesMax is dropped and counted. Loop thread only.
 class Timeline {
  public:
+  static constexpr size_t kRowBytesMax = size_t{8} << 20;  ///< of the text of a row's spans
+  static constexpr size_t kBytesMax = size_t{64} << 20;    ///< of all rows'
+
   /// Time zero of the picture.
   explicit Timeline(int64_t begin_us) : begin_us_(begin_us) {}
 
@@ -32,7 +36,8 @@ class Timeline {
   /// Share of [first, end) in which each device row was in a span called `name`, by row.
   std::map<std::string, double> Share(const std::string& name, int64_t end_us) const;
 
-  /// Writes the Trace Event Format, JSON object form, which Perfetto and chrome://tracing open
+  /// Writes the Trace Event Format, JSON object form, which Perfetto and chrome://tracing open;
+  /// "otherData" says of which row how many spans were dropped
   /// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
   void Write(const std::filesystem::path& path, int64_t end_us) const;
 
@@ -42,12 +47,15 @@ class Timeline {
     std::string title;
     bool is_device = false;
     std::vector<TimelineSpan> spans;
+    size_t bytes = 0;
+    int64_t dropped = 0;
   };
   Row* Find(const std::string& id);
   std::vector<TimelineSpan> WithIdle(const Row& row, int64_t end_us) const;
 
   int64_t begin_us_;
   std::vector<Row> rows_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace evald

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "orchestrator/fleet_machine/run_view.h"
 #include "orchestrator/report/progress.h"
 #include "orchestrator/report/timeline.h"
+#include "orchestrator/run/host_doubts.h"
 #include "orchestrator/run/preparation.h"
 #include "orchestrator/run/recovery.h"
 #include "orchestrator/run/run_costs.h"
@@ -39,8 +41,8 @@ namespace evald {
 
 /// What the fleet tells a run.
 using FleetNews = std::variant<order::TellRefused, order::TellWorkerLost, order::TellScorerLost, order::TellSetAside,
-                               order::TellDevices, order::TellNoWorkers, order::TellNoScorers, order::TellVain,
-                               order::TellWaiting>;
+                               order::TellDevices, order::TellNoWorkers, order::TellNoScorers, order::TellNobodyElse,
+                               order::TellVain, order::TellWaiting>;
 
 /// One run: stages its checkpoint, prepares its tasks, says what there is to do, commits what is
 /// reported done, and makes results of it. It starts no process and knows no socket and no fleet: a Fleet looks at its
@@ -67,6 +69,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     std::function<void()> over;  ///< nothing more will happen; TakeEnding may be called. Once.
     /// Something that followers should hear of: "task.done" and its data.
     std::function<void(const std::string& type, const Json& data)> event;
+    /// Where a process runs. Without it all processes are the service's own.
+    std::function<Witness(const std::string& process)> witness = nullptr;
   };
 
   /// `number` names the run in the database and on the wire; `devices` is what planning aims at.
@@ -111,9 +115,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void Loaded(const std::string& worker, const protocol::Loaded& loaded);
   /// A worker that loads the checkpoint has pulled so many of its bytes.
   void Pulled(const std::string& worker, int64_t done, int64_t total) { pulls_[worker] = {done, total}; }
-  /// A message about a trial or metric job of this run, or a span. False for the end of a trial that does not count,
-  /// since it comes late or twice.
-  bool Heard(const std::string& process, const protocol::Message& message);
+  /// A message about a trial or metric job of this run, or a span. Gives the device seconds that count of a trial that
+  /// is done: no more than passed since the lease. Nothing for any other message, and for an end that does not count,
+  /// since it comes late, or twice, or from a worker that does not hold the trial.
+  std::optional<double> Heard(const std::string& process, const protocol::Message& message);
   void Tell(const FleetNews& news);
 
   // ---- what people ask
@@ -213,21 +218,31 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   void On(const order::TellDevices& devices);
   void On(const order::TellNoWorkers& none);
   void On(const order::TellNoScorers& none);
+  void On(const order::TellNobodyElse& nobody);
   void On(const order::TellVain& vain);
   void On(const order::TellWaiting& waiting);
 
   // evaluation_messages.cc
   void OnSliceDone(const std::string& worker, const protocol::SliceDone& done);
   void OnProgress(const std::string& worker, const protocol::Progress& progress);
-  void OnShortened(const protocol::Shortened& shortened);
-  bool OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
+  void OnShortened(const std::string& worker, const protocol::Shortened& shortened);
+  std::optional<double> OnTrialDone(const std::string& worker, const protocol::TrialDone& done);
   void OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed);
   void OnJobDone(const std::string& scorer, const protocol::JobDone& done);
   void OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed);
   void OnSpan(const std::string& process, const protocol::Span& span);
+  Witness WitnessOf(const std::string& process) const;
+  bool Believed(const std::string& process, const HostDoubts::Refusal& refusal);
+  bool FailureCounts(const std::string& process);
+  void CarryOut(const HostDoubts::Refusal& refusal);
+  void Ignore(const std::string& process, const std::string& what);
+  void WhenThere(const std::string& process, const CommittedFile& file, std::function<void()> commit,
+                 std::function<void(const std::string& why)> lost);
+  void Lost(const std::string& process, const CommittedFile& file, const std::string& why);
   void CommitGenerations(const CommittedFile& file);
   void GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won);
-  void CommitScores(const MetricJob& job, const protocol::JobDone& done);
+  CommittedFile ScoresOf(const MetricJob& job, const protocol::JobDone& done) const;
+  void CommitScores(const MetricJob& job, const CommittedFile& file);
   void ScoresCommitted(size_t task, const CommittedFile& file, const std::vector<int64_t>& won);
   void FinishTask(size_t task);
 
@@ -265,6 +280,10 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
 
   std::map<std::string, size_t> task_index_;
   Json engine_info_;
+  std::string engine_by_;  // the worker that said so, in this life
+  HostDoubts doubts_;
+  std::set<std::string> ignored_;  // processes of which something was ignored
+  int files_lost_ = 0;  // that were reported and are not there, where that counts
   std::map<std::string, Json> generation_;  // by task: the generation settings in force
   Json isolation_;
   int pending_commits_ = 0;

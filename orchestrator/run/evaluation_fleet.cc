@@ -43,6 +43,7 @@ RunView Evaluation::View(int64_t now) const {
   if (planned_) view.open_s = machine_.open_s();
   view.max_attempts = config_.workers.max_attempts;
   view.ending = ending_;
+  view.doubted = doubts_.hosts();
   return view;
 }
 
@@ -200,11 +201,15 @@ void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loade
   if (!engine_info_.is_null()) return;
   const Json before = json_.record().value("engine", Json());
   if (!before.is_null() && Identity(before) != Identity(engine)) {
-    return Fail(ErrorKind::kUsage,
-                fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; start a new run",
-                            path_.string(), Identity(before).dump(), Identity(engine).dump(), worker));
+    const HostDoubts::Refusal refusal{
+        "engine", ErrorKind::kUsage,
+        fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; start a new run",
+                    path_.string(), Identity(before).dump(), Identity(engine).dump(), worker)};
+    if (Believed(worker, refusal)) CarryOut(refusal);
+    return;
   }
   engine_info_ = std::move(engine);
+  engine_by_ = worker;
   Record({{"engine", engine_info_}}, [] {});
   MaybePlan();
 }
@@ -233,7 +238,9 @@ void Evaluation::Tell(const FleetNews& news) {
 }
 
 void Evaluation::On(const order::TellRefused& refused) {
-  Fail(ErrorKind::kInput, fmt::format("worker {}: {}", refused.worker, refused.why));
+  const HostDoubts::Refusal refusal{"load", ErrorKind::kInput,
+                                    fmt::format("worker {}: {}", refused.worker, refused.why)};
+  if (!ending_ && Believed(refused.worker, refusal)) CarryOut(refusal);
 }
 
 void Evaluation::On(const order::TellVain& vain) {
@@ -274,6 +281,14 @@ void Evaluation::On(const order::TellNoWorkers& none) {
 void Evaluation::On(const order::TellNoScorers& none) {
   if (ending_ || !planned_ || machine_.jobs().idle()) return;
   Fail(ErrorKind::kInfrastructure, fmt::format("no metric process is left: {}", none.why));
+}
+
+// What the doubted hosts said is believed.
+void Evaluation::On(const order::TellNobodyElse&) {
+  if (ending_ || doubts_.hosts().empty()) return;
+  log::Warn("run {}: no other host is left for it: what the others refused is believed", id_);
+  for (const HostDoubts::Refusal& refusal : doubts_.Settle()) CarryOut(refusal);
+  CheckEnd();
 }
 
 void Evaluation::On(const order::TellWaiting& waiting) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/file_hash.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "orchestrator/report/run_results.h"
@@ -18,6 +19,25 @@ std::vector<int64_t> DocumentsOf(int64_t first, int64_t end) {
   std::vector<int64_t> documents(static_cast<size_t>(end - first));
   std::iota(documents.begin(), documents.end(), first);
   return documents;
+}
+
+// A refusal of a task: "task gsm8k".
+const std::string kTaskRefusal = "task ";
+// A report and its lease are stamped by the same clock, but for the rounding of a worker's.
+constexpr double kClockSlackSeconds = 1;
+
+// No process can have computed for longer on one device.
+double SecondsSince(std::optional<int64_t> leased_us) {
+  return leased_us ? static_cast<double>(MonotonicMicros() - *leased_us) / 1e6 + kClockSlackSeconds : 0;
+}
+
+// Why a file that was reported is not there; "" where it is. Reads it.
+std::string WhyNotThere(const std::filesystem::path& path, const CommittedFile& file) {
+  std::error_code error;
+  const auto bytes = std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
+  if (error || bytes == 0) return "there is no such file, or it is empty";
+  if (bytes != file.bytes) return fmt::format("it has {} bytes, not {}", bytes, file.bytes);
+  return HashOfFile(path).hash == file.hash ? "" : "it has another content than was reported";
 }
 
 // Of a task's documents, in their order, each one's file, as an index into those of the run's files that any of them
@@ -37,13 +57,13 @@ std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files, const std
 
 }  // namespace
 
-bool Evaluation::Heard(const std::string& process, const protocol::Message& message) {
+std::optional<double> Evaluation::Heard(const std::string& process, const protocol::Message& message) {
   if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
     OnSliceDone(process, *slice);
   } else if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
     OnProgress(process, *progress);
   } else if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) {
-    OnShortened(*shortened);
+    OnShortened(process, *shortened);
   } else if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     return OnTrialDone(process, *done);
   } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
@@ -55,13 +75,14 @@ bool Evaluation::Heard(const std::string& process, const protocol::Message& mess
   } else if (const auto* span = std::get_if<protocol::Span>(&message)) {
     OnSpan(process, *span);
   }
-  return true;
+  return std::nullopt;
 }
 
 void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDone& done) {
   if (ending_) return;
   const auto task = task_index_.find(done.task);
   const int64_t trial = IdOfWireId(done.trial);
+  const double most_s = SecondsSince(machine_.trials().LeasedAt(worker, trial));
   const bool copy = machine_.is_copy(trial);
   const std::string file =
       task == task_index_.end() ? "" : machine_.GenerationsFile(task->second, done.first, trial, done.attempt);
@@ -70,9 +91,8 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
     return OnTrialFailed(worker, {done.trial, done.attempt, true, why});
   }
   if (task == task_index_.end() ||
-      !machine_.SliceReported(trial, done.attempt, task->second, {done.first, done.end})) {
-    log::Warn("{}: a late or unknown slice of trial {} is ignored", worker, trial);
-    return;
+      !machine_.SliceReported(worker, trial, done.attempt, task->second, {done.first, done.end})) {
+    return Ignore(worker, fmt::format("a late or unknown slice of trial {}", trial));
   }
   // Later attempts salvage what this life did, too.
   if (done.attempt == 1) earlier_.requests += done.salvaged;
@@ -80,13 +100,85 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   const bool whole = done.attempt == 1 && !copy && machine_.fresh(task->second);
   if (whole) {
     const int64_t documents = done.end - done.first;
-    costs_.SawSlice(task->second, device_of_[worker], documents, done.tokens_in, done.tokens_out, done.device_seconds,
-                    done.longest_seconds);
-    machine_.Measured(worker, task->second, documents, done.device_seconds, done.longest_seconds);
+    const double device_s = std::min(done.device_seconds, most_s), longest_s = std::min(done.longest_seconds, most_s);
+    costs_.SawSlice(task->second, device_of_[worker], documents, done.tokens_in, done.tokens_out, device_s, longest_s);
+    machine_.Measured(worker, task->second, documents, device_s, longest_s);
   }
-  makers_[file] = worker;
-  CommitGenerations({done.task, trial, done.attempt, done.first, done.end, file, done.hash, done.bytes, done.requests,
-                     done.truncated, done.tokens_in, done.tokens_out});
+  const CommittedFile made{done.task, trial, done.attempt, done.first, done.end, file, done.hash, done.bytes,
+                           done.requests, done.truncated, done.tokens_in, done.tokens_out};
+  WhenThere(worker, made,
+            [this, made, worker] {
+              makers_[made.path] = worker;
+              CommitGenerations(made);
+            },
+            [this, made, worker, task = task->second](const std::string& why) {
+              machine_.SliceLost(task, {made.first, made.end});
+              Lost(worker, made, why);
+            });
+}
+
+// ---- what is believed
+
+Witness Evaluation::WitnessOf(const std::string& process) const {
+  return hooks_.witness ? hooks_.witness(process) : Witness{};
+}
+
+// Otherwise other hosts go on with the run, and this one does not.
+bool Evaluation::Believed(const std::string& process, const HostDoubts::Refusal& refusal) {
+  const Witness from = WitnessOf(process);
+  if (doubts_.Refused(from, refusal)) return true;
+  log::Warn("run {}: host '{}' gets nothing more of it while another host is there: {}", id_, from.host, refusal.cause);
+  return false;
+}
+
+bool Evaluation::FailureCounts(const std::string& process) {
+  const Witness from = WitnessOf(process);
+  const bool doubted = doubts_.doubted(from.host);
+  if (doubts_.Failed(from)) return true;
+  if (!doubted && doubts_.doubted(from.host)) {
+    log::Warn("run {}: host '{}' has failed {} times and gets nothing more of it while another host is there", id_,
+              from.host, HostDoubts::kFailuresMax);
+  }
+  return false;
+}
+
+void Evaluation::CarryOut(const HostDoubts::Refusal& refusal) {
+  if (!refusal.what.starts_with(kTaskRefusal)) return Fail(refusal.kind, refusal.cause);
+  const auto task = task_index_.find(refusal.what.substr(kTaskRefusal.size()));
+  if (task != task_index_.end()) machine_.RefuseTask(task->second, refusal.cause);
+}
+
+// Once of each process: whoever has a worker token can send such messages without end.
+void Evaluation::Ignore(const std::string& process, const std::string& what) {
+  if (ignored_.insert(process).second) log::Warn("{}: {} is ignored, as is all else that it does not hold", process, what);
+}
+
+// Commits the file; of another host, only after it is seen to be there, with the content that the process says.
+void Evaluation::WhenThere(const std::string& process, const CommittedFile& file, std::function<void()> commit,
+                           std::function<void(const std::string& why)> lost) {
+  if (WitnessOf(process).trusted) return commit();
+  ++pending_commits_;
+  auto problem = std::make_shared<std::string>();
+  support_.files->Post([file, path = Absolute(file.path), problem] { *problem = WhyNotThere(path, file); },
+                       Guarded([this, problem, commit = std::move(commit), lost = std::move(lost)](std::optional<Error> error) {
+                         --pending_commits_;
+                         if (error) *problem = error->what();
+                         if (ending_taken_) return;
+                         if (problem->empty()) {
+                           commit();
+                         } else if (!ending_) {
+                           lost(*problem);
+                           hooks_.changed();
+                           CheckEnd();
+                         }
+                       }));
+}
+
+// Where it counts, few such files end the run: it would not come to an end otherwise.
+void Evaluation::Lost(const std::string& process, const CommittedFile& file, const std::string& why) {
+  const std::string text = fmt::format("{}: its file {} does not count: {}", process, file.path, why);
+  log::Warn("{}", text);
+  if (FailureCounts(process) && ++files_lost_ >= config_.workers.max_attempts) Fail(ErrorKind::kInfrastructure, text);
 }
 
 // Whose device made them stands in run.json by then.
@@ -123,49 +215,69 @@ void Evaluation::OnProgress(const std::string& worker, const protocol::Progress&
   if (task != task_index_.end()) machine_.Overdue(task->second, progress.oldest_seconds);
 }
 
-void Evaluation::OnShortened(const protocol::Shortened& shortened) {
+void Evaluation::OnShortened(const std::string& worker, const protocol::Shortened& shortened) {
   const auto task = task_index_.find(shortened.task);
   if (ending_ || task == task_index_.end()) return;
   const int64_t trial = IdOfWireId(shortened.trial);
-  if (machine_.Shortened(trial, shortened.attempt, task->second, shortened.first, shortened.end)) hooks_.changed();
+  if (machine_.Shortened(worker, trial, shortened.attempt, task->second, shortened.first, shortened.end)) hooks_.changed();
 }
 
-bool Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
-  if (ending_) return false;
-  const bool counts = machine_.TrialDone(IdOfWireId(done.trial), done.attempt);
-  if (!counts) log::Warn("{}: late end of trial {} is ignored", worker, IdOfWireId(done.trial));
+std::optional<double> Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
+  if (ending_) return std::nullopt;
+  const int64_t trial = IdOfWireId(done.trial);
+  if (!machine_.trials().Holds(worker, trial, done.attempt)) {
+    Ignore(worker, fmt::format("the end of trial {}", trial));
+    return std::nullopt;
+  }
+  const double most_s = SecondsSince(machine_.trials().LeasedAt(worker, trial));
+  if (machine_.whole(trial) || FailureCounts(worker)) {
+    machine_.TrialDone(worker, trial, done.attempt);
+  } else {
+    machine_.TrialGivenBack(worker, trial, done.attempt);
+  }
   CheckEnd();
-  return counts;
+  return std::min(done.device_seconds, most_s);
 }
 
 void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialFailed& failed) {
   if (ending_) return;
   const int64_t trial = IdOfWireId(failed.trial);
+  if (!machine_.trials().Holds(worker, trial, failed.attempt)) {
+    return Ignore(worker, fmt::format("the failure of trial {}", trial));
+  }
   log::Warn("worker {}: trial {} failed: {}", worker, trial, failed.message);
   const auto task = task_index_.find(failed.task);
-  if (!failed.retry && task != task_index_.end()) {
-    machine_.RequestRefused(trial, failed.attempt, task->second, failed.message);
+  const bool of_task = !failed.retry && task != task_index_.end();
+  if (of_task && Believed(worker, {kTaskRefusal + failed.task, ErrorKind::kInput, failed.message})) {
+    machine_.RequestRefused(worker, trial, failed.attempt, task->second, failed.message);
+  } else if (!of_task && FailureCounts(worker)) {
+    machine_.TrialFailed(worker, trial, failed.attempt, failed.message, failed.retry);
   } else {
-    machine_.TrialFailed(trial, failed.attempt, failed.message, failed.retry);
+    machine_.TrialGivenBack(worker, trial, failed.attempt);
   }
   CheckEnd();
 }
 
 void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& done) {
   if (ending_) return;
+  const double most_s = SecondsSince(machine_.jobs().LeasedAt(scorer, IdOfWireId(done.job)));
+  const auto job = machine_.JobDone(scorer, IdOfWireId(done.job), done.attempt);
+  if (!job) return Ignore(scorer, fmt::format("the end of job {}", IdOfWireId(done.job)));
   const auto isolation = isolation_of_.find(scorer);
   if (isolation != isolation_of_.end()) isolation_ = isolation->second;
-  const auto job = machine_.JobDone(IdOfWireId(done.job), done.attempt);
-  if (!job) return log::Warn("{}: late end of job {} is ignored", scorer, IdOfWireId(done.job));
   const int64_t documents = job->documents.size();
-  costs_.SawJob(job->task, documents, done.slot_seconds);
-  machine_.MeasuredScoring(job->task, documents, done.slot_seconds);
-  CommitScores(*job, done);
+  const double slot_s = std::min(done.slot_seconds, most_s);
+  costs_.SawJob(job->task, documents, slot_s);
+  machine_.MeasuredScoring(job->task, documents, slot_s);
+  const CommittedFile made = ScoresOf(*job, done);
+  WhenThere(scorer, made, [this, job = *job, made] { CommitScores(job, made); },
+            [this, job = *job, made, scorer](const std::string& why) {
+              machine_.ScoresLost(job);
+              Lost(scorer, made, why);
+            });
 }
 
-void Evaluation::CommitScores(const MetricJob& job, const protocol::JobDone& done) {
-  FailPoint("run.scores_reported");
-  ++pending_commits_;
+CommittedFile Evaluation::ScoresOf(const MetricJob& job, const protocol::JobDone& done) const {
   CommittedFile file;
   file.task = machine_.tasks()[job.task].name;
   file.trial = job.trial;
@@ -175,6 +287,12 @@ void Evaluation::CommitScores(const MetricJob& job, const protocol::JobDone& don
   file.path = job.file;
   file.hash = done.hash;
   file.bytes = done.bytes;
+  return file;
+}
+
+void Evaluation::CommitScores(const MetricJob& job, const CommittedFile& file) {
+  FailPoint("run.scores_reported");
+  ++pending_commits_;
   auto won = std::make_shared<std::vector<int64_t>>();
   support_.database->Post(
       [run = id(), file, won](RunStore& store) {
@@ -230,8 +348,13 @@ void Evaluation::FinishTask(size_t task) {
 void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed) {
   if (ending_) return;
   const int64_t job = IdOfWireId(failed.job);
-  if (!machine_.JobFailed(job, failed.attempt, failed.message, failed.retry)) {
-    return log::Warn("{}: late failure of job {} is ignored", scorer, job);
+  if (!machine_.jobs().Holds(scorer, job, failed.attempt)) {
+    return Ignore(scorer, fmt::format("the failure of job {}", job));
+  }
+  if (FailureCounts(scorer)) {
+    machine_.JobFailed(scorer, job, failed.attempt, failed.message, failed.retry);
+  } else {
+    machine_.JobGivenBack(scorer, job, failed.attempt);
   }
   log::Warn("metric process {}: job {} failed: {}", scorer, job, failed.message);
   CheckEnd();

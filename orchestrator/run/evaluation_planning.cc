@@ -150,9 +150,17 @@ bool Evaluation::EngineServesTasks() {
     const Json kinds = engine_info_.value("kinds", Json::array());
     if (std::find(kinds.begin(), kinds.end(), Json(ToString(kind))) != kinds.end()) continue;
     const std::string why = engine_info_.value("refused", "");
-    Fail(ErrorKind::kUsage,
-         fmt::format("the tasks need {} requests, which engine '{}' does not serve{}", ToString(kind),
-                     config_.engine.name, why.empty() ? "" : ": " + why));
+    const HostDoubts::Refusal refusal{
+        "engine", ErrorKind::kUsage,
+        fmt::format("the tasks need {} requests, which engine '{}' does not serve{}", ToString(kind),
+                    config_.engine.name, why.empty() ? "" : ": " + why)};
+    if (Believed(engine_by_, refusal)) {
+      CarryOut(refusal);
+    } else {  // another host may have one that does
+      engine_info_ = Json();
+      Record({{"engine", nullptr}}, [] {});
+      hooks_.changed();
+    }
     return false;
   }
   return true;

@@ -147,7 +147,7 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(const std::string& worker) c
 
 void RunMachine::Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done,
                             double oldest_s, int64_t now) {
-  if (!trials_table_.Holds(trial, attempt)) return;
+  if (!trials_table_.Holds(worker, trial, attempt)) return;
   TrialState& state = trials_.at(trial);
   // Without an age nothing in the engine is old, if requests have ended; else nobody has looked.
   if (oldest_s > 0 || requests_done > state.requests_done) state.since_us = now - static_cast<int64_t>(oldest_s * 1e6);
@@ -180,8 +180,8 @@ std::vector<ShortenOrder> RunMachine::Relieve(const std::string& worker, int64_t
   return orders;
 }
 
-bool RunMachine::Shortened(int64_t trial, int attempt, size_t task, int64_t first, int64_t end) {
-  if (!trials_table_.Holds(trial, attempt)) return false;
+bool RunMachine::Shortened(const std::string& worker, int64_t trial, int attempt, size_t task, int64_t first, int64_t end) {
+  if (!trials_table_.Holds(worker, trial, attempt)) return false;
   for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.task != task || slice.documents.first != first || slice.reported) continue;
     if (end <= first || end >= slice.documents.end) return false;
@@ -204,8 +204,8 @@ void RunMachine::MeasuredScoring(size_t task, int64_t documents, double score_s)
   costs_.Scored(task, documents, score_s, &work_);
 }
 
-bool RunMachine::SliceReported(int64_t trial, int attempt, size_t task, DocumentRange documents) {
-  if (!trials_table_.Holds(trial, attempt)) return false;
+bool RunMachine::SliceReported(const std::string& worker, int64_t trial, int attempt, size_t task, DocumentRange documents) {
+  if (!trials_table_.Holds(worker, trial, attempt)) return false;
   for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.task != task || slice.documents.first != documents.first ||
         slice.documents.end != documents.end || slice.reported) {
@@ -218,15 +218,15 @@ bool RunMachine::SliceReported(int64_t trial, int attempt, size_t task, Document
   return false;
 }
 
-bool RunMachine::TrialDone(int64_t trial, int attempt) {
-  if (!trials_table_.Holds(trial, attempt)) return false;
-  if (AllReported(trial)) return CompleteTrial(trial, attempt);
-  return TrialFailed(trial, attempt, "the worker called the trial done without all of its slices", true);
+bool RunMachine::TrialDone(const std::string& worker, int64_t trial, int attempt) {
+  if (!trials_table_.Holds(worker, trial, attempt)) return false;
+  if (AllReported(trial)) return CompleteTrial(worker, trial, attempt);
+  return TrialFailed(worker, trial, attempt, "the worker called the trial done without all of its slices", true);
 }
 
 // Nobody asks for its slices any more: what is kept grows with what is under way, not with the run.
-bool RunMachine::CompleteTrial(int64_t trial, int attempt) {
-  if (!trials_table_.Complete(trial, attempt)) return false;
+bool RunMachine::CompleteTrial(const std::string& worker, int64_t trial, int attempt) {
+  if (!trials_table_.Complete(worker, trial, attempt)) return false;
   const auto partner = partner_.find(trial);
   if (partner != partner_.end() && !is_copy(trial)) Withdraw(partner->second);
   Part(trial);
@@ -239,16 +239,38 @@ bool RunMachine::AllReported(int64_t trial) const {
   return std::all_of(slices.begin(), slices.end(), [](const SliceState& s) { return s.reported; });
 }
 
-bool RunMachine::TrialFailed(int64_t trial, int attempt, const std::string& cause, bool retry) {
+bool RunMachine::TrialFailed(const std::string& worker, int64_t trial, int attempt, const std::string& cause, bool retry) {
   // Nothing of it is left to do: failing after the last slice is as good as done.
-  if (trials_table_.Holds(trial, attempt) && AllReported(trial)) return CompleteTrial(trial, attempt);
-  if (trials_table_.Holds(trial, attempt) && is_copy(trial)) {
+  if (trials_table_.Holds(worker, trial, attempt) && AllReported(trial)) return CompleteTrial(worker, trial, attempt);
+  if (trials_table_.Holds(worker, trial, attempt) && is_copy(trial)) {
     EndCopy(trial, attempt);
     return true;
   }
-  if (!trials_table_.Fail(trial, attempt, cause, retry)) return false;
+  if (!trials_table_.Fail(worker, trial, attempt, cause, retry)) return false;
   KeepPartsOf(trial, attempt);
   return true;
+}
+
+bool RunMachine::TrialGivenBack(const std::string& worker, int64_t trial, int attempt) {
+  if (!trials_table_.Holds(worker, trial, attempt)) return false;
+  if (AllReported(trial)) return CompleteTrial(worker, trial, attempt);
+  if (is_copy(trial)) {
+    EndCopy(trial, attempt);
+    return true;
+  }
+  trials_table_.GiveBack(worker, trial, attempt);
+  KeepPartsOf(trial, attempt);
+  return true;
+}
+
+void RunMachine::SliceLost(size_t task, DocumentRange documents) {
+  const TaskState& state = tasks_.at(task);
+  if (state.refused) return;
+  std::vector<int64_t> open;
+  for (int64_t document = documents.first; document < documents.end; ++document) {
+    if (!state.generated.at(static_cast<size_t>(document))) open.push_back(document);
+  }
+  for (const DocumentRange range : Ranges(open)) work_.PutBack(task, range);
 }
 
 void RunMachine::RefuseTask(size_t task, const std::string& cause) {
@@ -257,8 +279,8 @@ void RunMachine::RefuseTask(size_t task, const std::string& cause) {
   work_.Take(task, work_.open(task));
 }
 
-bool RunMachine::RequestRefused(int64_t trial, int attempt, size_t task, const std::string& cause) {
-  if (!trials_table_.Holds(trial, attempt)) return false;
+bool RunMachine::RequestRefused(const std::string& worker, int64_t trial, int attempt, size_t task, const std::string& cause) {
+  if (!trials_table_.Holds(worker, trial, attempt)) return false;
   RefuseTask(task, cause);
   if (is_copy(trial)) {
     EndCopy(trial, attempt);
@@ -267,7 +289,7 @@ bool RunMachine::RequestRefused(int64_t trial, int attempt, size_t task, const s
   for (const SliceState& slice : trials_.at(trial).slices) {
     if (!slice.reported && !tasks_[slice.task].refused) Reopen(slice, FileOf(slice, trial, attempt));
   }
-  return CompleteTrial(trial, attempt);
+  return CompleteTrial(worker, trial, attempt);
 }
 
 // What its attempts have written can be resumed by any slice of the task.
@@ -287,7 +309,7 @@ void RunMachine::WorkerLost(const std::string& worker, const std::string& cause,
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
     if (!trials_table_.Holds(grant.item, grant.attempt)) continue;  // withdrawn with one before it
     if (AllReported(grant.item)) {
-      CompleteTrial(grant.item, grant.attempt);
+      CompleteTrial(worker, grant.item, grant.attempt);
     } else if (is_copy(grant.item)) {
       EndCopy(grant.item, grant.attempt);
     }
@@ -341,15 +363,19 @@ std::optional<MetricJob> RunMachine::LeaseJob(const std::string& scorer, int64_t
   return job;
 }
 
-std::optional<MetricJob> RunMachine::JobDone(int64_t job, int attempt) {
-  if (!jobs_table_.Complete(job, attempt)) return std::nullopt;
+std::optional<MetricJob> RunMachine::JobDone(const std::string& scorer, int64_t job, int attempt) {
+  if (!jobs_table_.Complete(scorer, job, attempt)) return std::nullopt;
   return jobs_.at(job);
 }
 
-bool RunMachine::JobFailed(int64_t job, int attempt, const std::string& cause, bool retry) {
-  if (!jobs_table_.Fail(job, attempt, cause, retry)) return false;
+bool RunMachine::JobFailed(const std::string& scorer, int64_t job, int attempt, const std::string& cause, bool retry) {
+  if (!jobs_table_.Fail(scorer, job, attempt, cause, retry)) return false;
   if (!retry) RefuseTask(jobs_.at(job).task, cause);
   return true;
+}
+
+void RunMachine::ScoresLost(const MetricJob& job) {
+  AddJob(job.task, job.documents, job.generations, job.trial, job.attempt);
 }
 
 void RunMachine::ScorerLost(const std::string& scorer, const std::string& cause) {

@@ -90,7 +90,8 @@ struct Missing {
 
 /// The state of one run: which documents are generated and scored, who works on what. A plain value:
 /// events and times in, consequences out; no clock, no I/O. The coordinator around it carries them
-/// out. Documents count from when their commitment is durable, not from when they are reported.
+/// out. Documents count from when their commitment is durable, not from when they are reported. A report of a trial
+/// or job counts only from the process that holds it, with the attempt it holds: from another it changes nothing.
 class RunMachine {
  public:
   RunMachine(LeaseLimits trial_limits, LeaseLimits job_limits)
@@ -118,19 +119,26 @@ class RunMachine {
   std::optional<TrialLease> LeaseTrial(const std::string& worker, int64_t now);
   /// The file that a slice's generations are written to, by its first document: a path below the run's folder.
   std::string GenerationsFile(size_t task, int64_t first, int64_t trial, int attempt) const;
-  /// A slice's file is complete: true when it counts (the attempt holds the lease, the slice is its).
-  bool SliceReported(int64_t trial, int attempt, size_t task, DocumentRange documents);
-  /// False when the attempt does not hold the lease. With slices missing it is a failure.
-  bool TrialDone(int64_t trial, int attempt);
-  bool TrialFailed(int64_t trial, int attempt, const std::string& cause, bool retry);
+  /// A slice's file is complete: true when it counts (the worker holds the lease, the slice is its).
+  bool SliceReported(const std::string& worker, int64_t trial, int attempt, size_t task, DocumentRange documents);
+  /// False when the worker does not hold the lease. With slices missing it is a failure.
+  bool TrialDone(const std::string& worker, int64_t trial, int attempt);
+  bool TrialFailed(const std::string& worker, int64_t trial, int attempt, const std::string& cause, bool retry);
+  /// Each slice of the trial is reported.
+  bool whole(int64_t trial) const { return trials_.count(trial) > 0 && AllReported(trial); }
+  /// The worker's failure does not count: the trial goes to whoever asks next, which may resume what was written. False
+  /// without the lease.
+  bool TrialGivenBack(const std::string& worker, int64_t trial, int attempt);
+  /// What a slice was reported to have is not there: those of its documents that nobody has generated are open again.
+  void SliceLost(size_t task, DocumentRange documents);
   /// The attempt found a request of `task` that can never be answered. The task is refused; what the trial has of
   /// other tasks is open again, and nothing of it counts as failed. False without the lease.
-  bool RequestRefused(int64_t trial, int attempt, size_t task, const std::string& cause);
+  bool RequestRefused(const std::string& worker, int64_t trial, int attempt, size_t task, const std::string& cause);
   /// The task can never be whole: nothing of it is leased any more. After Plan.
   void RefuseTask(size_t task, const std::string& cause);
   /// The worker ended the slice that begins at `first` early, at `end`: what lies behind is open again.
   /// True when something is.
-  bool Shortened(int64_t trial, int attempt, size_t task, int64_t first, int64_t end);
+  bool Shortened(const std::string& worker, int64_t trial, int attempt, size_t task, int64_t first, int64_t end);
   /// A request of the task is under way for so long and has not ended.
   void Overdue(size_t task, double seconds);
   /// The heartbeat of a worker: so many requests of the trial are done, and of those in the engine one has been there
@@ -165,9 +173,15 @@ class RunMachine {
   std::optional<MetricJob> LeaseJob(const std::string& scorer, int64_t now,
                                     const std::function<bool(const std::string& generations)>& fits = {});
   /// The job's scores file is complete: the job when it counts.
-  std::optional<MetricJob> JobDone(int64_t job, int attempt);
-  /// False when the attempt does not hold the job. Without another try, the task itself cannot be scored: it is refused.
-  bool JobFailed(int64_t job, int attempt, const std::string& cause, bool retry);
+  std::optional<MetricJob> JobDone(const std::string& scorer, int64_t job, int attempt);
+  /// False when the metric process does not hold the job. Without another try, the task itself cannot be scored: it is refused.
+  bool JobFailed(const std::string& scorer, int64_t job, int attempt, const std::string& cause, bool retry);
+  /// The failure does not count: the job goes to whoever asks next. False without the lease.
+  bool JobGivenBack(const std::string& scorer, int64_t job, int attempt) {
+    return jobs_table_.GiveBack(scorer, job, attempt);
+  }
+  /// The scores that the job was reported to have are not there: its documents are scored again.
+  void ScoresLost(const MetricJob& job);
   void MeasuredScoring(size_t task, int64_t documents, double score_s);
   void ScorerHeard(const std::string& scorer, int64_t now) { jobs_table_.Heard(scorer, now); }
   void ScorerLost(const std::string& scorer, const std::string& cause);
@@ -236,7 +250,7 @@ class RunMachine {
   void Part(int64_t trial);
   std::string FileOf(const SliceState& slice, int64_t trial, int attempt) const;
   bool AllReported(int64_t trial) const;
-  bool CompleteTrial(int64_t trial, int attempt);
+  bool CompleteTrial(const std::string& worker, int64_t trial, int attempt);
   // The half-written files of an attempt that ended can be resumed by the next one.
   void KeepPartsOf(int64_t trial, int attempt);
   void Reopen(const SliceState& slice, const std::string& file);

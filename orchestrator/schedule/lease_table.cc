@@ -24,7 +24,7 @@ std::optional<Grant> LeaseTable::Lease(const std::string& holder, int64_t now,
     if (items.empty()) queue_.erase(rank);
     Item& item = items_.at(id);
     ++item.attempts;
-    leases_[id] = {holder, item.attempts, grants_++};
+    leases_[id] = {holder, item.attempts, grants_++, now};
     held_[holder].insert(id);
     return Grant{id, item.attempts};
   }
@@ -38,17 +38,27 @@ bool LeaseTable::Holds(int64_t item, int attempt) const {
   return lease != leases_.end() && lease->second.attempt == attempt;
 }
 
-bool LeaseTable::Complete(int64_t item, int attempt) {
-  if (!Holds(item, attempt)) return false;
+bool LeaseTable::Holds(const std::string& holder, int64_t item, int attempt) const {
+  return Holds(item, attempt) && leases_.at(item).holder == holder;
+}
+
+bool LeaseTable::Complete(const std::string& holder, int64_t item, int attempt) {
+  if (!Holds(holder, item, attempt)) return false;
   EndLease(item);
   items_.erase(item);
   ++completed_;
   return true;
 }
 
-bool LeaseTable::Fail(int64_t item, int attempt, const std::string& cause, bool retry) {
-  if (!Holds(item, attempt)) return false;
+bool LeaseTable::Fail(const std::string& holder, int64_t item, int attempt, const std::string& cause, bool retry) {
+  if (!Holds(holder, item, attempt)) return false;
   EndAttempt(item, cause, retry);
+  return true;
+}
+
+bool LeaseTable::GiveBack(const std::string& holder, int64_t item, int attempt) {
+  if (!Holds(holder, item, attempt)) return false;
+  GoBack(item);
   return true;
 }
 
@@ -141,6 +151,12 @@ std::optional<std::pair<std::string, int>> LeaseTable::HolderOf(int64_t item) co
   const auto lease = leases_.find(item);
   if (lease == leases_.end()) return std::nullopt;
   return std::pair(lease->second.holder, lease->second.attempt);
+}
+
+std::optional<int64_t> LeaseTable::LeasedAt(const std::string& holder, int64_t item) const {
+  const auto lease = leases_.find(item);
+  if (lease == leases_.end() || lease->second.holder != holder) return std::nullopt;
+  return lease->second.since_us;
 }
 
 size_t LeaseTable::queued() const {

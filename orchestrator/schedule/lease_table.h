@@ -38,7 +38,7 @@ struct GivenUp {
 /// are microseconds on any one clock.
 ///
 /// Invariants: an item has at most one live lease; attempts of an item only grow; what was completed
-/// or given up is never leased again; an event with an older attempt changes nothing.
+/// or given up is never leased again; a report changes nothing unless its reporter holds the lease with its attempt.
 class LeaseTable {
  public:
   explicit LeaseTable(LeaseLimits limits) : limits_(limits) {}
@@ -52,15 +52,21 @@ class LeaseTable {
   /// `holder` gave a sign of life.
   void Heard(const std::string& holder, int64_t now);
 
-  /// Whether this attempt holds the lease: what it reports counts.
+  /// Whether this attempt holds the lease, whoever has it.
   bool Holds(int64_t item, int attempt) const;
+  /// Whether `holder` holds the lease with this attempt: only then its report counts. Item numbers and attempts can be
+  /// guessed, so that they alone prove nothing.
+  bool Holds(const std::string& holder, int64_t item, int attempt) const;
 
-  /// The item is done. False (and no change) for an attempt that does not hold the lease.
-  bool Complete(int64_t item, int attempt);
+  /// The item is done. False (and no change) where `holder` does not hold the lease with this attempt.
+  bool Complete(const std::string& holder, int64_t item, int attempt);
 
   /// The attempt failed. The item goes to the front of its rank, or is given up when `retry` is
   /// false or it has failed too often. False (and no change) without the lease.
-  bool Fail(int64_t item, int attempt, const std::string& cause, bool retry);
+  bool Fail(const std::string& holder, int64_t item, int attempt, const std::string& cause, bool retry);
+
+  /// `holder` gives the item back, to the front of its rank, without a failure. False (and no change) without the lease.
+  bool GiveBack(const std::string& holder, int64_t item, int attempt);
 
   /// The item need not be done any more: whether queued or leased it is forgotten, which is no failure. Who held it
   /// ("" when it was queued) and the attempt; nothing for an item that is neither.
@@ -79,6 +85,8 @@ class LeaseTable {
 
   /// Who holds the item, and its attempt.
   std::optional<std::pair<std::string, int>> HolderOf(int64_t item) const;
+  /// When `holder` was given the item; nothing where it does not hold it.
+  std::optional<int64_t> LeasedAt(const std::string& holder, int64_t item) const;
 
   bool leased(int64_t item) const { return leases_.count(item) > 0; }
   size_t queued() const;
@@ -92,7 +100,8 @@ class LeaseTable {
   struct LiveLease {
     std::string holder;
     int attempt = 0;
-    int64_t grant = 0;  ///< counts all that were ever given
+    int64_t grant = 0;     ///< counts all that were ever given
+    int64_t since_us = 0;  ///< when it was given
   };
   struct Item {
     int64_t rank = 0;

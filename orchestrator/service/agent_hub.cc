@@ -33,7 +33,9 @@ constexpr int64_t kSpawnPauseMicros = 10'000'000;  // for an agent to say hello,
 constexpr int kSpawnsMax = 5;
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr size_t kDevicesMax = 1024;
+constexpr size_t kHostsMax = 128;    // of one token, also those that are away
+constexpr size_t kSlotsMax = 4096;   // devices and metric processes of these
+constexpr int64_t kForgetMicros = int64_t{30} * 60 * 1'000'000;  // a host that is away, or has left, for so long
 constexpr size_t kRefusalsMax = 100;
 constexpr int64_t kEndedPauseMicros = 250'000;  // after one that ended without a hello; doubled each time
 constexpr uint64_t kLogTailBytes = 4096;
@@ -94,7 +96,7 @@ struct AgentHub::Listener {
 AgentHub::AgentHub(Loop* loop, Fleet* fleet, LocalAgent local)
     : loop_(loop), fleet_(fleet), local_(std::move(local)), session_(RandomId()) {
   listener_ = std::make_unique<Listener>(loop_, local_.state_dir / kAgentSocket,
-                                         [this](std::shared_ptr<Wire> wire) { Take(std::move(wire), false); });
+                                         [this](std::shared_ptr<Wire> wire) { Take(std::move(wire), std::nullopt); });
 }
 
 AgentHub::~AgentHub() {
@@ -114,21 +116,23 @@ void AgentHub::Start(std::function<void(const Error& why)> failed) {
 
 // ---- beginning a connection
 
-void AgentHub::Take(std::shared_ptr<Wire> wire, bool network) {
+void AgentHub::Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner) {
   Wire* raw = wire.get();
   guests_[raw] = {wire, MonotonicMicros()};
-  wire->on_line = [this, raw, network](const std::string& line) {
+  wire->on_line = [this, raw, owner = std::move(owner)](const std::string& line) {
     const std::shared_ptr<Wire> wire = guests_.at(raw).wire;
+    const std::optional<std::string> of = owner;  // the handler goes
     guests_.erase(raw);
     wire->on_line = nullptr;
     wire->on_closed = nullptr;
-    OnHello(wire, network, line);
+    OnHello(wire, of, line);
   };
   wire->on_closed = [this, raw](const std::string&) { guests_.erase(raw); };
   wire->Read();
 }
 
-void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, bool network, const std::string& line) {
+void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner,
+                       const std::string& line) {
   protocol::AgentHello hello;
   try {
     const protocol::Frame frame = protocol::DecodeFrame(line);
@@ -139,15 +143,15 @@ void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, bool network, const st
     log::Warn("a connection that is no agent's: {}", e.what());
     return wire->Close("");
   }
-  if (const std::string reason = ReasonAgainst(hello, network); !reason.empty()) {
+  if (const std::string reason = ReasonAgainst(hello, owner); !reason.empty()) {
     return Refuse(wire, hello.name, reason);
   }
-  if (!network && (hello.config != local_.Config() || hello.evald != kEvaldVersion)) {
+  if (!owner && (hello.config != local_.Config() || hello.evald != kEvaldVersion)) {
     log::Info("the agent of this host was started otherwise; it gives way to a new one");
     SendLoose(wire.get(), protocol::AgentWelcome{session_, false, 0});
     return wire->Send(protocol::EncodeFrame(1, 0, protocol::EncodeBody(protocol::AgentStop{})));
   }
-  Join(wire, hello);
+  Join(wire, owner, hello);
 }
 
 void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name, const std::string& reason) {
@@ -158,7 +162,8 @@ void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name
   SendLoose(wire.get(), protocol::AgentRefused{reason});  // it closes
 }
 
-std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello, bool network) const {
+std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const {
+  const bool network = owner.has_value();
   if (hello.version != protocol::kAgentVersion) {
     return fmt::format("protocol version {}, expected {}", hello.version, protocol::kAgentVersion);
   }
@@ -169,20 +174,44 @@ std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello, bool netw
     return fmt::format("'{}' is not a name for it: expected letters, digits, '-' and '_', and not '{}'", hello.name,
                        kLocalHost);
   }
-  if (hello.devices.size() > kDevicesMax || hello.metric_processes < 0 ||
-      hello.metric_processes > static_cast<int>(kDevicesMax)) {
-    return fmt::format("more than {} devices or metric processes", kDevicesMax);
+  if (hello.instance.empty()) return "it does not say which agent it is";
+  for (const auto& [name, other] : members_) {
+    if (name != hello.name && other.hello.instance == hello.instance) return "another agent is called as this one is";
   }
   const auto member = members_.find(hello.name);
   if (member != members_.end() && member->second.hello.instance != hello.instance &&
       member->second.host->conversation().attached()) {
     return fmt::format("another agent called '{}' is connected", hello.name);
   }
+  if (member != members_.end() && member->second.owner != owner && fleet_->HostState(hello.name) != "left") {
+    return fmt::format("'{}' is a host of another token", hello.name);
+  }
+  return network ? TooMuchOf(hello, owner) : "";
+}
+
+// Whoever has a worker token can give an agent any name, and say that it has any devices: each takes memory and time of
+// the service.
+std::string AgentHub::TooMuchOf(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const {
+  const auto slots_of = [](const protocol::AgentHello& of) {
+    return of.devices.size() + static_cast<size_t>(of.metric_processes);
+  };
+  size_t hosts = 1, slots = slots_of(hello);
+  for (const auto& [name, member] : members_) {
+    if (name == hello.name || member.owner != owner) continue;
+    ++hosts;
+    slots += slots_of(member.hello);
+  }
+  if (hosts > kHostsMax) return fmt::format("its token has {} other hosts, which is the most; use another token", kHostsMax);
+  if (slots > kSlotsMax) {
+    return fmt::format("the hosts of its token would have {} devices and metric processes, at most {} are taken; use "
+                       "another token", slots, kSlotsMax);
+  }
   return "";
 }
 
 // The name is its own: goes on where the last connection ended, or begins anew.
-void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHello& hello) {
+void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner,
+                    const protocol::AgentHello& hello) {
   const std::string name = hello.name;
   refusals_.erase(name);
   Member& member = members_[name];
@@ -193,14 +222,18 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHell
         });
   }
   Conversation& conversation = member.host->conversation();
-  const bool resumed = hello.session == session_ && hello.instance == member.hello.instance;
+  const bool resumed = hello.session == session_ && hello.instance == member.hello.instance && member.owner == owner &&
+                       !conversation.lost();
+  member.away_since_us = 0;
   conversation.Cut("replaced by a newer connection");
   if (!resumed) {
     conversation.Reset();
     member.hello = hello;
+    member.owner = owner;
     member.ready = false;
-    if (name != kLocalHost) member.host->Grant(&files_, hello.instance);
-    fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes});
+    if (name != kLocalHost) member.host->Grant(&files_, hello.instance, owner.value_or(""));
+    fleet_->AddHost(member.host.get(),
+                    {name, hello.devices, hello.threads, hello.metric_processes, owner.value_or("")});
   }
   SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});
   const Conversation::Handlers handlers{[this, name](const protocol::AgentMessage& m) { Deliver(name, m); },
@@ -260,10 +293,28 @@ void AgentHub::Tick() {
   for (const auto& [raw, guest] : guests) {
     if (now - guest.since_us > kHelloMicros) guest.wire->Close("no hello came");
   }
+  ForgetAway(now);
   if (keep_local_) KeepLocal(now);
   loop_->After(kTick, [this, alive = alive_] {
     if (*alive) Tick();
   });
+}
+
+// What a host held went to others long before.
+void AgentHub::ForgetAway(int64_t now) {
+  for (auto member = members_.begin(); member != members_.end();) {
+    const auto next = std::next(member);
+    auto& [name, of] = *member;
+    if (of.host->conversation().attached() || !of.owner) {
+      of.away_since_us = 0;
+    } else if (of.away_since_us == 0) {
+      of.away_since_us = now;
+    } else if (now - of.away_since_us > kForgetMicros && fleet_->ForgetHost(name)) {
+      log::Info("host '{}' has been away for {} minutes and is forgotten", name, kForgetMicros / 60'000'000);
+      members_.erase(member);
+    }
+    member = next;
+  }
 }
 
 void AgentHub::KeepLocal(int64_t now) {

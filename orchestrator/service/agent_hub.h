@@ -28,9 +28,10 @@ class AgentHub {
   /// From now on an agent of this host is kept running. `failed` is told, with what its log says, when
   /// it has ended again and again before it said hello.
   void Start(std::function<void(const Error& why)> failed);
-  /// A connection over which an agent is about to say hello. Over the network it may not call itself
-  /// kLocalHost.
-  void Take(std::shared_ptr<Wire> wire, bool network);
+  /// A connection over which an agent is about to say hello. `owner` is the name of the token it came with over the
+  /// network ("" where no tokens are in force), where no agent may call itself kLocalHost; nothing for this host's own.
+  /// A host belongs to the token that its agent first came with, until the host has left or is forgotten.
+  void Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner);
   /// What agents of other hosts may fetch and give.
   const AgentFiles& files() const { return files_; }
   /// {"pid", "version", "shared_memory"} of an agent.
@@ -42,7 +43,9 @@ class AgentHub {
  private:
   struct Member {
     std::unique_ptr<RemoteHost> host;
+    std::optional<std::string> owner;
     protocol::AgentHello hello;
+    int64_t away_since_us = 0;  ///< 0: a connection is there
     bool ready = false;
     int64_t memory_total = 0, memory_free = 0;
   };
@@ -56,9 +59,11 @@ class AgentHub {
   void KeepLocal(int64_t now);
   void LocalFailed();
   void Refuse(const std::shared_ptr<Wire>& wire, const std::string& name, const std::string& reason);
-  void OnHello(const std::shared_ptr<Wire>& wire, bool network, const std::string& line);
-  std::string ReasonAgainst(const protocol::AgentHello& hello, bool network) const;
-  void Join(const std::shared_ptr<Wire>& wire, const protocol::AgentHello& hello);
+  void OnHello(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner, const std::string& line);
+  std::string ReasonAgainst(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const;
+  std::string TooMuchOf(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const;
+  void Join(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner, const protocol::AgentHello& hello);
+  void ForgetAway(int64_t now);
   void Deliver(const std::string& name, const protocol::AgentMessage& message);
   void OnMessage(const std::string& name, const protocol::AgentMessage& message);
   void StopMember(const std::string& name, std::chrono::milliseconds grace, std::function<void()> done);

@@ -129,10 +129,16 @@ Host::Events Fleet::EventsOf(const std::string& name) {
 
 void Fleet::AddHost(Host* host, const HostInfo& info) {
   Take([this, host, info] {
-    hosts_[info.name] = {host, info.threads};
+    hosts_[info.name] = {host, info.threads, info.owner};
     const std::string prefix = ProcessPrefix(info.name);
-    const bool stages_here = info.name == kLocalHost;
-    machine_.HostAdded({info.name, prefix, stages_here, info.devices, info.metric_processes}, MonotonicMicros());
+    const bool own = info.name == kLocalHost;
+    machine_.HostAdded({.name = info.name,
+                        .prefix = prefix,
+                        .stages_here = own,
+                        .devices = info.devices,
+                        .metric_processes = info.metric_processes,
+                        .trusted = own},
+                       MonotonicMicros());
     for (size_t i = 0; i < info.devices.size(); ++i) {
       const std::string id = fmt::format("{}w{}", prefix, i);
       processes_[id];
@@ -191,12 +197,25 @@ void Fleet::HostIs(const std::string& name, HostNews news) {
   Take([this, name, news] { machine_.HostIs(name, news, MonotonicMicros()); });
 }
 
+// Runs are told that the processes are lost before the processes and the host go.
+bool Fleet::ForgetHost(const std::string& name) {
+  if (settling_ || !machine_.HostForgotten(name, MonotonicMicros())) return false;
+  Settle();
+  std::erase_if(processes_, [&](const auto& process) { return PlaceOfProcess(process.first).first == name; });
+  hosts_.erase(name);
+  return true;
+}
+
 // ---- runs
 
 void Fleet::Add(std::shared_ptr<Evaluation> run, int priority, const std::string& user) {
   Take([this, run = std::move(run), priority, user] {
-    for (const WorkerSlot& slot : machine_.workers()) AddRow(run.get(), slot.id, slot.device);
-    for (const ScorerSlot& slot : machine_.scorers()) AddRow(run.get(), slot.id, "");
+    for (const WorkerSlot& slot : machine_.workers()) {
+      if (!slot.id.empty()) AddRow(run.get(), slot.id, slot.device);
+    }
+    for (const ScorerSlot& slot : machine_.scorers()) {
+      if (!slot.id.empty()) AddRow(run.get(), slot.id, "");
+    }
     const WorkerProfile profile = run->profile();
     profiles_[profile.Tag()] = profile;
     runs_[run->number()] = {run, priority, user};
@@ -269,6 +288,7 @@ void Fleet::Tick() {
 }
 
 void Fleet::OnSilent(const std::string& id, int64_t now) {
+  if (processes_.count(id) == 0) return;
   const WorkerSlot* slot = machine_.FindWorker(id);
   if (!machine_.hosts().at(PlaceOfProcess(id).first).here) {
     const std::string why = fmt::format("{}: its host has been away for too long", id);

@@ -33,6 +33,7 @@ struct HostInfo {
   std::vector<std::string> devices;  ///< a worker each
   int threads = 0;                   ///< of each worker; 0: as the run says
   int metric_processes = 1;
+  std::string owner;  ///< name of the token that its agent came with; "" for the service's own
 };
 
 /// The executor of a FleetMachine, which decides what hosts and their processes do for the runs. The fleet carries the
@@ -60,6 +61,9 @@ class Fleet {
   void HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes,
                  const std::vector<std::string>& staged);
   void HostIs(const std::string& name, HostNews news);
+  /// The host, which is not there, and its processes are known no more. False, and no change, while one of its workers
+  /// holds a trial, or the fleet is in the middle of an event.
+  bool ForgetHost(const std::string& name);
 
   // ---- runs
   /// From now on `run` gets devices. Workers are started for it where none run.
@@ -82,6 +86,8 @@ class Fleet {
   // ---- looking (fleet_view.cc)
   /// Devices of all hosts that are there, but for those that are set aside.
   int device_count() const { return machine_.device_count(); }
+  /// Where a process runs, and who vouches for what it says.
+  Witness WitnessOf(const std::string& id) const;
   /// Of a host that was added: "connected", "away" (it may come back at any time) or "left". "" for another.
   std::string HostState(const std::string& name) const;
   /// Worker and host resources as the REST interface shows them; hosts with "id", "state", "devices" and "staged"
@@ -98,7 +104,8 @@ class Fleet {
  private:
   struct HostEntry {
     Host* host = nullptr;
-    int threads = 0;  // HostInfo
+    int threads = 0;    // HostInfo
+    std::string owner;  // HostInfo
   };
   struct RunEntry {
     std::shared_ptr<Evaluation> run;
@@ -136,7 +143,7 @@ class Fleet {
   void OnLoaded(const std::string& id, const protocol::Loaded& loaded);
   void OnProgress(const std::string& id, const protocol::Progress& progress);
   void OnTrialMessage(const std::string& id, const protocol::Message& message);
-  RunEntry* PassOn(const std::string& id, const protocol::Message& message, bool* counts);
+  RunEntry* PassOn(const std::string& id, const protocol::Message& message, std::optional<double>* device_s = nullptr);
   int64_t RunNamedBy(const std::string& id, const protocol::Message& message) const;
   void TakeWithdrawn(RunEntry* entry);
 
@@ -160,6 +167,7 @@ class Fleet {
   void Do(const order::TellDevices& order) { TellAll(order); }
   void Do(order::TellNoWorkers order);
   void Do(order::TellNoScorers order);
+  void Do(const order::TellNobodyElse& order) { TellRun(order.run, order); }
   void Do(order::TellVain order);
   void Do(const order::TellWaiting& order) { TellRun(order.run, order); }
   void Do(const order::DropStaged& order);

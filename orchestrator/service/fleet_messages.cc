@@ -26,7 +26,7 @@ void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
   } catch (const Error& e) {
     log::Error("{}: {}", id, e.what());
     if (RunEntry* entry = Find(RunNamedBy(id, message))) entry->run->Fail(e.kind(), e.what());
-  } catch (const Json::exception& e) {
+  } catch (const std::exception& e) {  // what the message carries is of another form than it should be
     machine_.Hung(id, fmt::format("it does not keep to the protocol: {}", e.what()), now);
   }
 }
@@ -56,11 +56,14 @@ int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& messag
   return 0;
 }
 
-// Passes the message on to its run, and the run's change to the machine. Returns the run; null if it is over.
-Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& message, bool* counts) {
+// Passes the message on to its run, and the run's change to the machine. Returns the run; null if it is over. *device_s
+// are the run's answer (Evaluation::Heard).
+Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& message,
+                               std::optional<double>* device_s) {
   RunEntry* entry = Find(RunNamedBy(id, message));
   if (entry == nullptr) return nullptr;
-  *counts = entry->run->Heard(id, message);
+  const std::optional<double> counted = entry->run->Heard(id, message);
+  if (device_s != nullptr) *device_s = counted;
   TakeWithdrawn(entry);
   entry->changed = true;
   Settle();
@@ -122,11 +125,10 @@ void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress
     if (RunEntry* entry = Find(slot.run)) entry->run->Pulled(id, progress.pulled, progress.to_pull);
     machine_.Heard(id, news::Pulled{progress.pulled, progress.to_pull}, now);
   }
-  bool counts = false;
   if (progress.trial < 0) {
     machine_.Heard(id, news::Idle{}, now);
   } else {
-    PassOn(id, progress, &counts);
+    PassOn(id, progress);
   }
 }
 
@@ -134,13 +136,13 @@ void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress
 void Fleet::OnTrialMessage(const std::string& id, const protocol::Message& message) {
   const int64_t now = MonotonicMicros();
   if (std::holds_alternative<protocol::SliceDone>(message)) machine_.Heard(id, news::Progressed{}, now);
-  bool counts = false;
-  const RunEntry* entry = PassOn(id, message, &counts);
+  std::optional<double> device_s;
+  const RunEntry* entry = PassOn(id, message, &device_s);
   if (entry == nullptr) return;
   const int64_t run = entry->run->number();
   if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     const HeldTrial held{run, IdOfWireId(done->trial), done->attempt};
-    machine_.Heard(id, news::TrialOver{held, true, counts, done->device_seconds}, now);
+    machine_.Heard(id, news::TrialOver{held, true, device_s.has_value(), device_s.value_or(0)}, now);
   } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
     machine_.Heard(id, news::TrialOver{{run, IdOfWireId(failed->trial), failed->attempt}}, now);
   }
@@ -150,7 +152,6 @@ void Fleet::OnTrialMessage(const std::string& id, const protocol::Message& messa
 
 void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& message) {
   const int64_t now = MonotonicMicros();
-  bool counts = false;
   if (const auto* hello = std::get_if<protocol::Hello>(&message)) {
     processes_.at(id).isolation = hello->engine;
     machine_.Heard(id, news::Hello{}, now);
@@ -158,7 +159,7 @@ void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& mess
     machine_.Heard(id, news::Want{want->count}, now);
   } else {
     if (std::holds_alternative<protocol::JobDone>(message)) machine_.Heard(id, news::Progressed{}, now);
-    PassOn(id, message, &counts);
+    PassOn(id, message);
   }
 }
 

@@ -30,6 +30,13 @@ const char* StateOf(const WorkerSlot& slot, bool here, bool followable) {
 
 }  // namespace
 
+Witness Fleet::WitnessOf(const std::string& id) const {
+  const std::string name = PlaceOfProcess(id).first;
+  const auto host = hosts_.find(name);
+  if (processes_.count(id) == 0 || host == hosts_.end()) return {"", "", false};
+  return {name, host->second.owner, name == kLocalHost};
+}
+
 std::string Fleet::HostState(const std::string& name) const {
   const auto host = machine_.hosts().find(name);
   return host == machine_.hosts().end() ? "" : StateOf(host->second);
@@ -38,8 +45,9 @@ std::string Fleet::HostState(const std::string& name) const {
 Json Fleet::Workers() const {
   Json workers = Json::array();
   for (const WorkerSlot& slot : machine_.workers()) {
+    if (slot.device.empty()) continue;
     const FleetMachine::Host& host = machine_.hosts().at(slot.host);
-    if (slot.device.empty() || host.left) continue;
+    if (host.left) continue;
     const auto run = runs_.find(slot.run);
     const bool followable = slot.following && run != runs_.end() && run->second.view.followable;
     const bool pulls = slot.pulls() && slot.to_pull > 0;

@@ -206,6 +206,7 @@ void Service::Start(QueuedRun* run) {
   Evaluation::Hooks hooks;
   hooks.changed = [this, number] { fleet_->RunChanged(number); };
   hooks.over = [this, number] { OnOver(number); };
+  hooks.witness = [this](const std::string& process) { return fleet_->WitnessOf(process); };
   hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
   run->evaluation = std::make_shared<Evaluation>(
       run->config, std::move(*run->directory), number, std::max(1, fleet_->device_count()),

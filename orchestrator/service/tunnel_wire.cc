@@ -1,8 +1,11 @@
 #include "orchestrator/service/tunnel_wire.h"
 
+#include <atomic>
+#include <exception>
 #include <mutex>
 #include <string>
 
+#include "base/log.h"
 #include "evald/error.h"
 #include "protocol/messages.h"
 
@@ -13,7 +16,9 @@ namespace {
 struct Middle {
   std::mutex mutex;
   std::string to_send;
+  size_t sent = 0;  // of to_send, its first bytes
   bool over = false;
+  std::atomic<size_t> unread{0};  // bytes on their way to the loop
   std::function<void()> wake;
 
   void Wake(std::unique_lock<std::mutex> lock) {
@@ -25,15 +30,21 @@ struct Middle {
 
 class LoopEnd : public Wire, public std::enable_shared_from_this<LoopEnd> {
  public:
-  explicit LoopEnd(std::shared_ptr<Middle> middle) : middle_(std::move(middle)) {}
+  LoopEnd(Loop* loop, std::shared_ptr<Middle> middle) : loop_(loop), middle_(std::move(middle)) {}
 
   void Read() override {
     reading_ = true;
     Deliver();
   }
   void Send(std::string line) override {
-    if (closed_) return;
+    if (closed_ || closing_) return;
     std::unique_lock lock(middle_->mutex);
+    if (middle_->to_send.size() - middle_->sent + line.size() > kUnsentBytesMax) {
+      closing_ = true;
+      middle_->to_send.clear();
+      middle_->sent = 0;
+      return loop_->Post([self = shared_from_this()] { self->Close("it does not read what it is sent"); });
+    }
     middle_->to_send += line;
     middle_->Wake(std::move(lock));
   }
@@ -66,13 +77,20 @@ class LoopEnd : public Wire, public std::enable_shared_from_this<LoopEnd> {
         return Close(std::string("it does not keep to the protocol: ") + e.what());
       }
       const auto handler = on_line;  // a copy: the handler may replace itself
-      if (handler) handler(line);
+      try {
+        if (handler) handler(line);
+      } catch (const std::exception& e) {  // no other connection, and not the service, ends over it
+        log::Error("a line of an agent's connection: {}", e.what());
+        return Close(std::string("a line cannot be taken: ") + e.what());
+      }
     }
   }
 
+  Loop* loop_;
   std::shared_ptr<Middle> middle_;
   protocol::LineSplitter lines_;
   bool reading_ = false;
+  bool closing_ = false;  // in a moment: whoever sends does not expect it
   bool closed_ = false;
 };
 
@@ -82,12 +100,21 @@ class ServerEnd : public http::Tunnel {
       : loop_(loop), middle_(std::move(middle)), other_(std::move(other)) {}
 
   void Received(std::string_view bytes) override {
-    loop_->Post([other = other_, text = std::string(bytes)] { other->Received(text); });
+    middle_->unread += bytes.size();
+    loop_->Post([other = other_, middle = middle_, text = std::string(bytes)] {
+      middle->unread -= text.size();
+      other->Received(text);
+    });
   }
+  bool full() override { return middle_->unread > kUnreadBytesMax; }
   std::string Next(size_t bytes_max) override {
     const std::lock_guard lock(middle_->mutex);
-    std::string next = middle_->to_send.substr(0, bytes_max);
-    middle_->to_send.erase(0, next.size());
+    std::string next = middle_->to_send.substr(middle_->sent, bytes_max);
+    middle_->sent += next.size();
+    if (middle_->sent * 2 > middle_->to_send.size()) {  // each byte is moved once, on the whole
+      middle_->to_send.erase(0, middle_->sent);
+      middle_->sent = 0;
+    }
     return next;
   }
   bool over() override {
@@ -112,7 +139,7 @@ class ServerEnd : public http::Tunnel {
 
 TunnelEnds MakeTunnel(Loop* loop) {
   auto middle = std::make_shared<Middle>();
-  auto wire = std::make_shared<LoopEnd>(middle);
+  auto wire = std::make_shared<LoopEnd>(loop, middle);
   return {std::make_shared<ServerEnd>(loop, middle, wire), wire};
 }
 

@@ -492,6 +492,190 @@ class Refusals(Agents):
         self.assertIn("evald-agent", self.call("GET", "/v1/agents/connect", status=426)["detail"])
 
 
+class RawAgent:
+    """An agent of a test's own words, over TLS, that came with a worker token."""
+
+    ENGINE = {"name": "emulated", "version": "1", "kinds": ["generate_until", "loglikelihood"], "max_length": 2048,
+              "deterministic": True, "wants_tokens": False, "emulated": True, "concurrency": 4, "device": "made up"}
+
+    def __init__(self, test, name, token="the-token-of-a-worker", instance=None, **hello):
+        plain = socket.create_connection(("127.0.0.1", test.port), timeout=30)
+        self.socket = test.https.wrap_socket(plain, server_hostname="127.0.0.1")
+        self.number, self.received, self.buffer = 0, 0, b""
+        self.instance = instance or os.urandom(16).hex()
+        self.socket.sendall(f"GET /v1/agents/connect HTTP/1.1\r\nHost: 127.0.0.1:{test.port}\r\n"
+                            f"Authorization: Bearer {token}\r\nConnection: Upgrade\r\nUpgrade: evald-agent\r\n\r\n".encode())
+        while b"\r\n\r\n" not in self.buffer:
+            self.buffer += self.socket.recv(4096)
+        self.buffer = self.buffer.split(b"\r\n\r\n", 1)[1]
+        version = test.call("GET", "/v1/health")["version"]
+        self.loose({"type": "agent_hello", "version": 1, "evald": version, "name": name, "instance": self.instance, "pid": 1,
+                    "session": "", "received": 0, "config": "", "devices": ["cpu:0"], "threads": 1, "metric_processes": 1, **hello})
+        self.answer = self.hear()
+
+    def loose(self, message):
+        self.socket.sendall((json.dumps({"number": 0, "ack": self.received, **message}) + "\n").encode())
+
+    def say(self, message):
+        self.number += 1
+        self.socket.sendall((json.dumps({"number": self.number, "ack": self.received, **message}) + "\n").encode())
+
+    def from_process(self, process, message):
+        self.say({"type": "from", "process": process, "message": message})
+
+    def ready(self, **members):
+        self.say({"type": "agent_ready", "processes": [], "staged": [], **members})
+
+    def hear(self, seconds=30):
+        """The next message; None when none comes in time, {} when the connection is at its end."""
+        self.socket.settimeout(seconds)
+        while b"\n" not in self.buffer:
+            try:
+                got = self.socket.recv(65536)
+            except (TimeoutError, socket.timeout):
+                return None
+            except OSError:
+                return {}
+            if not got:
+                return {}
+            self.buffer += got
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        message = json.loads(line)
+        self.received = message["number"] or self.received
+        return message
+
+    def close(self):
+        self.socket.close()
+
+
+class LyingAgents(Agents):
+    """Whoever has a worker token can say anything: that ends neither the service nor a run that others can do."""
+
+    def setUp(self):
+        super().setUp()
+        access = self.make_access()
+        token = hashlib.sha256(b"another-worker-token").hexdigest()
+        with open(self.folder / "tokens", "a") as tokens:
+            tokens.write(f"another worker sha256:{token}\n")
+        self.make_suite(400, 20)
+        self.serve(**access)
+        self.port = int(self.url.rsplit(":", 1)[1])
+
+    def agent(self, name, *arguments, **more):
+        agent = RawAgent(self, name, *arguments, **more)
+        self.addCleanup(agent.close)
+        return agent
+
+    def submit_slow(self):
+        return self.submit(engine={"name": "emulated", "delay_ms": 2, "concurrency": 4})
+
+    def assert_done(self, run):
+        run = self.finished(run)
+        self.assertEqual(run["state"], "done", f"{run}\n{self.log_text()}")
+
+    def play(self, agent, answer):
+        """Starts what is to be started and loads what is to be loaded; `answer(message)` says the rest."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            message = agent.hear(1)
+            if message == {}:
+                return
+            if message is None:
+                if self.call("GET", "/v1/runs")["runs"][0]["state"] in ("done", "failed", "incomplete"):
+                    return
+                continue
+            if message["type"] == "start" and message["process"] == "w0":
+                agent.from_process("w0", {"type": "hello", "version": 1, "role": "worker", "id": "w0", "pid": 2,
+                                          "engine": RawAgent.ENGINE, "waits": ""})
+            elif message["type"] == "to" and not answer(message["message"]):
+                if message["message"]["type"] == "load":
+                    agent.from_process("w0", {"type": "loaded", "fingerprint": message["message"]["fingerprint"],
+                                              "engine": RawAgent.ENGINE, "report": {}})
+                    agent.from_process("w0", {"type": "want", "count": 9})
+
+    def test_an_adopted_process_whose_engine_is_none(self):
+        for loaded in ({"engine": [], "report": {}}, {"engine": 1, "report": {}}, 1,
+                       {"engine": {**RawAgent.ENGINE, "name": 1}, "report": {}}, {"engine": RawAgent.ENGINE, "report": 1}):
+            agent = self.agent("liar")
+            self.assertEqual(agent.answer["type"], "agent_welcome")
+            agent.ready(processes=[{"id": "w0", "program": "evald-worker", "arguments": [], "tag": "t", "pid": 4, "loading": False,
+                                    "engine": RawAgent.ENGINE, "fingerprint": "", "loaded": loaded, "wants": 1}])
+            self.assertEqual(agent.hear(), {}, "its connection ends")
+            self.call("GET", "/v1/workers")
+        self.assert_done(self.submit_slow())
+
+    def test_it_ends_nothing_that_it_does_not_hold(self):
+        agent = self.agent("liar")
+        agent.ready()
+        run = self.submit_slow()
+        for _ in range(20):
+            for trial in range(20):
+                for attempt in (1, 2):
+                    agent.from_process("w0", {"type": "trial_failed", "trial": 1 << 32 | trial, "attempt": attempt,
+                                              "retry": False, "message": "made up", "device": False, "task": "sums"})
+            time.sleep(0.05)
+        self.assert_done(run)
+
+    def test_a_load_that_it_refuses_and_a_file_that_it_never_wrote(self):
+        def refuses(message):
+            if message["type"] == "load":
+                agent.from_process("w0", {"type": "trial_failed", "trial": -1, "attempt": 0, "retry": False, "message": "no"})
+                return True
+        def invents(message):
+            if message["type"] != "lease":
+                return False
+            for part in message["slices"]:
+                agent.from_process("w0", {"type": "slice_done", "trial": message["trial"], "attempt": message["attempt"],
+                                          "task": part["task"], "first": part["first"], "end": part["end"], "file": part["file"],
+                                          "hash": "5e0b" * 8, "bytes": 100, "requests": 1, "truncated": 0, "tokens_in": 1,
+                                          "tokens_out": 1, "device_seconds": 1e8, "longest_seconds": 1e8, "salvaged": 0})
+            agent.from_process("w0", {"type": "trial_done", "trial": message["trial"], "attempt": message["attempt"], "device_seconds": 1e8})
+            return True
+        for name, answer in (("refuses", refuses), ("invents", invents)):
+            agent = self.agent(name)
+            agent.ready()
+            run = self.submit_slow()
+            self.play(agent, answer)
+            self.assert_done(run)
+            agent.close()
+
+    def test_a_host_is_its_tokens(self):
+        agent = self.agent("mine")
+        agent.ready()
+        agent.close()
+        self.wait_host("mine", "away")
+        refused = self.agent("mine", "another-worker-token").answer
+        self.assertEqual(refused["type"], "agent_refused")
+        self.assertIn("of another token", refused["reason"])
+        refused = self.agent("theirs", "another-worker-token", instance=agent.instance).answer
+        self.assertEqual(refused["type"], "agent_refused")
+        self.assertEqual(self.agent("mine").answer["type"], "agent_welcome")
+
+    def test_a_token_has_so_many_hosts_and_devices(self):
+        refused = self.agent("many", devices=["cpu:0"] * 1024).answer
+        self.assertEqual(refused, {}, "no host has so many")
+        answers = [self.agent(f"h{i}", devices=["cpu:0"] * 128, metric_processes=512).answer for i in range(8)]
+        self.assertEqual([a["type"] for a in answers], ["agent_welcome"] * 6 + ["agent_refused"] * 2)
+        self.assertIn("devices and metric processes", answers[-1]["reason"])
+        self.assertEqual(self.agent("fresh", "another-worker-token").answer["type"], "agent_welcome")
+
+    def test_it_does_not_read(self):
+        agent = self.agent("deaf")
+        agent.ready()
+        pings = (json.dumps({"number": 0, "ack": 0, "type": "ping", "at": 1, "memory_total": 0, "memory_free": 0}) + "\n").encode() * 2000
+        before = self.resident()
+        agent.socket.settimeout(5)
+        with self.assertRaises(OSError, msg="it may go on for ever"):
+            for _ in range(5000):
+                agent.socket.sendall(pings)
+        self.assertLess(self.resident() - before, 400)
+        self.assert_done(self.submit_slow())
+
+    def resident(self):
+        status = pathlib.Path(f"/proc/{self.daemon.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) // 1024
+
+
 class BadConnections(Agents):
     def test_lines_that_are_lost_repeated_and_overtaken(self):
         self.make_suite(400, 100)

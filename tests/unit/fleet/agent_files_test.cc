@@ -58,6 +58,16 @@ TEST_F(AgentFilesTest, AJobGivesGenerationsByTheirHashAndItsScoresFile) {
   EXPECT_FALSE(files_.Upload("me", "/runs/r/s.jsonl"));
 }
 
+TEST_F(AgentFilesTest, AnAgentIsThatOfItsToken) {
+  files_.Begin("theirs", "wk");
+  EXPECT_TRUE(files_.IsOf("theirs", "wk"));
+  EXPECT_FALSE(files_.IsOf("theirs", "wk2"));
+  EXPECT_FALSE(files_.IsOf("nobody", "wk"));
+  EXPECT_TRUE(files_.IsOf("me", "")) << "no tokens are in force";
+  files_.End("theirs");
+  EXPECT_FALSE(files_.IsOf("theirs", "wk"));
+}
+
 TEST_F(AgentFilesTest, ACheckpointIsForThoseWhoLoadIt) {
   files_.Sent("me", "w0", Load{"/dev/shm/evald-0/f00d", "f00d"});
   EXPECT_EQ(files_.Checkpoint("me", "f00d"), "/dev/shm/evald-0/f00d");

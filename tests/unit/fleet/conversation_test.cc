@@ -94,6 +94,23 @@ TEST_F(ConversationTest, WhatMakesNoSenseCutsTheConnection) {
   EXPECT_FALSE(conversation_.Attach(wire, 3, {}, 0)) << "it has more than was sent";
 }
 
+// Whoever has a worker token can read and never acknowledge, so that everything would be kept to be sent again.
+TEST(Conversation, WithAPeerThatAcknowledgesNothingIsLost) {
+  Conversation conversation({.unacknowledged_bytes_max = 10'000});
+  std::string cut = "-";
+  const Conversation::Handlers handlers{[](const AgentMessage&) {}, [&](const std::string& why) { cut = why; }};
+  ASSERT_TRUE(conversation.Attach(std::make_shared<TestWire>(), 0, handlers, MonotonicMicros()));
+  for (int i = 0; i < 1000; ++i) conversation.Send(KillProcess{std::string(100, 'x')});
+  EXPECT_TRUE(conversation.lost());
+  EXPECT_EQ(conversation.waiting(), 0u);
+  EXPECT_EQ(cut, "-") << "whoever sends does not expect the connection to end meanwhile";
+  conversation.Tick(MonotonicMicros());
+  EXPECT_NE(cut.find("acknowledged"), std::string::npos) << cut;
+  EXPECT_FALSE(conversation.Attach(std::make_shared<TestWire>(), 0, handlers, MonotonicMicros())) << "it begins anew";
+  conversation.Reset();
+  EXPECT_TRUE(conversation.Attach(std::make_shared<TestWire>(), 0, handlers, MonotonicMicros()));
+}
+
 TEST_F(ConversationTest, ANewerConnectionReplacesTheOlder) {
   const auto older = Connect(0);
   const auto newer = Connect(0);

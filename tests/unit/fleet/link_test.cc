@@ -46,6 +46,17 @@ TEST(Link, KeepsWhatIsNotAcknowledged) {
   EXPECT_EQ(link.unacknowledged().size(), 1u);
 }
 
+TEST(Link, WhatComesTooEarlyTakesBoundedMemory) {
+  Link link;
+  const size_t line = size_t{1} << 20;
+  for (uint64_t number = 2; number < 4000; ++number) link.Take(number, Say("early"), line);
+  EXPECT_EQ(link.early_bytes(), Link::kEarlyBytesMax);
+  const size_t kept = Link::kEarlyBytesMax / line;
+  EXPECT_EQ(link.Take(1, Say("a"), line).size(), kept + 1) << "the others have to be sent again";
+  EXPECT_EQ(link.early_bytes(), 0u);
+  EXPECT_EQ(link.received(), kept + 1);
+}
+
 TEST(Link, AResetForgetsEverything) {
   Link link;
   link.Push("a");

@@ -260,6 +260,33 @@ TEST(FleetFaults, ALoadThatIsRefusedEndsItsRunAndLeavesTheWorker) {
   EXPECT_TRUE(fleet.runs.at(2).done());
 }
 
+TEST(FleetFaults, ALoadThatAnUntrustedHostRefusesIsForOthers) {
+  TinyFleet fleet;
+  fleet.untrusted = {"north", "south"};
+  fleet.on_load = [&](TinyProcess* process) {
+    if (process->host == "local") return fleet.Loaded(process);
+    fleet.SayFailed(process, "no", false);
+  };
+  fleet.AddHost("north", {"cpu:0"}, 1);
+  fleet.AddHost("local", {"cpu:0"}, 1);
+  fleet.AddRun(ViewOf(1, "good"));
+  fleet.WorkAll();
+  EXPECT_TRUE(fleet.runs.at(1).done()) << fleet.runs.at(1).failure;
+}
+
+TEST(FleetFaults, WhereOnlyDoubtedHostsAreLeftTheRunIsTold) {
+  TinyFleet fleet;
+  fleet.untrusted = {"north", "south"};
+  fleet.on_load = [&](TinyProcess* process) { fleet.SayFailed(process, "no", false); };
+  fleet.AddHost("north", {"cpu:0"}, 1);
+  fleet.AddHost("south", {"cpu:0"}, 1);
+  fleet.AddRun(ViewOf(1, "bad"));
+  fleet.Deliver();
+  fleet.Pass(5);
+  EXPECT_EQ(fleet.runs.at(1).failure, "nobody else is there");
+  EXPECT_EQ(fleet.runs.at(1).view.doubted, (std::set<std::string>{"north", "south"}));
+}
+
 TEST(FleetFaults, WhoSaysNothingIsKilled) {
   TinyFleet fleet;
   fleet.prompt = false;

@@ -87,6 +87,27 @@ TEST(FleetHosts, AHelloThatWaitedForItsHostIsNotLate) {
   EXPECT_EQ(fleet.StateOf("far.w0"), WorkerState::kReady);
 }
 
+TEST(FleetHosts, AHostThatIsForgottenLeavesItsSlotsToOthers) {
+  TinyFleet fleet;
+  fleet.AddHost("local", {"cpu:0"}, 1);
+  fleet.AddHost("north", {"cpu:0", "cpu:1"}, 2);
+  fleet.AddRun(ViewOf(1));
+  fleet.Deliver();
+  EXPECT_FALSE(fleet.machine.HostForgotten("north", fleet.now)) << "it is there";
+  fleet.WorkAll();
+  const size_t workers = fleet.machine.workers().size(), scorers = fleet.machine.scorers().size();
+  fleet.HostIs("north", HostNews::kLeft);
+  EXPECT_TRUE(fleet.machine.HostForgotten("north", fleet.now));
+  EXPECT_EQ(fleet.machine.hosts().size(), 1u);
+  EXPECT_EQ(fleet.machine.FindWorker("north.w0"), nullptr);
+  fleet.AddHost("south", {"cpu:0", "cpu:1"}, 2);
+  EXPECT_EQ(fleet.machine.workers().size(), workers);
+  EXPECT_EQ(fleet.machine.scorers().size(), scorers);
+  fleet.AddRun(ViewOf(2));
+  fleet.WorkAll();
+  EXPECT_TRUE(fleet.runs.at(2).done());
+}
+
 TEST(FleetHosts, ALeavingHostEndsWhatItHoldsAndGetsNoMore) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);

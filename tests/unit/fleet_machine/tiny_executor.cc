@@ -156,7 +156,7 @@ struct TinyFleet::Carry {
         fleet->Send(victim, [fleet, number, of, end = slices[s].documents.end] {
           const auto run = fleet->runs.find(number);
           if (run == fleet->runs.end() || run->second.view.ending) return;
-          if (run->second.machine.Shortened(of.trial, of.attempt, of.task, of.first, end)) {
+          if (run->second.machine.Shortened(of.worker, of.trial, of.attempt, of.task, of.first, end)) {
             for (LeasedSlice& slice : run->second.live[of.trial].slices) {
               if (slice.task == of.task && slice.documents.first == of.first) slice.documents.end = end;
             }
@@ -208,7 +208,10 @@ struct TinyFleet::Carry {
   }
   void operator()(const order::TellRefused& order) {
     text = fmt::format("refused {} {}: {}", order.run, order.worker, order.why);
-    fleet->Fail(order.run, order.why);
+    const std::string host = fleet->At(order.worker).host;
+    if (fleet->untrusted.count(host) == 0) return fleet->Fail(order.run, order.why);
+    if (TinyRun* run = Of(order.run)) run->view.doubted.insert(host);
+    fleet->Changed(order.run);
   }
   void operator()(const order::TellWorkerLost& order) {
     text = fmt::format("lost {}: {}{}", order.worker, order.why, order.at_fault ? " (at fault)" : "");
@@ -240,6 +243,10 @@ struct TinyFleet::Carry {
     text = fmt::format("no scorers {}: {}", order.run, order.why);
     TinyRun* run = Of(order.run);
     if (run != nullptr && run->view.planned && !run->machine.jobs().idle()) fleet->Fail(order.run, order.why);
+  }
+  void operator()(const order::TellNobodyElse& order) {
+    text = fmt::format("nobody else for {}", order.run);
+    fleet->Fail(order.run, "nobody else is there");
   }
   void operator()(const order::TellVain& order) {
     text = fmt::format("vain {}: {}", order.run, order.why);

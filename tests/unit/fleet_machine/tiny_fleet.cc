@@ -14,7 +14,9 @@ std::vector<int64_t> List(DocumentRange range) {
   return documents;
 }
 
-bool Holds(const TinyRun& run, const HeldTrial& held) { return run.machine.trials().Holds(held.trial, held.attempt); }
+bool Holds(const TinyRun& run, const std::string& worker, const HeldTrial& held) {
+  return run.machine.trials().Holds(worker, held.trial, held.attempt);
+}
 
 }  // namespace
 
@@ -130,7 +132,7 @@ void TinyFleet::Withdrawals(TinyRun* run) {
 
 // As the database: the first file of a document counts.
 void TinyFleet::Commit(TinyRun* run, const std::string& worker, const HeldTrial& held, const LeasedSlice& slice) {
-  if (run->view.ending || !run->machine.SliceReported(held.trial, held.attempt, slice.task, slice.documents)) return;
+  if (run->view.ending || !run->machine.SliceReported(worker, held.trial, held.attempt, slice.task, slice.documents)) return;
   std::vector<int64_t> won;
   for (const int64_t d : List(slice.documents)) {
     if (run->committed[{slice.task, d}]++ == 0) won.push_back(d);
@@ -143,9 +145,9 @@ void TinyFleet::Commit(TinyRun* run, const std::string& worker, const HeldTrial&
 void TinyFleet::OnTrialEnd(const std::string& worker, const HeldTrial& held, bool failed, bool retry) {
   const auto run = runs.find(held.run);
   const bool goes_on = run != runs.end() && !run->second.view.ending;
-  const bool counts = goes_on && Holds(run->second, held);
-  if (goes_on && failed) run->second.machine.TrialFailed(held.trial, held.attempt, "it failed", retry);
-  if (goes_on && !failed) run->second.machine.TrialDone(held.trial, held.attempt);
+  const bool counts = goes_on && Holds(run->second, worker, held);
+  if (goes_on && failed) run->second.machine.TrialFailed(worker, held.trial, held.attempt, "it failed", retry);
+  if (goes_on && !failed) run->second.machine.TrialDone(worker, held.trial, held.attempt);
   if (goes_on) Withdrawals(&run->second);
   Changed(held.run);
   machine.Heard(worker, news::TrialOver{held, !failed, counts && !failed, 0.5}, now);
@@ -163,8 +165,8 @@ void TinyFleet::OnJobEnd(const std::string& scorer, int64_t number, const Metric
   if (run == runs.end() || run->second.view.ending) return;
   TinyRun& of = run->second;
   if (fails) {
-    of.machine.JobFailed(job.job, job.job_attempt, "it failed", true);
-  } else if (of.machine.JobDone(job.job, job.job_attempt)) {
+    of.machine.JobFailed(scorer, job.job, job.job_attempt, "it failed", true);
+  } else if (of.machine.JobDone(scorer, job.job, job.job_attempt)) {
     for (const int64_t d : List(job.documents)) ++of.scored[{job.task, d}];
     of.machine.ScoresCommitted(job.task, List(job.documents));
     machine.Heard(scorer, news::Progressed{}, now);

@@ -74,6 +74,7 @@ class TinyFleet {
   std::map<int64_t, TinyRun> runs;
   std::map<std::string, std::unique_ptr<TinyProcess>> processes;
   std::set<std::string> away;     ///< hosts
+  std::set<std::string> untrusted;  ///< hosts, before they are added: runs doubt what they refuse
   std::set<std::string> dropped;  ///< fingerprints of staged checkpoints
   int64_t events = 0;
   int64_t copies = 0, relieved = 0, withdrawn = 0, abandoned = 0;  ///< that happened

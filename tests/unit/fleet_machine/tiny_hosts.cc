@@ -11,7 +11,7 @@ namespace evald {
 
 void TinyFleet::AddHost(const std::string& name, std::vector<std::string> devices, int scorers) {
   const bool local = name == "local";
-  specs_[name] = {name, local ? "" : name + ".", local, std::move(devices), scorers};
+  specs_[name] = {name, local ? "" : name + ".", local, std::move(devices), scorers, untrusted.count(name) == 0};
   machine.HostAdded(specs_.at(name), now);
   Settle();
   AgentAnew(name, false);

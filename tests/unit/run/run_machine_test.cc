@@ -49,9 +49,30 @@ TEST(RunMachine, FilesLieInFoldersMadeOfNames) {
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   EXPECT_EQ(lease.slices.at(0).file, "generations/%2E.%2F..%2Fx/7.1-0.jsonl");
   EXPECT_EQ(machine.GenerationsFile(0, 0, 7, 1), lease.slices[0].file);
-  EXPECT_TRUE(machine.SliceReported(7, 1, 0, {0, 5}));
+  EXPECT_TRUE(machine.SliceReported("w", 7, 1, 0, {0, 5}));
   machine.GenerationsCommitted(0, List({0, 5}), lease.slices[0].file, 7, 1);
   EXPECT_EQ(machine.LeaseJob("m", 0)->file, "scores/%2E.%2F..%2Fx/7.1-0.jsonl");
+}
+
+// Numbers of trials and jobs can be guessed: a report counts only from the process that holds the lease.
+TEST(RunMachine, AReportOfAnotherProcessChangesNothing) {
+  RunMachine machine = Whole({{"a", 5}});
+  const TrialLease lease = *machine.LeaseTrial("w", 0);
+  EXPECT_FALSE(machine.SliceReported("liar", lease.trial, lease.attempt, 0, {0, 5}));
+  EXPECT_FALSE(machine.TrialDone("liar", lease.trial, lease.attempt));
+  EXPECT_FALSE(machine.TrialFailed("liar", lease.trial, lease.attempt, "made up", false));
+  EXPECT_FALSE(machine.RequestRefused("liar", lease.trial, lease.attempt, 0, "made up"));
+  EXPECT_FALSE(machine.Shortened("liar", lease.trial, lease.attempt, 0, 0, 1));
+  machine.Progressed("liar", lease.trial, lease.attempt, 5, 0, 0);
+  EXPECT_EQ(machine.under_way()[0], 0);
+  EXPECT_TRUE(machine.SliceReported("w", lease.trial, lease.attempt, 0, {0, 5}));
+  EXPECT_TRUE(machine.TrialDone("w", lease.trial, lease.attempt));
+  machine.GenerationsCommitted(0, {0, 1, 2, 3, 4}, lease.slices[0].file, lease.trial, lease.attempt);
+  const MetricJob job = *machine.LeaseJob("m", 0);
+  EXPECT_FALSE(machine.JobDone("liar", job.job, job.job_attempt));
+  EXPECT_FALSE(machine.JobFailed("liar", job.job, job.job_attempt, "made up", false));
+  EXPECT_TRUE(machine.JobDone("m", job.job, job.job_attempt));
+  EXPECT_TRUE(machine.missing().empty());
 }
 
 TEST(RunMachine, OneSliceFromLeaseToScore) {
@@ -60,14 +81,14 @@ TEST(RunMachine, OneSliceFromLeaseToScore) {
   EXPECT_EQ(lease.trial, 7);
   ASSERT_EQ(lease.slices.size(), 1u);
   EXPECT_EQ(lease.slices[0].file, "generations/t/7.1-0.jsonl");
-  EXPECT_TRUE(machine.SliceReported(7, 1, 0, {0, 5}));
-  EXPECT_FALSE(machine.SliceReported(7, 1, 0, {0, 5})) << "a slice is reported once";
-  EXPECT_TRUE(machine.TrialDone(7, 1));
+  EXPECT_TRUE(machine.SliceReported("w", 7, 1, 0, {0, 5}));
+  EXPECT_FALSE(machine.SliceReported("w", 7, 1, 0, {0, 5})) << "a slice is reported once";
+  EXPECT_TRUE(machine.TrialDone("w", 7, 1));
   machine.GenerationsCommitted(0, List({0, 5}), lease.slices[0].file, 7, 1);
   const MetricJob job = *machine.LeaseJob("m", 0);
   EXPECT_EQ(job.file, "scores/t/7.1-0.jsonl");
-  EXPECT_FALSE(machine.JobDone(job.job, job.job_attempt + 1));
-  ASSERT_TRUE(machine.JobDone(job.job, job.job_attempt));
+  EXPECT_FALSE(machine.JobDone("m", job.job, job.job_attempt + 1));
+  ASSERT_TRUE(machine.JobDone("m", job.job, job.job_attempt));
   EXPECT_FALSE(machine.complete()) << "scores count once they are durable";
   machine.ScoresCommitted(0, List({0, 5}));
   EXPECT_TRUE(machine.complete());
@@ -108,9 +129,9 @@ TEST(RunMachine, ATrialThatItsOnlyDeviceEndsOverIsMissingInTheEnd) {
     if (lease && lease->trial == poison.trial) lease = machine.LeaseTrial("gpu", now);  // another beside it
     if (lease) {
       for (const LeasedSlice& slice : lease->slices) {
-        machine.SliceReported(lease->trial, lease->attempt, slice.task, slice.documents);
+        machine.SliceReported("gpu", lease->trial, lease->attempt, slice.task, slice.documents);
       }
-      EXPECT_TRUE(machine.TrialDone(lease->trial, lease->attempt));
+      EXPECT_TRUE(machine.TrialDone("gpu", lease->trial, lease->attempt));
     }
     if (!machine.trials().leased(poison.trial)) continue;
     machine.WorkerLost("gpu", "worker gpu: a kernel failed", true);
@@ -129,7 +150,7 @@ TEST(RunMachine, AReportedSliceIsNotLeasedAgain) {
   machine.Plan(setup);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   ASSERT_EQ(lease.slices.size(), 2u);
-  EXPECT_TRUE(machine.SliceReported(0, 1, lease.slices[0].task, lease.slices[0].documents));
+  EXPECT_TRUE(machine.SliceReported("w", 0, 1, lease.slices[0].task, lease.slices[0].documents));
   machine.WorkerLost("w", "killed");
   const TrialLease second = *machine.LeaseTrial("w", 1);
   ASSERT_EQ(second.slices.size(), 1u);
@@ -139,7 +160,7 @@ TEST(RunMachine, AReportedSliceIsNotLeasedAgain) {
 TEST(RunMachine, ATrialCalledDoneTooEarlyFails) {
   RunMachine machine = Planned({{"t", 5}}, 1);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
-  EXPECT_TRUE(machine.TrialDone(lease.trial, lease.attempt));
+  EXPECT_TRUE(machine.TrialDone("w", lease.trial, lease.attempt));
   ASSERT_EQ(machine.missing().size(), 1u);
   EXPECT_NE(machine.missing()[0].cause.find("without all of its slices"), std::string::npos);
 }
@@ -153,8 +174,8 @@ TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
   machine.Plan(setup);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   ASSERT_EQ(lease.slices.size(), 2u);
-  EXPECT_FALSE(machine.RequestRefused(lease.trial, lease.attempt + 1, 0, "of another attempt"));
-  EXPECT_TRUE(machine.RequestRefused(lease.trial, lease.attempt, 0, "document 2: nothing fits"));
+  EXPECT_FALSE(machine.RequestRefused("w", lease.trial, lease.attempt + 1, 0, "of another attempt"));
+  EXPECT_TRUE(machine.RequestRefused("w", lease.trial, lease.attempt, 0, "document 2: nothing fits"));
   const TrialLease rest = *machine.LeaseTrial("w", 1);
   ASSERT_EQ(rest.slices.size(), 1u);
   EXPECT_EQ(rest.slices[0].task, 1u);
@@ -162,11 +183,11 @@ TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
   const std::vector<std::string>& salvage = rest.slices[0].salvage;  // what was done need not be done again
   EXPECT_NE(std::find(salvage.begin(), salvage.end(), lease.slices[1].file + ".part"), salvage.end());
   EXPECT_FALSE(machine.refused()) << "the other is not scored yet";
-  EXPECT_TRUE(machine.SliceReported(rest.trial, rest.attempt, 1, {0, 5}));
-  EXPECT_TRUE(machine.TrialDone(rest.trial, rest.attempt));
+  EXPECT_TRUE(machine.SliceReported("w", rest.trial, rest.attempt, 1, {0, 5}));
+  EXPECT_TRUE(machine.TrialDone("w", rest.trial, rest.attempt));
   machine.GenerationsCommitted(1, List({0, 5}), "f", rest.trial, rest.attempt);
   const MetricJob job = *machine.LeaseJob("m", 0);
-  EXPECT_TRUE(machine.JobDone(job.job, job.job_attempt));
+  EXPECT_TRUE(machine.JobDone("m", job.job, job.job_attempt));
   machine.ScoresCommitted(1, List({0, 5}));
   EXPECT_TRUE(machine.idle());
   EXPECT_FALSE(machine.complete());
@@ -208,7 +229,7 @@ TEST(RunMachine, WhatIsGivenBackOfARefusedTaskIsNotLeased) {
   RunMachine machine = Whole({{"bad", 8}});
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   machine.RefuseTask(0, "too long");
-  EXPECT_TRUE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 4));
+  EXPECT_TRUE(machine.Shortened("w", lease.trial, lease.attempt, 0, 0, 4));
   EXPECT_FALSE(machine.has_trials());
 }
 
@@ -219,16 +240,16 @@ TEST(RunMachine, WhatIsGivenUpIsMissingByName) {
   setup.policy = "size-split";  // in four
   machine.Plan(setup);
   const TrialLease first = *machine.LeaseTrial("w", 0);
-  machine.TrialFailed(first.trial, first.attempt, "out of memory", true);
+  machine.TrialFailed("w", first.trial, first.attempt, "out of memory", true);
   TrialLease second = *machine.LeaseTrial("w", 0);
   ASSERT_EQ(second.slices[0].documents, (DocumentRange{1, 2}));
-  machine.SliceReported(second.trial, second.attempt, 0, second.slices[0].documents);
-  machine.TrialDone(second.trial, second.attempt);
+  machine.SliceReported("w", second.trial, second.attempt, 0, second.slices[0].documents);
+  machine.TrialDone("w", second.trial, second.attempt);
   machine.GenerationsCommitted(0, List(second.slices[0].documents), "f", second.trial, second.attempt);
   const MetricJob job = *machine.LeaseJob("m", 0);
-  EXPECT_FALSE(machine.JobFailed(job.job, job.job_attempt + 1, "of another attempt", true));
-  EXPECT_TRUE(machine.JobFailed(job.job, job.job_attempt, "sandbox is gone", true));
-  while (const auto rest = machine.LeaseTrial("w", 0)) machine.TrialFailed(rest->trial, rest->attempt, "lost", true);
+  EXPECT_FALSE(machine.JobFailed("m", job.job, job.job_attempt + 1, "of another attempt", true));
+  EXPECT_TRUE(machine.JobFailed("m", job.job, job.job_attempt, "sandbox is gone", true));
+  while (const auto rest = machine.LeaseTrial("w", 0)) machine.TrialFailed("w", rest->trial, rest->attempt, "lost", true);
   EXPECT_TRUE(machine.idle());
   EXPECT_FALSE(machine.complete());
   ASSERT_EQ(machine.missing().size(), 4u);
@@ -308,17 +329,18 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
         case 4: {
           if (jobs.empty()) break;
           const auto [scorer, job] = jobs[random() % jobs.size()];
-          if (!machine.JobDone(job.job, job.job_attempt)) break;
+          if (!machine.JobDone(scorer, job.job, job.job_attempt)) break;
           for (const int64_t d : List(job.documents)) ++scored[{job.task, d}];
           machine.ScoresCommitted(job.task, List(job.documents));
           break;
         }
         case 5: {  // a worker ends a slice early, or says so late
           if (reports.empty()) break;
-          TrialLease& lease = reports[random() % reports.size()].lease;
+          Report& reported = reports[random() % reports.size()];
+          TrialLease& lease = reported.lease;
           LeasedSlice& slice = lease.slices[random() % lease.slices.size()];
           const int64_t end = slice.documents.first + 1 + static_cast<int64_t>(random() % 10);
-          if (machine.Shortened(lease.trial, lease.attempt, slice.task, slice.documents.first, end)) {
+          if (machine.Shortened(reported.worker, lease.trial, lease.attempt, slice.task, slice.documents.first, end)) {
             ASSERT_LT(end, slice.documents.end);
             slice.documents.end = end;
             ++shortened;
@@ -330,14 +352,14 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           const Report& report = reports[random() % reports.size()];  // live, late or repeated
           for (const LeasedSlice& slice : report.lease.slices) {
             if (random() % 3 == 0) continue;
-            if (!machine.SliceReported(report.lease.trial, report.lease.attempt, slice.task, slice.documents)) continue;
+            if (!machine.SliceReported(report.worker, report.lease.trial, report.lease.attempt, slice.task, slice.documents)) continue;
             std::vector<int64_t> won;
             for (const int64_t d : List(slice.documents)) {
               if (committed[{slice.task, d}]++ == 0) won.push_back(d);
             }
             machine.GenerationsCommitted(slice.task, won, slice.file, report.lease.trial, report.lease.attempt);
           }
-          if (random() % 2 == 0) machine.TrialDone(report.lease.trial, report.lease.attempt);
+          if (random() % 2 == 0) machine.TrialDone(report.worker, report.lease.trial, report.lease.attempt);
         }
       }
     }
@@ -389,15 +411,15 @@ TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
 TEST(RunMachine, TheCopyComesFirst) {
   Straggler s;
   const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
-  EXPECT_TRUE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.SliceReported("idle", copy.trial, copy.attempt, 0, {0, 10}));
   const auto withdrawn = s.machine.TakeWithdrawn();
   ASSERT_EQ(withdrawn.size(), 1u);
   EXPECT_EQ(withdrawn[0].worker, "slow");
   EXPECT_EQ(withdrawn[0].trial, s.lease.trial);
   EXPECT_EQ(withdrawn[0].attempt, s.lease.attempt);
-  EXPECT_FALSE(s.machine.SliceReported(s.lease.trial, s.lease.attempt, 0, {0, 10})) << "a duplicate";
-  EXPECT_FALSE(s.machine.TrialDone(s.lease.trial, s.lease.attempt));
-  EXPECT_TRUE(s.machine.TrialDone(copy.trial, copy.attempt));
+  EXPECT_FALSE(s.machine.SliceReported("slow", s.lease.trial, s.lease.attempt, 0, {0, 10})) << "a duplicate";
+  EXPECT_FALSE(s.machine.TrialDone("slow", s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.TrialDone("idle", copy.trial, copy.attempt));
   EXPECT_TRUE(s.machine.trials_idle());
   EXPECT_TRUE(s.machine.missing().empty());
 }
@@ -405,13 +427,13 @@ TEST(RunMachine, TheCopyComesFirst) {
 TEST(RunMachine, TheOriginalComesFirst) {
   Straggler s;
   const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
-  EXPECT_TRUE(s.machine.SliceReported(s.lease.trial, s.lease.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.SliceReported("slow", s.lease.trial, s.lease.attempt, 0, {0, 10}));
   const auto withdrawn = s.machine.TakeWithdrawn();
   ASSERT_EQ(withdrawn.size(), 1u);
   EXPECT_EQ(withdrawn[0].worker, "idle");
   EXPECT_EQ(withdrawn[0].trial, copy.trial);
-  EXPECT_FALSE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
-  EXPECT_TRUE(s.machine.TrialDone(s.lease.trial, s.lease.attempt));
+  EXPECT_FALSE(s.machine.SliceReported("idle", copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone("slow", s.lease.trial, s.lease.attempt));
   EXPECT_TRUE(s.machine.trials_idle());
 }
 
@@ -421,16 +443,16 @@ TEST(RunMachine, ACopyThatFailsIsNoFailureOfItsTrial) {
     const auto copy = s.machine.LeaseCopy("idle", s.kLate);
     ASSERT_TRUE(copy);
     if (copies == 0) {
-      EXPECT_TRUE(s.machine.TrialFailed(copy->trial, copy->attempt, "out of memory", true));
+      EXPECT_TRUE(s.machine.TrialFailed("idle", copy->trial, copy->attempt, "out of memory", true));
     } else {
       s.machine.WorkerLost("idle", "killed");
     }
     EXPECT_FALSE(s.machine.has_trials());
-    EXPECT_FALSE(s.machine.SliceReported(copy->trial, copy->attempt, 0, {0, 10}));
+    EXPECT_FALSE(s.machine.SliceReported("idle", copy->trial, copy->attempt, 0, {0, 10}));
   }
   EXPECT_FALSE(s.machine.LeaseCopy("idle", 10 * s.kLate)) << "enough of them";
-  EXPECT_TRUE(s.machine.SliceReported(s.lease.trial, s.lease.attempt, 0, {0, 10}));
-  EXPECT_TRUE(s.machine.TrialDone(s.lease.trial, s.lease.attempt));
+  EXPECT_TRUE(s.machine.SliceReported("slow", s.lease.trial, s.lease.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone("slow", s.lease.trial, s.lease.attempt));
   EXPECT_TRUE(s.machine.missing().empty());
 }
 
@@ -439,8 +461,8 @@ TEST(RunMachine, TheCopySavesWhatItsTrialLost) {
   const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
   s.machine.WorkerLost("slow", "killed");
   EXPECT_EQ(s.machine.missing().size(), 1u) << "one attempt was all";
-  EXPECT_TRUE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
-  EXPECT_TRUE(s.machine.TrialDone(copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.SliceReported("idle", copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.TrialDone("idle", copy.trial, copy.attempt));
   EXPECT_TRUE(s.machine.missing().empty());
   EXPECT_TRUE(s.machine.TakeWithdrawn().empty()) << "nobody has it any more";
   EXPECT_TRUE(s.machine.trials_idle());
@@ -451,10 +473,10 @@ TEST(RunMachine, ATrialThatWaitsAgainIsNotBegunOnceItsCopyIsThere) {
   const TrialLease copy = *s.machine.LeaseCopy("idle", s.kLate);
   s.machine.WorkerLost("slow", "killed");
   EXPECT_TRUE(s.machine.has_trials());
-  EXPECT_TRUE(s.machine.SliceReported(copy.trial, copy.attempt, 0, {0, 10}));
+  EXPECT_TRUE(s.machine.SliceReported("idle", copy.trial, copy.attempt, 0, {0, 10}));
   EXPECT_FALSE(s.machine.has_trials());
   EXPECT_FALSE(s.machine.LeaseTrial("third", s.kLate));
-  EXPECT_TRUE(s.machine.TrialDone(copy.trial, copy.attempt));
+  EXPECT_TRUE(s.machine.TrialDone("idle", copy.trial, copy.attempt));
   EXPECT_TRUE(s.machine.trials_idle());
 }
 
@@ -462,18 +484,18 @@ TEST(RunMachine, WhatAWorkerGivesBackIsOpenAgain) {
   RunMachine machine = Whole({{"t", 10}});
   const TrialLease lease = *machine.LeaseTrial("slow", 0);
   EXPECT_FALSE(machine.LeaseTrial("idle", 0));
-  EXPECT_FALSE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 10)) << "nothing is given back";
-  EXPECT_FALSE(machine.Shortened(lease.trial, lease.attempt, 0, 3, 6)) << "no slice begins there";
-  EXPECT_FALSE(machine.Shortened(lease.trial, lease.attempt + 1, 0, 0, 6)) << "another attempt";
-  EXPECT_TRUE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 6));
+  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 10)) << "nothing is given back";
+  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 3, 6)) << "no slice begins there";
+  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt + 1, 0, 0, 6)) << "another attempt";
+  EXPECT_TRUE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 6));
   EXPECT_TRUE(machine.has_trials());
   const TrialLease rest = *machine.LeaseTrial("idle", 0);
   EXPECT_EQ(rest.slices[0].documents, (DocumentRange{6, 10}));
-  EXPECT_FALSE(machine.SliceReported(lease.trial, lease.attempt, 0, {0, 10})) << "its old length";
-  EXPECT_TRUE(machine.SliceReported(lease.trial, lease.attempt, 0, {0, 6}));
-  EXPECT_TRUE(machine.TrialDone(lease.trial, lease.attempt));
-  EXPECT_TRUE(machine.SliceReported(rest.trial, rest.attempt, 0, {6, 10}));
-  EXPECT_TRUE(machine.TrialDone(rest.trial, rest.attempt));
+  EXPECT_FALSE(machine.SliceReported("slow", lease.trial, lease.attempt, 0, {0, 10})) << "its old length";
+  EXPECT_TRUE(machine.SliceReported("slow", lease.trial, lease.attempt, 0, {0, 6}));
+  EXPECT_TRUE(machine.TrialDone("slow", lease.trial, lease.attempt));
+  EXPECT_TRUE(machine.SliceReported("idle", rest.trial, rest.attempt, 0, {6, 10}));
+  EXPECT_TRUE(machine.TrialDone("idle", rest.trial, rest.attempt));
   EXPECT_TRUE(machine.trials_idle());
 }
 
@@ -496,7 +518,7 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
   EXPECT_EQ(orders[0].first, 0);
   EXPECT_EQ(orders[0].end, 60) << "half of 20 to 100";
   EXPECT_TRUE(machine.Relieve("idle", 1'100'000).empty()) << "it waits for the answer";
-  EXPECT_TRUE(machine.Shortened(lease.trial, lease.attempt, 0, 0, 70)) << "more was begun than believed";
+  EXPECT_TRUE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 70)) << "more was begun than believed";
   EXPECT_TRUE(machine.Relieve("idle", 1'200'000).empty()) << "there is something to lease";
   EXPECT_EQ(machine.LeaseTrial("idle", 1'200'000)->slices[0].documents, (DocumentRange{70, 100}));
   machine.Progressed("slow", lease.trial, lease.attempt, 138, 0, 1'300'000);

@@ -23,6 +23,22 @@ TEST(Timeline, ShareCountsOverlapsOnceAndOnlyTheNamedSpans) {
   EXPECT_DOUBLE_EQ(shares.at("w0"), 0.5);
 }
 
+// Processes report their spans themselves.
+TEST(Timeline, SpansBeyondTheirBoundAreDroppedAndCounted) {
+  const auto path = std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
+  Timeline timeline(0);
+  const Json large = {{"x", std::string(1'000'000, 'y')}};
+  for (int i = 0; i < 20; ++i) timeline.Add("liar", {"idle", 1, 2, large});
+  timeline.Add("w0", {"generate", 1, 2});
+  timeline.Write(path, 10);
+  const Json trace = ParseJson(ReadFile(path), "trace");
+  const auto bytes = std::filesystem::file_size(path);
+  std::filesystem::remove(path);
+  EXPECT_LT(bytes, Timeline::kRowBytesMax + 100'000);
+  EXPECT_EQ(trace["otherData"], (Json{{"dropped spans of liar", "12"}}));
+  EXPECT_NE(trace.dump().find("generate"), std::string::npos) << "others' spans are there";
+}
+
 TEST(Timeline, WritesEveryRowAndTheIdleTimeOfDevices) {
   const auto path = std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
   Timeline timeline(0);

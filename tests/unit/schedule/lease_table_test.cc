@@ -26,13 +26,38 @@ TEST(LeaseTable, ALateAttemptChangesNothing) {
   ASSERT_EQ(table.Lose("a", "killed").size(), 1u);
   const Grant second = *table.Lease("b", 1);
   EXPECT_EQ(second.attempt, first.attempt + 1);
-  EXPECT_FALSE(table.Complete(7, first.attempt));
-  EXPECT_FALSE(table.Fail(7, first.attempt, "late", false));
+  EXPECT_FALSE(table.Complete("a", 7, first.attempt));
+  EXPECT_FALSE(table.Fail("a", 7, first.attempt, "late", false));
   EXPECT_TRUE(table.Holds(7, second.attempt));
-  EXPECT_TRUE(table.Complete(7, second.attempt));
-  EXPECT_FALSE(table.Complete(7, second.attempt));
+  EXPECT_TRUE(table.Complete("b", 7, second.attempt));
+  EXPECT_FALSE(table.Complete("b", 7, second.attempt));
   EXPECT_EQ(table.completed(), 1u);
   EXPECT_TRUE(table.idle());
+}
+
+TEST(LeaseTable, AReportOfWhoDoesNotHoldTheLeaseChangesNothing) {
+  LeaseTable table({});
+  table.Add(7, 0);
+  const Grant grant = *table.Lease("a", 5);
+  EXPECT_FALSE(table.Holds("b", 7, grant.attempt));
+  EXPECT_FALSE(table.Complete("b", 7, grant.attempt));
+  EXPECT_FALSE(table.Fail("b", 7, grant.attempt, "made up", false));
+  EXPECT_FALSE(table.GiveBack("b", 7, grant.attempt));
+  EXPECT_FALSE(table.LeasedAt("b", 7));
+  EXPECT_TRUE(table.given_up().empty());
+  EXPECT_EQ(table.LeasedAt("a", 7), 5);
+  EXPECT_TRUE(table.Complete("a", 7, grant.attempt));
+}
+
+TEST(LeaseTable, WhatIsGivenBackHasNotFailed) {
+  LeaseTable table({.attempts_max = 1});
+  table.Add(7, 0);
+  table.Add(8, 0);
+  const Grant grant = *table.Lease("a", 0);
+  EXPECT_TRUE(table.GiveBack("a", 7, grant.attempt));
+  EXPECT_FALSE(table.Complete("a", 7, grant.attempt));
+  EXPECT_EQ(table.Lease("b", 1)->item, 7) << "at the front of its rank";
+  EXPECT_TRUE(table.given_up().empty());
 }
 
 TEST(LeaseTable, GivesUpAfterTheLastAttemptAndSaysWhy) {
@@ -41,7 +66,7 @@ TEST(LeaseTable, GivesUpAfterTheLastAttemptAndSaysWhy) {
   for (int attempt = 1; attempt <= 2; ++attempt) {
     const Grant grant = *table.Lease("w", attempt);
     EXPECT_EQ(grant.attempt, attempt);
-    EXPECT_TRUE(table.Fail(1, attempt, "out of memory", true));
+    EXPECT_TRUE(table.Fail("w", 1, attempt, "out of memory", true));
   }
   EXPECT_FALSE(table.Lease("w", 3));
   ASSERT_EQ(table.given_up().size(), 1u);
@@ -53,7 +78,7 @@ TEST(LeaseTable, AFailureThatWouldRepeatIsNotRetried) {
   LeaseTable table({.attempts_max = 9});
   table.Add(1, 0);
   const Grant grant = *table.Lease("w", 0);
-  EXPECT_TRUE(table.Fail(1, grant.attempt, "bad input", false));
+  EXPECT_TRUE(table.Fail("w", 1, grant.attempt, "bad input", false));
   EXPECT_EQ(table.given_up().size(), 1u);
 }
 
@@ -99,7 +124,7 @@ TEST(LeaseTable, WhatIsLostWithItsOnlyHolderAgainAndAgainIsGivenUp) {
     const int64_t other = 100 + losses;
     table.Add(other, other);
     ASSERT_TRUE(table.Lease("gpu", 0, [&](int64_t item) { return item == other; }));
-    ASSERT_TRUE(table.Complete(other, 1));
+    ASSERT_TRUE(table.Complete("gpu", other, 1));
   }
   EXPECT_EQ(losses, 5) << "three count as one, and two more are failures";
   ASSERT_EQ(table.given_up().size(), 1u);
@@ -138,7 +163,7 @@ TEST(LeaseTable, EveryInterleavingEndsEachItemExactlyOnce) {
     LeaseTable table({.attempts_max = 4});
     constexpr int kItems = 20;
     for (int i = 0; i < kItems; ++i) table.Add(i, i % 3);
-    std::vector<Grant> granted;
+    std::vector<std::pair<std::string, Grant>> granted;
     std::set<int64_t> completed;
     for (int64_t now = 0; !table.idle(); ++now) {
       ASSERT_LT(now, 100000);
@@ -146,17 +171,17 @@ TEST(LeaseTable, EveryInterleavingEndsEachItemExactlyOnce) {
       switch (random() % 4) {
         case 0:
         case 1:
-          if (const auto grant = table.Lease(holder, now)) granted.push_back(*grant);
+          if (const auto grant = table.Lease(holder, now)) granted.emplace_back(holder, *grant);
           break;
         case 2:
           if (random() % 5 == 0) table.Lose(holder, "killed");
           break;
         default:
           if (granted.empty()) break;
-          const Grant grant = granted[random() % granted.size()];  // live, late or repeated
+          const auto [of, grant] = granted[random() % granted.size()];  // live, late or repeated
           if (random() % 3 == 0) {
-            table.Fail(grant.item, grant.attempt, "failed", true);
-          } else if (table.Complete(grant.item, grant.attempt)) {
+            table.Fail(of, grant.item, grant.attempt, "failed", true);
+          } else if (table.Complete(of, grant.item, grant.attempt)) {
             ASSERT_TRUE(completed.insert(grant.item).second);
           }
       }
@@ -165,7 +190,7 @@ TEST(LeaseTable, EveryInterleavingEndsEachItemExactlyOnce) {
     for (const GivenUp& given_up : table.given_up()) ASSERT_TRUE(ended.insert(given_up.item).second);
     EXPECT_EQ(ended.size(), static_cast<size_t>(kItems));
     std::set<std::pair<int64_t, int>> attempts;
-    for (const Grant& grant : granted) {
+    for (const auto& [of, grant] : granted) {
       EXPECT_TRUE(attempts.insert({grant.item, grant.attempt}).second) << "an attempt is granted once";
     }
   }

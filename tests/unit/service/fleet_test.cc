@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "base/clock.h"
+#include "base/file_hash.h"
 #include "evald/engine_info.h"
 #include "orchestrator/config/eval_config.h"
 #include "orchestrator/service/process_id.h"
@@ -87,7 +90,8 @@ class FleetTest : public testing::Test {
     database_.Post([id = directory.id(), path = directory.path()](RunStore& store) { store.OpenRun(id, path); });
     auto run = std::make_shared<Evaluation>(
         config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_, EVALD_BINARY_DIR},
-        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [] {}, [](const std::string&, const Json&) {}});
+        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [] {}, [](const std::string&, const Json&) {},
+                          [this](const std::string& process) { return fleet_.WitnessOf(process); }});
     runs_.push_back(run);
     fleet_.Add(run, priority, user);
     run->Start();
@@ -173,6 +177,182 @@ class FleetTest : public testing::Test {
   std::vector<std::shared_ptr<Evaluation>> runs_;
 };
 
+// A second host, whose agent may say what it likes.
+class LyingHostTest : public FleetTest {
+ protected:
+  LyingHostTest() {
+    fleet_.AddHost(&liar_, {"gpu1", {"cpu:9"}, 1, 1, "wk"});
+    fleet_.HostReady("gpu1", {}, {});
+  }
+  static protocol::SliceDone DoneOf(const protocol::Lease& lease) {
+    protocol::SliceDone done;
+    done.trial = lease.trial;
+    done.attempt = lease.attempt;
+    done.task = lease.slices.at(0).task;
+    done.first = lease.slices[0].first;
+    done.end = lease.slices[0].end;
+    done.file = lease.slices[0].file;
+    done.hash = "5e0b";
+    done.bytes = 100;
+    return done;
+  }
+  // A planned run, whose checkpoint both hosts have loaded.
+  std::shared_ptr<Evaluation> Planned() {
+    const auto run = AddRun(0);
+    liar_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+    PlanBoth();
+    liar_.Says("w0", protocol::Loaded{"", Engine(), Json::object()});
+    return run;
+  }
+  protocol::Lease LeasedTo(FakeHost* host) {
+    host->Says("w0", protocol::Want{1});
+    const auto leases = host->Sent<protocol::Lease>();
+    EXPECT_FALSE(leases.empty());
+    return leases.empty() ? protocol::Lease{} : leases.back();
+  }
+  // Processes that hold a trial or job of the run.
+  static std::vector<std::string> Holders(const Evaluation& run) {
+    return run.Silent(MonotonicMicros() + int64_t{3600} * 1'000'000);
+  }
+  void Ticks() {
+    for (int i = 0; i < 3; ++i) fleet_.Tick();
+  }
+
+  FakeHost liar_{fleet_.EventsOf("gpu1")};
+};
+
+TEST_F(LyingHostTest, EndsNoTrialThatItDoesNotHold) {
+  const auto run = Planned();
+  const protocol::Lease lease = LeasedTo(&host_);
+  liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, false, "made up", false, "sums"});
+  liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, false, "made up"});
+  liar_.Says("w0", protocol::Shortened{lease.trial, lease.attempt, "sums", lease.slices[0].first, lease.slices[0].first + 1});
+  liar_.Says("w0", DoneOf(lease));
+  liar_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1});
+  EXPECT_FALSE(run->ending());
+  EXPECT_EQ(Holders(*run), std::vector<std::string>{"w0"});
+  host_.Says("w0", DoneOf(lease));
+  host_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1});
+  EXPECT_TRUE(Holders(*run).empty());
+  Until([&] { return run->View(0).wants_scorers; });
+}
+
+TEST_F(LyingHostTest, ThatRefusesALoadGetsNothingMoreOfTheRunAndTheOthersGoOn) {
+  const auto run = AddRun(0);
+  liar_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  liar_.Says("w0", protocol::TrialFailed{-1, 0, false, "no"});
+  Ticks();
+  EXPECT_FALSE(run->ending());
+  EXPECT_EQ(run->View(0).doubted, std::set<std::string>{"gpu1"});
+  PlanBoth();
+  const size_t sent = liar_.sent.size();
+  liar_.Says("w0", protocol::Want{1});
+  EXPECT_EQ(liar_.sent.size(), sent);
+  LeasedTo(&host_);
+}
+
+TEST_F(LyingHostTest, IsBelievedWhereNoOtherHostIsThere) {
+  const auto run = AddRun(0);
+  fleet_.HostIs(kLocalHost, HostNews::kAway);
+  liar_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
+  liar_.Says("w0", protocol::TrialFailed{-1, 0, false, "no"});
+  EXPECT_FALSE(run->ending());
+  Ticks();
+  EXPECT_TRUE(run->ending());
+  EXPECT_NE(run->TakeEnding().problems.at(0).find("worker gpu1.w0: no"), std::string::npos);
+  runs_.clear();
+}
+
+TEST_F(LyingHostTest, ThatRefusesATaskLeavesItsTrialToOthers) {
+  const auto run = Planned();
+  const protocol::Lease lease = LeasedTo(&liar_);
+  liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, false, "cannot", false, "sums"});
+  Ticks();
+  EXPECT_FALSE(run->ending());
+  const protocol::Lease again = LeasedTo(&host_);
+  EXPECT_EQ(again.trial, lease.trial);
+  host_.Says("w0", protocol::TrialFailed{again.trial, again.attempt, false, "cannot", false, "sums"});
+  EXPECT_TRUE(run->ending()) << "the service's own host is believed";
+}
+
+TEST_F(LyingHostTest, ThatFailsAgainAndAgainGetsNothingMoreWhileAnotherHostIsThere) {
+  const auto run = Planned();
+  for (int i = 0; i < HostDoubts::kFailuresMax; ++i) {
+    const protocol::Lease lease = LeasedTo(&liar_);
+    liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, true, "disk full"});
+  }
+  const size_t leases = liar_.Sent<protocol::Lease>().size();
+  liar_.Says("w0", protocol::Want{1});
+  Ticks();
+  EXPECT_EQ(liar_.Sent<protocol::Lease>().size(), leases);
+  fleet_.HostIs(kLocalHost, HostNews::kAway);
+  Ticks();
+  EXPECT_EQ(liar_.Sent<protocol::Lease>().size(), leases + 1) << "no other host is left";
+  EXPECT_TRUE(run->View(0).doubted.empty());
+  EXPECT_FALSE(run->ending());
+}
+
+TEST_F(LyingHostTest, ThatReportsAFileThatIsNotThereHasItsSliceDoneAgain) {
+  const auto run = Planned();
+  const protocol::Lease lease = LeasedTo(&liar_);
+  liar_.Says("w0", DoneOf(lease));
+  liar_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1});
+  host_.Says("w0", protocol::Want{1});
+  Until([&] { return !host_.Sent<protocol::Lease>().empty(); });
+  EXPECT_FALSE(run->ending());
+  const protocol::Lease again = host_.Sent<protocol::Lease>().back();
+  host_.Says("w0", DoneOf(again));  // which is believed
+  host_.Says("w0", protocol::TrialDone{again.trial, again.attempt, 1});
+  Until([&] { return run->View(0).wants_scorers; });
+}
+
+TEST_F(LyingHostTest, WhoseFileIsThereHasItCommitted) {
+  const auto run = Planned();
+  const protocol::Lease lease = LeasedTo(&liar_);
+  protocol::SliceDone done = DoneOf(lease);
+  std::ofstream(done.file) << "{}\n";
+  const FileHash content = HashOfFile(done.file);
+  done.bytes = content.bytes;
+  done.hash = content.hash;
+  liar_.Says("w0", done);
+  liar_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1e8});
+  Until([&] { return run->View(0).wants_scorers; });
+  EXPECT_TRUE(run->View(0).doubted.empty());
+}
+
+TEST_F(LyingHostTest, HasComputedForNoLongerThanItHeldTheTrial) {
+  const auto run = Planned();
+  const protocol::Lease lease = LeasedTo(&liar_);
+  protocol::SliceDone done = DoneOf(lease);
+  done.device_seconds = done.longest_seconds = 1e9;
+  liar_.Says("w0", done);
+  const protocol::TrialDone end{lease.trial, lease.attempt, 1e9};
+  const auto seconds = run->Heard("gpu1.w0", end);
+  ASSERT_TRUE(seconds);
+  EXPECT_LT(*seconds, 100);
+  EXPECT_FALSE(run->Heard("gpu1.w0", end)) << "once";
+}
+
+TEST_F(LyingHostTest, IsForgottenWithItsProcesses) {
+  const auto run = Planned();
+  EXPECT_FALSE(fleet_.ForgetHost("gpu1")) << "it is there";
+  const protocol::Lease lease = LeasedTo(&liar_);
+  fleet_.HostIs("gpu1", HostNews::kAway);
+  EXPECT_FALSE(fleet_.ForgetHost("gpu1")) << "it holds a trial";
+  fleet_.HostIs("gpu1", HostNews::kBack);
+  liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, true, "disk full"});
+  fleet_.HostIs("gpu1", HostNews::kAway);
+  EXPECT_TRUE(fleet_.ForgetHost("gpu1"));
+  EXPECT_EQ(fleet_.Hosts().size(), 1u);
+  EXPECT_EQ(fleet_.HostState("gpu1"), "");
+  EXPECT_EQ(fleet_.Workers().size(), 1u);
+  liar_.Says("w0", protocol::Want{1});  // late words
+  Ticks();
+  AddRun(0);  // which gets no row for a slot of nobody
+  LeasedTo(&host_);
+  EXPECT_FALSE(run->ending());
+}
+
 template <typename Kind>
 std::function<bool(const protocol::Message&)> RefusesFor(const std::string& run) {
   return [run](const protocol::Message& message) {
@@ -217,8 +397,7 @@ TEST_F(FleetTest, UsersShareTheMetricProcesses) {
     host_.Says("w0", protocol::Want{1});
     const auto leases = host_.Sent<protocol::Lease>();
     for (; given < leases.size(); ++given) EndTrial(leases[given]);
-    const auto wants = [](const auto& run) { return run->View(MonotonicMicros()).wants_scorers; };
-    return wants(first) && wants(second) && wants(third);
+    return first->View(0).wants_scorers && second->View(0).wants_scorers && third->View(0).wants_scorers;
   });
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});

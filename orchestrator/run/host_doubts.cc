@@ -1,0 +1,31 @@
+#include "orchestrator/run/host_doubts.h"
+
+#include <utility>
+
+namespace evald {
+
+bool HostDoubts::Refused(const Witness& from, const Refusal& refusal) {
+  if (from.trusted || believed_.count(from.host) > 0) return true;
+  Said& said = refused_[refusal.what];
+  said.owners.insert(from.owner);
+  said.refusal = refusal;
+  if (said.owners.size() > 1) return true;
+  doubted_.insert(from.host);
+  return false;
+}
+
+bool HostDoubts::Failed(const Witness& from) {
+  if (from.trusted || believed_.count(from.host) > 0) return true;
+  if (++failures_[from.host] >= kFailuresMax) doubted_.insert(from.host);
+  return false;
+}
+
+std::vector<HostDoubts::Refusal> HostDoubts::Settle() {
+  believed_.merge(doubted_);
+  doubted_.clear();
+  std::vector<Refusal> refusals;
+  for (auto& [what, said] : std::exchange(refused_, {})) refusals.push_back(std::move(said.refusal));
+  return refusals;
+}
+
+}  // namespace evald

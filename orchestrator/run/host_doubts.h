@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "evald/error.h"
+
+namespace evald {
+
+/// Where a process runs, and who vouches for what it says.
+struct Witness {
+  std::string host;
+  std::string owner;   ///< name of the token that the host's agent came with
+  bool trusted = true;  ///< the service's own host
+};
+
+/// How far one run believes the hosts that work for it. Whoever has a worker token can run an agent, so that the word of
+/// one agent alone ends no run while another host could do the work. A plain value.
+///
+/// A refusal says that something can be done nowhere: a checkpoint cannot be loaded, a request never be answered. It is
+/// believed from the service's own host, and once agents of two different tokens say the same. Before that, the host
+/// that refused is doubted: it gets nothing more of this run. A failure may be the host's own; the first ones of a host
+/// do not count against the work, and after kFailuresMax the host is doubted. Where no other host is left for the run,
+/// doubts are settled: what the doubted hosts said is believed, now and later.
+class HostDoubts {
+ public:
+  static constexpr int kFailuresMax = 3;
+
+  struct Refusal {
+    std::string what;  ///< "load", "task gsm8k"
+    ErrorKind kind = ErrorKind::kInput;
+    std::string cause;
+  };
+
+  /// Whether the refusal is believed.
+  bool Refused(const Witness& from, const Refusal& refusal);
+  /// Whether a failure on the host counts against the work.
+  bool Failed(const Witness& from);
+  /// The host gets nothing of the run.
+  bool doubted(const std::string& host) const { return doubted_.count(host) > 0; }
+  const std::set<std::string>& hosts() const { return doubted_; }
+  /// No other host is left: believes the doubted ones from now on. Gives what they refused.
+  std::vector<Refusal> Settle();
+
+ private:
+  struct Said {
+    std::set<std::string> owners;
+    Refusal refusal;
+  };
+  std::set<std::string> doubted_;
+  std::set<std::string> believed_;
+  std::map<std::string, int> failures_;  // by host
+  std::map<std::string, Said> refused_;  // by what
+};
+
+}  // namespace evald

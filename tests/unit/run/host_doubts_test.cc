@@ -1,0 +1,52 @@
+#include "orchestrator/run/host_doubts.h"
+
+#include <gtest/gtest.h>
+
+namespace evald {
+namespace {
+
+const HostDoubts::Refusal kLoad{"load", ErrorKind::kInput, "no"};
+
+Witness Agent(const std::string& host, const std::string& owner) { return {host, owner, false}; }
+
+TEST(HostDoubts, TheServicesOwnHostIsBelieved) {
+  HostDoubts doubts;
+  EXPECT_TRUE(doubts.Refused({"local", "", true}, kLoad));
+  EXPECT_TRUE(doubts.Failed({"local", "", true}));
+  EXPECT_TRUE(doubts.hosts().empty());
+}
+
+TEST(HostDoubts, OneAgentsRefusalIsBelievedOnceAnotherTokensAgentSaysTheSame) {
+  HostDoubts doubts;
+  EXPECT_FALSE(doubts.Refused(Agent("gpu1", "wk"), kLoad));
+  EXPECT_TRUE(doubts.doubted("gpu1"));
+  EXPECT_FALSE(doubts.Refused(Agent("gpu2", "wk"), kLoad)) << "a token may have many names of hosts";
+  EXPECT_FALSE(doubts.Refused(Agent("gpu3", "other"), {"task sums", ErrorKind::kInput, "no"})) << "something else";
+  EXPECT_FALSE(doubts.doubted("gpu4"));
+  EXPECT_TRUE(doubts.Refused(Agent("gpu4", "other"), kLoad));
+}
+
+TEST(HostDoubts, SoManyFailuresOfAHostDoNotCountAndThenItGetsNothingMore) {
+  HostDoubts doubts;
+  for (int i = 0; i < HostDoubts::kFailuresMax; ++i) {
+    EXPECT_FALSE(doubts.doubted("gpu1"));
+    EXPECT_FALSE(doubts.Failed(Agent("gpu1", "wk")));
+  }
+  EXPECT_TRUE(doubts.doubted("gpu1"));
+  EXPECT_FALSE(doubts.doubted("gpu2"));
+}
+
+TEST(HostDoubts, WhereNoOtherHostIsLeftTheDoubtedOnesAreBelieved) {
+  HostDoubts doubts;
+  EXPECT_FALSE(doubts.Refused(Agent("gpu1", "wk"), kLoad));
+  const auto refusals = doubts.Settle();
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_EQ(refusals[0].what, "load");
+  EXPECT_FALSE(doubts.doubted("gpu1"));
+  EXPECT_TRUE(doubts.Refused(Agent("gpu1", "wk"), kLoad));
+  EXPECT_TRUE(doubts.Failed(Agent("gpu1", "wk")));
+  EXPECT_TRUE(doubts.Settle().empty());
+}
+
+}  // namespace
+}  // namespace evald
