@@ -75,7 +75,11 @@ bool FleetMachine::HasGpuFor(const Run& run) const {
   int vain = 0;
   for (const auto& [index, times] : run.ended_loads) {
     const WorkerSlot& slot = workers_[index];
-    if (slot.gpu && Usable(slot) && TriedInVain(slot, run)) ++vain;
+    if (slot.gpu && Usable(slot) && TriedInVain(slot, run) && run.view.doubted.count(slot.host) == 0) ++vain;
+  }
+  for (const WorkerSlot& slot : workers_) {
+    if (run.view.doubted.empty()) break;
+    if (slot.gpu && Usable(slot) && run.view.doubted.count(slot.host) > 0) ++vain;
   }
   return usable_gpus_ > vain;
 }

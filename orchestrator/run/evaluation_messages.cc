@@ -250,7 +250,7 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
   const bool of_task = !failed.retry && task != task_index_.end();
   if (of_task && Believed(worker, {kTaskRefusal + failed.task, ErrorKind::kInput, failed.message})) {
     machine_.RequestRefused(worker, trial, failed.attempt, task->second, failed.message);
-  } else if (!of_task && FailureCounts(worker)) {
+  } else if (!of_task && (machine_.whole(trial) || FailureCounts(worker))) {
     machine_.TrialFailed(worker, trial, failed.attempt, failed.message, failed.retry);
   } else {
     machine_.TrialGivenBack(worker, trial, failed.attempt);
