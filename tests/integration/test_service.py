@@ -444,9 +444,13 @@ class Service(ServiceCase):
         self.assertGreater(float(lines["evald_loop_turn_seconds_max"]), 0)
         self.assertGreater(float(lines["evald_loop_turn_processor_seconds_max"]), 0)
 
+    def with_one_attempt(self, **changes):
+        """Members of a submission whose trials are given up once their worker is killed."""
+        return {"engine": {**self.ENGINE, "delay_ms": 40, **changes}, "workers": {"count": 2, "max_attempts": 1}}
+
     def incomplete(self, key=None, **changes):
         """A run one of whose trials was given up, because its only attempt's worker was killed."""
-        run = self.submit(engine={**self.ENGINE, "delay_ms": 40, **changes}, workers={"count": 2, "max_attempts": 1}, key=key)
+        run = self.submit(key=key, **self.with_one_attempt(**changes))
         self.wait_for("some documents", lambda: self.run_of(run)["progress"]["scored"] > 20)
         held = lambda: next((w["pid"] for w in self.call("GET", "/v1/workers")["workers"] if w["trials"] and w["pid"]), None)
         os.kill(self.wait_for("a worker that holds a trial", held), signal.SIGKILL)
@@ -463,7 +467,8 @@ class Service(ServiceCase):
         run = self.incomplete(key="once")
         before = journal.read_text().splitlines()
         path = f"/v1/runs/{run['id']}"
-        self.assertEqual(self.submit(200, key="once")["state"], "incomplete", "a repeated submission resumes nothing")
+        again = self.submit(200, key="once", **self.with_one_attempt())
+        self.assertEqual(again["state"], "incomplete", "a repeated submission resumes nothing")
         resumed = self.call("POST", path + "/resume")
         self.assertIn(resumed["state"], ("queued", "preparing"))
         self.assertEqual([resumed[key] for key in ("id", "directory", "created")], [run[key] for key in ("id", "directory", "created")])
