@@ -201,13 +201,13 @@ TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
 TEST(RunMachine, ATaskThatCannotBeScoredIsRefused) {
   RunMachine machine = Whole({{"bad", 5}});
   const TrialLease lease = *machine.LeaseTrial("w", 0);
-  EXPECT_TRUE(machine.SliceReported(lease.trial, lease.attempt, 0, lease.slices[0].documents));
-  EXPECT_TRUE(machine.TrialDone(lease.trial, lease.attempt));
+  EXPECT_TRUE(machine.SliceReported("w", lease.trial, lease.attempt, 0, lease.slices[0].documents));
+  EXPECT_TRUE(machine.TrialDone("w", lease.trial, lease.attempt));
   machine.GenerationsCommitted(0, List(lease.slices[0].documents), "f", lease.trial, lease.attempt);
   const MetricJob job = *machine.LeaseJob("m", 0);
-  EXPECT_FALSE(machine.JobFailed(job.job, job.job_attempt + 1, "of another attempt", false));
+  EXPECT_FALSE(machine.JobFailed("m", job.job, job.job_attempt + 1, "of another attempt", false));
   EXPECT_FALSE(machine.refused());
-  EXPECT_TRUE(machine.JobFailed(job.job, job.job_attempt, "the label is no choice", false));
+  EXPECT_TRUE(machine.JobFailed("m", job.job, job.job_attempt, "the label is no choice", false));
   EXPECT_TRUE(machine.refused());
   EXPECT_TRUE(machine.idle());
   ASSERT_EQ(machine.missing().size(), 1u);
