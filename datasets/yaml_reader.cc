@@ -133,16 +133,22 @@ class Converter {
     return node.Scalar();
   }
 
+  // yaml-cpp gives quoted text the tag "!", too. One that is written has the text read as if it were plain.
+  bool IsWrittenTag(const YAML::Node& node) const {
+    const YAML::Mark mark = node.Mark();
+    return !mark.is_null() && mark.pos >= 0 && text_.substr(static_cast<size_t>(mark.pos), 1) == "!";
+  }
+
   Json Scalar(const YAML::Node& node, int indent) const {
     const std::string text = TextOf(node, indent);
     const std::string& tag = node.Tag();
     if (!IsUtf8(text)) Fail(node, "the text is not valid UTF-8");
     if (tag == "!function") return std::string(kFunctionTag) + Function(node, std::string(Trim(text)));
-    if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
+    if (tag == "tag:yaml.org,2002:str" || (tag == "!" && !IsWrittenTag(node))) return text;
     static const std::set<std::string> kTypes = {"null", "bool", "int", "float"};
     const std::string type = tag.substr(tag.rfind(':') + 1);
     const bool tagged = tag == "tag:yaml.org,2002:" + type && kTypes.count(type) != 0;
-    if (!tagged) CheckTag(node, "", "");
+    if (!tagged && tag != "!") CheckTag(node, "", "");
     try {
       return tagged ? TaggedScalar(type, text) : PlainScalar(text);
     } catch (const Error& e) {

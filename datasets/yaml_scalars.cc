@@ -64,12 +64,17 @@ std::string WithoutSign(std::string text, bool* negative) {
   return text;
 }
 
-int64_t Digits(const std::string& digits, int base, const std::string& shown) {
-  const auto value = jinja::ParseInt(digits, base);
+int64_t Digits(const std::string& digits, int base, const std::string& shown, bool negative = false) {
   if (digits.empty() || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
     RefuseNumber(shown, "integer");
   }
-  if (!value) Fail(fmt::format("the integer {} is beyond 64 bits, or no number of base {}", shown.substr(0, 40), base));
+  std::optional<int64_t> value;
+  try {
+    value = jinja::ParseInt((negative ? "-" : "") + digits, base);
+  } catch (const Error&) {
+    Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
+  }
+  if (!value) Fail(fmt::format("the integer {} is no number of base {}", shown.substr(0, 40), base));
   return *value;
 }
 
@@ -86,18 +91,11 @@ int64_t BaseSixty(const std::string& text, const std::string& shown) {
 Json IntegerOf(const std::string& text) {
   bool negative = false;
   const std::string digits = WithoutSign(text, &negative);
-  int64_t value = 0;
-  if (digits.starts_with("0b")) {
-    value = Digits(digits.substr(2), 2, text);
-  } else if (digits.starts_with("0x")) {
-    value = Digits(digits.substr(2), 16, text);
-  } else if (digits.size() > 1 && digits[0] == '0') {
-    value = Digits(digits, 8, text);
-  } else if (digits.find(':') != std::string::npos) {
-    value = BaseSixty(digits, text);
-  } else {
-    value = Digits(digits, 10, text);
-  }
+  if (digits.starts_with("0b")) return Digits(digits.substr(2), 2, text, negative);
+  if (digits.starts_with("0x")) return Digits(digits.substr(2), 16, text, negative);
+  if (digits.size() > 1 && digits[0] == '0') return Digits(digits, 8, text, negative);
+  if (digits.find(':') == std::string::npos) return Digits(digits, 10, text, negative);
+  const int64_t value = BaseSixty(digits, text);
   return negative ? -value : value;
 }
 
@@ -148,7 +146,8 @@ Json TaggedScalar(const std::string& type, const std::string& text) {
     return *boolean;
   }
   if (text.size() > kNumberBytesMax) RefuseNumber(text, "number");
-  return type == "int" ? IntegerOf(text) : FloatOf(text);
+  const std::string number(Trim(text));  // as Python's int() and float() do
+  return type == "int" ? IntegerOf(number) : FloatOf(number);
 }
 
 }  // namespace evald

@@ -11,6 +11,7 @@
 #include "orchestrator/cli/run_text.h"
 #include "orchestrator/cli/verdict_flags.h"
 #include "orchestrator/config/engine_check.h"
+#include "orchestrator/config/sections.h"
 #include "orchestrator/prepare/preparer.h"
 #include "orchestrator/report/results.h"
 #include "orchestrator/report/run_results.h"
@@ -39,7 +40,10 @@ void CheckInputs(const EvalConfig& config, const Preparer& preparer) {
 }
 
 // A state folder that cannot be written to is refused before the run's own folder is made.
-void CheckState(const EvalConfig& config) { const RunStore store(config.state_dir); }
+void CheckState(const EvalConfig& config) {
+  MakeFolderOf(config.file, "state_dir", config.state_dir);
+  const RunStore store(config.state_dir);
+}
 
 Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool page, const Preparer& preparer) {
   JudgeRequest request;

@@ -167,7 +167,7 @@ class Faults(EvaldCase):
         self.wait_for("the run's folder", lambda: list(self.folder.glob("runs/*/run.json")))
         second = self.evald("run", config, "--resume", "--quiet")
         self.assertEqual(second.returncode, 2)
-        self.assertIn("another evald is at work", second.stderr)
+        self.assertIn(f"another evald (pid {process.pid} on ", second.stderr)
         process.kill()
         process.communicate()
 

@@ -100,7 +100,7 @@ TEST(AheadEngineTest, WhatWasCancelledIsForgotten) {
   EXPECT_EQ(AnswerLines(engine.get(), requests), expected);
 }
 
-TEST(AheadEngineTest, NamesTheTokenWhoseLogitsAreNotFinite) {
+TEST(AheadEngineTest, NamesTheTokenThatCannotBeDrawnFromLogitsThatAreNotFinite) {
   CheckpointCopy copy("llama3");
   copy.ChangeTensors("embed_tokens", [](Tensors::Tensor* tensor) {
     const size_t row = tensor->data.size() / static_cast<size_t>(tensor->shape[0]);
@@ -110,7 +110,9 @@ TEST(AheadEngineTest, NamesTheTokenWhoseLogitsAreNotFinite) {
   });
   const auto error = [&](bool ahead) -> std::string {
     const auto engine = GpuEngine(copy.path(), {{"ahead", ahead}});
-    engine->Submit(0, GenerateRequest("The answer", {}, 8));
+    Request request = GenerateRequest("The answer", {}, 8);
+    request.sampling.do_sample = true;
+    engine->Submit(0, request);
     try {
       while (engine->pending() > 0) engine->Step(std::chrono::milliseconds(100));
     } catch (const Error& e) {

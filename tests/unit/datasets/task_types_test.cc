@@ -253,7 +253,7 @@ TEST(TaskFiles, ATargetThatCannotBeScoredIsRefusedWhenItIsPrepared) {
   zero.erase("num_fewshot");
   EXPECT_THAT(Refusal(TaskWith(zero, "doc_to_target", "[null]")),
               AllOf(HasSubstr("d.jsonl:1: task 't': the task at "), HasSubstr("t.yaml:6: doc_to_target gives [null], expected text")));
-  EXPECT_THAT(Refusal(TaskWith(kChoice, "doc_to_target", "[x]")), HasSubstr("must be labels, not text"));
+  EXPECT_THAT(Refusal(TaskWith(kChoice, "doc_to_target", "[x]")), HasSubstr("doc_to_target gives ['x'], expected a list of labels"));
 }
 
 TEST(TaskFiles, ATabIsCalledATab) {

@@ -208,7 +208,8 @@ struct TinyFleet::Carry {
   }
   void operator()(const order::TellRefused& order) {
     text = fmt::format("refused {} {}: {}", order.run, order.worker, order.why);
-    const std::string host = fleet->At(order.worker).host;
+    const auto process = fleet->processes.find(order.worker);
+    const std::string host = process == fleet->processes.end() ? "" : process->second->host;  // "" where it is gone
     if (fleet->untrusted.count(host) == 0) return fleet->Fail(order.run, order.why);
     if (TinyRun* run = Of(order.run)) run->view.doubted.insert(host);
     fleet->Changed(order.run);

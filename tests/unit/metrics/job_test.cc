@@ -120,7 +120,7 @@ TEST_F(JobTest, RefusesASliceOutsideTheTask) {
   EXPECT_EQ(RunAndFail(MakeJob(5, 5)).kind(), ErrorKind::kInput);
   protocol::Job job = MakeJob(0, 1);
   job.prepared = scratch_.path() / "absent";
-  EXPECT_EQ(RunAndFail(job).kind(), ErrorKind::kInput);
+  EXPECT_EQ(RunAndFail(job).kind(), ErrorKind::kInfrastructure) << "the run's own files are no fault of the task";
 }
 
 TEST_F(JobTest, StopsWithNothingCommitted) {
@@ -190,7 +190,7 @@ TEST_F(ProcessTest, ServesJobsAndDrains) {
   bad.attempt = 1;
   agent_->Send(bad);
   const auto failed = Await<protocol::JobFailed>();
-  EXPECT_FALSE(failed.retry);
+  EXPECT_TRUE(failed.retry);
   EXPECT_THAT(failed.message, HasSubstr("absent.jsonl"));
   EXPECT_EQ(failed.attempt, 1);
   EXPECT_FALSE(std::filesystem::exists(done.file));

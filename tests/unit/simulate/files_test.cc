@@ -119,7 +119,7 @@ TEST(WorkloadFile, RefusesWithThePlaceWhatWasFoundAndWhatWasExpected) {
   EXPECT_THAT(WorkloadProblem("    max_gen_toks: 512\n", ""), HasSubstr("file.yaml:16: key 'datasets[1].max_gen_toks': is absent"));
   EXPECT_THAT(WorkloadProblem("name: programs", "name: questions"),
               HasSubstr("file.yaml:16: key 'datasets[1].name': 'questions' stands here twice"));
-  EXPECT_THAT(WorkloadProblem("    choices: 4", "    choises: 4"), HasSubstr("key 'datasets[0].choices': is absent"));
+  EXPECT_THAT(WorkloadProblem("    choices: 4", "    choises: 4"), HasSubstr("file.yaml:13: unknown key 'datasets[0].choises'; did you mean 'choices'?"));
   EXPECT_THAT(WorkloadProblem("context_limit: 4096", "context_limits: 4096"),
               HasSubstr("file.yaml:4: unknown key 'context_limits'; did you mean 'context_limit'?"));
   EXPECT_THAT(WorkloadProblem("generated_tokens: {mean: 80, p95: 200}", "generated_tokens: {mean: 80, p95: 20}"),
@@ -153,7 +153,7 @@ TEST(ClusterFile, RefusesWithThePlaceWhatWasFoundAndWhatWasExpected) {
   EXPECT_THAT(ClusterProblem("  places: 8\n", ""), HasSubstr("file.yaml:11: key 'executor.places': is absent"));
   EXPECT_THAT(ClusterProblem("  places: 8", "  places: 8\n  stop_strings: perhaps"),
               HasSubstr("file.yaml:12: key 'executor.stop_strings': found 'perhaps', expected true or false"));
-  EXPECT_THAT(ClusterProblem("  start_s: 15", "  start: 15"), HasSubstr("'executor.start_s': is absent"));
+  EXPECT_THAT(ClusterProblem("  start_s: 15", "  start: 15"), HasSubstr("file.yaml:12: unknown key 'executor.start'; did you mean 'start_s'?"));
   EXPECT_EQ(Problem(ParseCluster, Changed(kCluster, std::string(kCluster).substr(std::string(kCluster).find("executor")), "")),
             "file.yaml:1: key 'executor': is absent, expected {places: ..., start_s: ..., prepare_s: ..., lease_s: ...}");
 }
