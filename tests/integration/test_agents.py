@@ -1,4 +1,5 @@
 """evald agent: hosts that share no files with the service, connections that go bad, hosts that go away."""
+import contextlib
 import hashlib
 import json
 import os
