@@ -62,6 +62,7 @@ class LoopEnd : public Wire, public std::enable_shared_from_this<LoopEnd> {
   }
 
   void Received(const std::string& bytes) {
+    if (closed_ || closing_) return;  // nobody takes lines any more
     lines_.Feed(bytes);
     if (reading_) Deliver();
   }
@@ -106,7 +107,7 @@ class ServerEnd : public http::Tunnel {
       other->Received(text);
     });
   }
-  bool full() override { return middle_->unread > kUnreadBytesMax; }
+  bool full() override { return middle_->unread > kUnreadBytesMax || over(); }
   std::string Next(size_t bytes_max) override {
     const std::lock_guard lock(middle_->mutex);
     std::string next = middle_->to_send.substr(middle_->sent, bytes_max);
