@@ -162,6 +162,7 @@ TEST_F(BoundedStreams, OneTokenHasSoManyAndAnotherItsOwn) {
   EXPECT_THAT(refused, HasSubstr(" 429 "));
   EXPECT_THAT(refused, HasSubstr("Retry-After: 1"));
   EXPECT_THAT(Follow("bob"), HasSubstr(" 200 "));
+  for (int i = 0; i < 600 && Count().event_streams != 3; ++i) std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(Count().event_streams, 3u);
   clients_.erase(clients_.begin());
   EXPECT_THAT(FollowInTheEnd("ada"), HasSubstr(" 200 ")) << "one that ended still counts";
