@@ -1,5 +1,4 @@
 """evald agent: hosts that share no files with the service, connections that go bad, hosts that go away."""
-import contextlib
 import hashlib
 import json
 import os
@@ -666,7 +665,7 @@ class LyingAgents(Agents):
         pings = (json.dumps({"number": 0, "ack": 0, "type": "ping", "at": 1, "memory_total": 0, "memory_free": 0}) + "\n").encode() * 2000
         before = self.resident()
         agent.socket.settimeout(5)
-        with contextlib.suppress(OSError):  # the connection may be ended for it
+        with self.assertRaises(OSError, msg="it may go on for ever"):
             for _ in range(5000):
                 agent.socket.sendall(pings)
         self.assertLess(self.resident() - before, 400)
