@@ -17,8 +17,8 @@ std::string MomentText(int64_t seconds) {
   const auto time = static_cast<time_t>(seconds);
   std::tm parts{};
   gmtime_r(&time, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 }  // namespace
@@ -49,7 +49,8 @@ std::optional<ChatDate> ChatDateFromJson(const Json& json) {
   if (json.is_null()) return std::nullopt;
   if (json.is_number_integer()) return ChatDate{json.get<int64_t>(), false};
   const auto date = json.is_string() ? ReadChatDate(json.get<std::string>()) : std::nullopt;
-  if (!date) throw Error(ErrorKind::kInput, fmt::format("found {}, expected a chat date", json.dump()));
+  if (!date)
+    throw Error(ErrorKind::kInput, fmt::format("found {}, expected a chat date", json.dump()));
   return date;
 }
 

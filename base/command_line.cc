@@ -27,8 +27,8 @@ std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   if (chosen || unknown.empty()) return error.what();
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands({})) commands.push_back(command->get_name());
-  return fmt::format("unknown {} '{}'{}", unknown[0].starts_with("-") ? "option" : "command", unknown[0],
-                     Suggestion(unknown[0], commands));
+  return fmt::format("unknown {} '{}'{}", unknown[0].starts_with("-") ? "option" : "command",
+                     unknown[0], Suggestion(unknown[0], commands));
 }
 
 Error WithHelp(const CLI::App& app, const std::string& mistake) {
@@ -126,12 +126,14 @@ CommandOption Command::AddOption(const std::string& name, T* target, const std::
 }
 
 template CommandOption Command::AddOption(const std::string&, std::string*, const std::string&);
-template CommandOption Command::AddOption(const std::string&, std::filesystem::path*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, std::filesystem::path*,
+                                          const std::string&);
 template CommandOption Command::AddOption(const std::string&, int*, const std::string&);
 template CommandOption Command::AddOption(const std::string&, int64_t*, const std::string&);
 template CommandOption Command::AddOption(const std::string&, uint64_t*, const std::string&);
 template CommandOption Command::AddOption(const std::string&, double*, const std::string&);
-template CommandOption Command::AddOption(const std::string&, std::vector<std::string>*, const std::string&);
+template CommandOption Command::AddOption(const std::string&, std::vector<std::string>*,
+                                          const std::string&);
 template CommandOption Command::AddOption(const std::string&, std::vector<std::filesystem::path>*,
                                           const std::string&);
 

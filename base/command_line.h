@@ -12,8 +12,8 @@ class Option;
 
 namespace evald {
 
-/// One option, flag or argument of a command: a handle that may be copied, valid as long as the CommandLine. Each method
-/// that says something of the option returns the handle again.
+/// One option, flag or argument of a command: a handle that may be copied, valid as long as the
+/// CommandLine. Each method that says something of the option returns the handle again.
 class CommandOption {
  public:
   explicit CommandOption(CLI::Option* option) : option_(option) {}
@@ -35,7 +35,8 @@ class CommandOption {
   CommandOption Environment(const std::string& variable);
   /// One argument may hold several values with commas between them.
   CommandOption CommaSeparated();
-  /// An option for a list takes one argument each time it is given; without this, all up to the next option.
+  /// An option for a list takes one argument each time it is given; without this, all up to the
+  /// next option.
   CommandOption OneArgument();
   /// The option may be given without a value.
   CommandOption ValueOptional();
@@ -54,16 +55,17 @@ class Command {
 
   /// A command below this one.
   Command AddCommand(const std::string& name, const std::string& help);
-  /// `name` is "--long", "-s,--long", or a word without dashes for an argument. `*target` holds the default, is set by
-  /// Parse and outlives it. T: std::string, std::filesystem::path, int, int64_t, uint64_t, double, or a vector of strings
-  /// or paths.
+  /// `name` is "--long", "-s,--long", or a word without dashes for an argument. `*target` holds the
+  /// default, is set by Parse and outlives it. T: std::string, std::filesystem::path, int, int64_t,
+  /// uint64_t, double, or a vector of strings or paths.
   template <typename T>
   CommandOption AddOption(const std::string& name, T* target, const std::string& help = "");
   /// A flag sets `*target` to true. "--on,!--off" has a flag that sets it to false besides.
   CommandOption AddFlag(const std::string& name, bool* target, const std::string& help);
   /// The text below the options in --help.
   void Footer(const std::string& text);
-  /// Called by Parse where this command was chosen, once all targets are set. May throw an Error (kUsage).
+  /// Called by Parse where this command was chosen, once all targets are set. May throw an Error
+  /// (kUsage).
   void OnChosen(std::function<void()> callback);
 
   std::string name() const;
@@ -74,8 +76,8 @@ class Command {
   CLI::App* app_;
 };
 
-/// The command line of one program; the parser is CLI11, whose headers are costly to compile and are included by
-/// command_line.cc alone.
+/// The command line of one program; the parser is CLI11, whose headers are costly to compile and
+/// are included by command_line.cc alone.
 class CommandLine : public Command {
  public:
   CommandLine(const std::string& program, const std::string& description);
@@ -86,12 +88,12 @@ class CommandLine : public Command {
   /// One of the commands must be given; options of the program may stand behind it as well.
   void NeedsCommand();
 
-  /// Sets the targets. Returns false where --help or --version was asked for, which has been printed. Throws Error
-  /// (kUsage) that names the mistake and the command whose --help says more.
+  /// Sets the targets. Returns false where --help or --version was asked for, which has been
+  /// printed. Throws Error (kUsage) that names the mistake and the command whose --help says more.
   bool Parse(int argc, char** argv);
 
-  /// Parse for a program whose only answer to a mistake is a line on standard error: returns the exit status with which
-  /// the program ends, or -1 where it goes on.
+  /// Parse for a program whose only answer to a mistake is a line on standard error: returns the
+  /// exit status with which the program ends, or -1 where it goes on.
   int ParseOrStatus(int argc, char** argv);
 
  private:

@@ -42,7 +42,8 @@ struct Plan {
 
   void Log(std::string_view point) const {
     const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    const std::string line = std::string(program_invocation_short_name) + "/" + std::string(point) + "\n";
+    const std::string line =
+        std::string(program_invocation_short_name) + "/" + std::string(point) + "\n";
     if (file < 0 || ::write(file, line.data(), line.size()) < 0) ::abort();
     ::close(file);
   }

@@ -4,8 +4,9 @@
 
 namespace evald {
 
-/// For fault tests: kills this process with SIGKILL where the environment says. Any thread may pass;
-/// without these variables a passing costs one test of a flag. docs/faults.md lists the names.
+/// For fault tests: kills this process with SIGKILL where the environment says. Any thread may
+/// pass; without these variables a passing costs one test of a flag. docs/faults.md lists the
+/// names.
 ///
 ///   EVALD_FAIL_POINT       "[program/]name[:n]": dies at the n-th passing (from 1) of the point, in
 ///                          processes of that program ("evald", "evald-worker", "evald-metric") or,

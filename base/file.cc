@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kBufferBytes = 64 * 1024;
-constexpr uint64_t kReserveBytesMax = uint64_t{256} << 20;  // a file may say that it is longer than it can be
+constexpr uint64_t kReserveBytesMax = uint64_t{256}
+                                      << 20;  // a file may say that it is longer than it can be
 
 void WriteAll(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -74,12 +75,12 @@ std::string ReadFile(const fs::path& path) {
 
 std::string ReadFile(const UniqueFd& fd, const fs::path& path, uint64_t bytes_max) {
   std::string content;
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd.get(), &info) == 0 && info.st_size > 0) {
     const auto bytes = static_cast<uint64_t>(info.st_size);
     if (bytes > bytes_max) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: has {}, expected at most {}", path.string(), HumanBytes(bytes),
-                                                 HumanBytes(bytes_max)));
+      throw Error(ErrorKind::kInput, fmt::format("{}: has {}, expected at most {}", path.string(),
+                                                 HumanBytes(bytes), HumanBytes(bytes_max)));
     }
     content.reserve(std::min(bytes, kReserveBytesMax));
   }
@@ -94,8 +95,8 @@ std::string ReadFile(const UniqueFd& fd, const fs::path& path, uint64_t bytes_ma
     }
     content.append(chunk, static_cast<size_t>(got));
     if (content.size() > bytes_max) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: has more than {}, expected at most that", path.string(), HumanBytes(bytes_max)));
+      throw Error(ErrorKind::kInput, fmt::format("{}: has more than {}, expected at most that",
+                                                 path.string(), HumanBytes(bytes_max)));
     }
   }
 }
@@ -112,7 +113,7 @@ void WriteFileAtomic(const fs::path& path, std::string_view content) {
 }
 
 void WriteOutput(const fs::path& path, std::string_view content) {
-  struct stat info {};
+  struct stat info{};
   const bool there = ::stat(path.c_str(), &info) == 0;
   if (!there || S_ISREG(info.st_mode)) {
     std::error_code error;
@@ -138,7 +139,8 @@ void FsyncDirectory(const fs::path& directory) {
 void MakeDirectories(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::path> made;
-  for (fs::path folder = directory; !folder.empty() && !fs::exists(folder, error); folder = folder.parent_path()) {
+  for (fs::path folder = directory; !folder.empty() && !fs::exists(folder, error);
+       folder = folder.parent_path()) {
     made.push_back(folder);
   }
   fs::create_directories(directory, error);
@@ -192,7 +194,7 @@ MappedFile::MappedFile(const fs::path& path)
     : MappedFile(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path) {}
 
 MappedFile::MappedFile(const UniqueFd& fd, const fs::path& path) {
-  struct stat info {};
+  struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
                 RemedyFor(errno));
@@ -224,7 +226,8 @@ void CheckHash(const fs::path& file, const std::string& hash) {
   const std::string found = HashHex(MappedFile(file).view());
   if (found == hash) return;
   throw Error(ErrorKind::kInfrastructure,
-              fmt::format("{}: changed since it was committed: its hash is {}, expected {}", file.string(), found, hash),
+              fmt::format("{}: changed since it was committed: its hash is {}, expected {}",
+                          file.string(), found, hash),
               "resume the run: the file is set aside, and its documents are done again");
 }
 

@@ -36,20 +36,22 @@ class UniqueFd {
 };
 
 /// Throws Error(kInfrastructure) that names the path, what was being done and errno's text.
-[[noreturn]] void ThrowErrno(const std::filesystem::path& path, std::string_view what, int error_number);
+[[noreturn]] void ThrowErrno(const std::filesystem::path& path, std::string_view what,
+                             int error_number);
 
 /// The whole file. Throws Error(kInput) when it is missing or unreadable.
 std::string ReadFile(const std::filesystem::path& path);
-/// The same of an open file, from where it stands; `path` names it in errors. Throws Error(kInput) for one
-/// of more than `bytes_max` too, having read no more than that.
-std::string ReadFile(const UniqueFd& fd, const std::filesystem::path& path, uint64_t bytes_max = UINT64_MAX);
+/// The same of an open file, from where it stands; `path` names it in errors. Throws Error(kInput)
+/// for one of more than `bytes_max` too, having read no more than that.
+std::string ReadFile(const UniqueFd& fd, const std::filesystem::path& path,
+                     uint64_t bytes_max = UINT64_MAX);
 
 /// Writes `content` so that under `path` there is either the old or the whole new content, even
 /// after power loss: other name, fsync, rename, fsync of the folder.
 void WriteFileAtomic(const std::filesystem::path& path, std::string_view content);
 
-/// The same for a file that a person names: a device, a pipe or a terminal is written to and not replaced, and of a
-/// symbolic link the file that it leads to is.
+/// The same for a file that a person names: a device, a pipe or a terminal is written to and not
+/// replaced, and of a symbolic link the file that it leads to is.
 void WriteOutput(const std::filesystem::path& path, std::string_view content);
 
 void FsyncDirectory(const std::filesystem::path& directory);

@@ -34,7 +34,8 @@ FileHash HashOfFile(int fd, const std::filesystem::path& path) {
 
 FileHash HashOfFile(const std::filesystem::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  if (!fd)
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)));
   return HashOfFile(fd.get(), path);
 }
 

@@ -36,9 +36,7 @@ void Hasher::Update(const void* data, size_t bytes) {
 
 std::string Hasher::Hex() const { return ToHex(XXH3_128bits_digest(state_->xxh)); }
 
-std::string HashHex(std::string_view text) {
-  return ToHex(XXH3_128bits(text.data(), text.size()));
-}
+std::string HashHex(std::string_view text) { return ToHex(XXH3_128bits(text.data(), text.size())); }
 
 std::string Sha256Hex(std::string_view text) {
   unsigned char digest[SHA256_DIGEST_LENGTH];

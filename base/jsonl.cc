@@ -19,8 +19,8 @@ struct Shape {
   size_t separators = 0;  // no fewer than values and keys, but for the outermost value
 };
 
-// Counted without parsing: a parser that recurses must not be given 10^5 levels, and a tree that does not fit into
-// memory must not be built.
+// Counted without parsing: a parser that recurses must not be given 10^5 levels, and a tree that
+// does not fit into memory must not be built.
 Shape ShapeOf(std::string_view text) {
   Shape shape;
   int depth = 0;
@@ -79,27 +79,34 @@ class LastKey : public nlohmann::json_sax<Json> {
 [[noreturn]] void ThrowSurrogate(std::string_view text, size_t byte, const std::string& where) {
   LastKey last;
   Json::sax_parse(text, &last);
-  const auto is_half = [&](size_t at) { return text.substr(at + 2, 1).find_first_of("dD") == 0 && text.substr(at + 3, 1) > "7"; };
+  const auto is_half = [&](size_t at) {
+    return text.substr(at + 2, 1).find_first_of("dD") == 0 && text.substr(at + 3, 1) > "7";
+  };
   size_t escape = text.substr(0, byte).rfind("\\u");
-  while (escape != std::string_view::npos && escape > 0 && !is_half(escape)) escape = text.rfind("\\u", escape - 1);
+  while (escape != std::string_view::npos && escape > 0 && !is_half(escape))
+    escape = text.rfind("\\u", escape - 1);
   const std::string found(escape == std::string_view::npos ? "\\ud800" : text.substr(escape, 6));
-  const std::string_view kind = found.size() > 3 && std::string_view("cdefCDEF").find(found[3]) != std::string_view::npos
-                                    ? "the second"
-                                    : "the first";
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: {}not JSON at byte {}: found {}, {} half of a character without the other", where,
-                          last.key().empty() ? "" : fmt::format("key '{}': ", Excerpt(last.key())), byte, found, kind),
-              "write both halves, as in \\ud83d\\ude00, or \\ufffd instead");
+  const std::string_view kind =
+      found.size() > 3 && std::string_view("cdefCDEF").find(found[3]) != std::string_view::npos
+          ? "the second"
+          : "the first";
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: {}not JSON at byte {}: found {}, {} half of a character without the other",
+                  where, last.key().empty() ? "" : fmt::format("key '{}': ", Excerpt(last.key())),
+                  byte, found, kind),
+      "write both halves, as in \\ud83d\\ude00, or \\ufffd instead");
 }
 
-// Python's json writes and reads NaN and Infinity, which are no JSON: says so where a parser stumbled over one just
-// before `byte` (from 1), with the line; "" elsewhere.
+// Python's json writes and reads NaN and Infinity, which are no JSON: says so where a parser
+// stumbled over one just before `byte` (from 1), with the line; "" elsewhere.
 std::string NoNumberAt(std::string_view text, size_t byte) {
   for (size_t at = byte < 3 ? 0 : byte - 3; at < std::min(byte + 1, text.size()); ++at) {
     for (const std::string_view word : {"NaN", "Infinity"}) {
       if (!text.substr(at).starts_with(word)) continue;
       const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(at), '\n');
-      return fmt::format("line {} holds {}, which Python's json writes and which is no JSON", line, word);
+      return fmt::format("line {} holds {}, which Python's json writes and which is no JSON", line,
+                         word);
     }
   }
   return "";
@@ -118,7 +125,8 @@ Json ParseJson(std::string_view text, const std::string& where, size_t values_ma
                 fmt::format("{}: JSON is nested deeper than {} levels", where, kDepthMax));
   }
   if (shape.separators > values_max) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: JSON of more than {} values", where, values_max));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: JSON of more than {} values", where, values_max));
   }
   try {
     return Json::parse(text);
@@ -126,13 +134,15 @@ Json ParseJson(std::string_view text, const std::string& where, size_t values_ma
     if (std::strstr(e.what(), "surrogate") != nullptr) ThrowSurrogate(text, e.byte, where);
     const std::string no_number = NoNumberAt(text, e.byte);
     if (!no_number.empty()) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: {}", where, no_number), "write a number, or null, in its place");
+      throw Error(ErrorKind::kInput, fmt::format("{}: {}", where, no_number),
+                  "write a number, or null, in its place");
     }
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: not JSON at byte {}: found '{}'", where, e.byte, Excerpt(text)),
                 "expected one JSON value in UTF-8");
   } catch (const nlohmann::json::out_of_range& e) {  // a number such as 1e999
-    throw Error(ErrorKind::kInput, fmt::format("{}: {}: found '{}'", where, e.what(), Excerpt(text)),
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: {}: found '{}'", where, e.what(), Excerpt(text)),
                 "write numbers that a 64-bit float can hold");
   }
 }
@@ -161,8 +171,9 @@ void ThrowField(const Json& object, const std::string& key, const char* expected
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: the key '{}' is absent, expected {}", where, key, expected));
   }
-  throw Error(ErrorKind::kInput, fmt::format("{}: key '{}': found {} ({}), expected {}", where, key,
-                                             Excerpt(ToLine(*found)), found->type_name(), expected));
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: key '{}': found {} ({}), expected {}", where, key,
+                          Excerpt(ToLine(*found)), found->type_name(), expected));
 }
 
 }  // namespace evald

@@ -15,8 +15,8 @@ namespace evald {
 std::string ToLine(const Json& value);
 
 /// Parses one JSON text. Throws Error(kInput) "<where>: ..." that says at which byte and why; a
-/// text nested deeper than 200 levels is refused, and so is one of more than `values_max` values and
-/// keys: a tree takes some 100 bytes for a value that two bytes of text may hold.
+/// text nested deeper than 200 levels is refused, and so is one of more than `values_max` values
+/// and keys: a tree takes some 100 bytes for a value that two bytes of text may hold.
 Json ParseJson(std::string_view text, const std::string& where, size_t values_max = SIZE_MAX);
 
 /// Calls `visit(line_number, value)` for each non-blank line of the file, numbered from 1. Throws

@@ -33,7 +33,9 @@ struct Is<int> {
 template <>
 struct Is<uint64_t> {
   static constexpr const char* kName = "an integer of at least 0";
-  static bool Holds(const Json& v) { return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0); }
+  static bool Holds(const Json& v) {
+    return v.is_number_unsigned() || (v.is_number_integer() && v.get<int64_t>() >= 0);
+  }
 };
 template <>
 struct Is<double> {

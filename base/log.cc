@@ -13,11 +13,16 @@ namespace {
 
 spdlog::level::level_enum Of(log::Level level) {
   switch (level) {
-    case log::Level::kDebug: return spdlog::level::debug;
-    case log::Level::kInfo: return spdlog::level::info;
-    case log::Level::kWarn: return spdlog::level::warn;
-    case log::Level::kError: return spdlog::level::err;
-    case log::Level::kCritical: return spdlog::level::critical;
+    case log::Level::kDebug:
+      return spdlog::level::debug;
+    case log::Level::kInfo:
+      return spdlog::level::info;
+    case log::Level::kWarn:
+      return spdlog::level::warn;
+    case log::Level::kError:
+      return spdlog::level::err;
+    case log::Level::kCritical:
+      return spdlog::level::critical;
   }
   return spdlog::level::critical;
 }
@@ -25,8 +30,8 @@ spdlog::level::level_enum Of(log::Level level) {
 }  // namespace
 
 void SetUpLog(const std::string& program, const std::string& level) {
-  auto logger = std::make_shared<spdlog::logger>(program,
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger =
+      std::make_shared<spdlog::logger>(program, std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("%H:%M:%S.%e %n %l: %v");
   logger->set_level(spdlog::level::from_str(level));
   spdlog::set_default_logger(std::move(logger));
@@ -39,7 +44,8 @@ std::string log::LevelName() {
 
 void log::Write(Level level, fmt::string_view format, fmt::format_args values) {
   spdlog::logger* logger = spdlog::default_logger_raw();
-  if (logger->should_log(Of(level))) logger->log(Of(level), PrintableLine(fmt::vformat(format, values)));
+  if (logger->should_log(Of(level)))
+    logger->log(Of(level), PrintableLine(fmt::vformat(format, values)));
 }
 
 }  // namespace evald

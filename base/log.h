@@ -11,8 +11,8 @@ namespace evald {
 void SetUpLog(const std::string& program, const std::string& level);
 
 /// Lines for the log, formatted as by fmt::format where their level is wanted. From any thread. The
-/// logging library stays behind Write: its headers would cost every file that says something seconds
-/// of compilation.
+/// logging library stays behind Write: its headers would cost every file that says something
+/// seconds of compilation.
 namespace log {
 
 /// The level that this process logs at, as SetUpLog takes it.

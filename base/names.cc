@@ -14,11 +14,15 @@ constexpr size_t kFolderBytesMax = 200;
 constexpr size_t kFolderBytesKept = 160;  // of a name that is too long for a folder's
 constexpr size_t kHashDigits = 32;
 
-bool IsLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+bool IsLetterOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
 
 bool MayBeginName(char c) { return IsLetterOrDigit(c) || c == '_'; }
 
-bool MayStandInName(char c) { return MayBeginName(c) || std::string_view("-.+:=@,() ").find(c) != std::string_view::npos; }
+bool MayStandInName(char c) {
+  return MayBeginName(c) || std::string_view("-.+:=@,() ").find(c) != std::string_view::npos;
+}
 
 bool StaysInFolder(char c) { return MayBeginName(c) || c == '-' || c == '.'; }
 
@@ -27,22 +31,27 @@ bool StaysInFolder(char c) { return MayBeginName(c) || c == '-' || c == '.'; }
 std::string WrongWithName(std::string_view name) {
   constexpr const char* kExpected = "expected letters, digits, spaces and _-.+:=@,()";
   if (name.empty()) return "it is empty";
-  if (name.size() > kNameBytesMax) return fmt::format("it has {} bytes, expected at most {}", name.size(), kNameBytesMax);
+  if (name.size() > kNameBytesMax)
+    return fmt::format("it has {} bytes, expected at most {}", name.size(), kNameBytesMax);
   for (size_t i = 0; i < name.size(); ++i) {
     if (MayStandInName(name[i])) continue;
     size_t end = i + 1;  // the whole character, not its first byte
     while (end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) ++end;
     return fmt::format("it holds '{}', {}", PrintableLine(name.substr(i, end - i)), kExpected);
   }
-  if (!MayBeginName(name.front())) return fmt::format("it begins with '{}', expected a letter, a digit or '_'", name.front());
+  if (!MayBeginName(name.front()))
+    return fmt::format("it begins with '{}', expected a letter, a digit or '_'", name.front());
   return name.back() == ' ' ? "it ends with a space" : "";
 }
 
 std::string WrongWithLabel(std::string_view label) {
   if (label.empty()) return "it is empty";
-  if (label.size() > kLabelBytesMax) return fmt::format("it has {} bytes, expected at most {}", label.size(), kLabelBytesMax);
+  if (label.size() > kLabelBytesMax)
+    return fmt::format("it has {} bytes, expected at most {}", label.size(), kLabelBytesMax);
   if (!IsUtf8(label)) return "it is not text in UTF-8";
-  return PrintableLine(label) == label ? "" : "it holds control characters or line breaks: " + PrintableLine(label);
+  return PrintableLine(label) == label
+             ? ""
+             : "it holds control characters or line breaks: " + PrintableLine(label);
 }
 
 std::string FolderNameOf(std::string_view name) {

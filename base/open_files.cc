@@ -11,7 +11,8 @@
 
 namespace evald {
 namespace {
-constexpr rlim_t kMost = 65'536;  // more is no use, and some programs look at every descriptor up to the limit
+constexpr rlim_t kMost =
+    65'536;  // more is no use, and some programs look at every descriptor up to the limit
 }
 
 uint64_t RaiseOpenFiles(uint64_t needed) {
@@ -23,8 +24,11 @@ uint64_t RaiseOpenFiles(uint64_t needed) {
     if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit.rlim_cur = wanted;
   }
   if (limit.rlim_cur >= needed) return limit.rlim_cur;
-  throw Error(ErrorKind::kUsage, fmt::format("the limit of open files is {}, and {} are needed", limit.rlim_cur, needed),
-              fmt::format("raise the hard limit: ulimit -Hn {0}, or LimitNOFILE={0} in a systemd unit", needed));
+  throw Error(
+      ErrorKind::kUsage,
+      fmt::format("the limit of open files is {}, and {} are needed", limit.rlim_cur, needed),
+      fmt::format("raise the hard limit: ulimit -Hn {0}, or LimitNOFILE={0} in a systemd unit",
+                  needed));
 }
 
 }  // namespace evald

@@ -28,23 +28,30 @@ constexpr size_t kPasswordBytes = 64 * 1024;
 
 std::string Mode(const struct stat& info) { return fmt::format("mode {:o}", info.st_mode & 07777); }
 
-// The folders above, as they are written and as they are when links are followed. Whoever may write to one of them
-// could exchange the folder for another later.
+// The folders above, as they are written and as they are when links are followed. Whoever may write
+// to one of them could exchange the folder for another later.
 void CheckWay(const fs::path& folder, const fs::path& way, std::string_view remedy) {
   bool all_may_write = false;  // to the folder before
   fs::path at;
   for (const fs::path& part : way) {
     at /= part;
-    struct stat info {};
-    if (::lstat(at.c_str(), &info) != 0) Refuse(folder, fmt::format("{}: {}", at.string(), std::strerror(errno)), remedy);
+    struct stat info{};
+    if (::lstat(at.c_str(), &info) != 0)
+      Refuse(folder, fmt::format("{}: {}", at.string(), std::strerror(errno)), remedy);
     if (all_may_write && info.st_uid != ::geteuid() && info.st_uid != 0) {
-      Refuse(folder, fmt::format("lies below {}, which belongs to user {}, where every user may make folders; expected {}",
-                                 at.string(), info.st_uid, ::geteuid()), remedy);
+      Refuse(folder,
+             fmt::format("lies below {}, which belongs to user {}, where every user may make "
+                         "folders; expected {}",
+                         at.string(), info.st_uid, ::geteuid()),
+             remedy);
     }
     all_may_write = !S_ISLNK(info.st_mode) && (info.st_mode & S_IWOTH) != 0;
     if (all_may_write && (info.st_mode & S_ISVTX) == 0) {
-      Refuse(folder, fmt::format("lies below {}, where every user may rename it ({} without the sticky bit)", at.string(),
-                                 Mode(info)), remedy);
+      Refuse(
+          folder,
+          fmt::format("lies below {}, where every user may rename it ({} without the sticky bit)",
+                      at.string(), Mode(info)),
+          remedy);
     }
   }
 }
@@ -53,35 +60,44 @@ void CheckWay(const fs::path& folder, const fs::path& way, std::string_view reme
 void Make(const fs::path& folder, std::string_view remedy) {
   std::vector<fs::path> missing;
   std::error_code error;
-  for (fs::path at = folder; at.has_relative_path() && !fs::exists(fs::symlink_status(at, error)); at = at.parent_path()) {
+  for (fs::path at = folder; at.has_relative_path() && !fs::exists(fs::symlink_status(at, error));
+       at = at.parent_path()) {
     missing.push_back(at);
   }
   for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
     if (::mkdir(at->c_str(), kMode) != 0 && errno != EEXIST) {
       const int number = errno;
-      if (number == ENOSPC || number == EDQUOT || number == EIO) ThrowErrno(*at, "make this folder", number);
+      if (number == ENOSPC || number == EDQUOT || number == EIO)
+        ThrowErrno(*at, "make this folder", number);
       Refuse(folder, fmt::format("cannot be made: {}", std::strerror(number)), remedy);
     }
-    FsyncDirectory(at->parent_path());  // a power cut must not take away a folder with all that was fsynced in it
+    FsyncDirectory(at->parent_path());  // a power cut must not take away a folder with all that was
+                                        // fsynced in it
   }
 }
 
 // `fd` is of the folder, or -1 when open() has just failed.
 void CheckOwn(const fs::path& folder, int fd, std::string_view remedy) {
-  struct stat info {};
-  if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) Refuse(folder, "is not a folder, or is a symbolic link", remedy);
-  if (fd < 0 && errno == EACCES && ::lstat(folder.c_str(), &info) == 0 && info.st_uid != ::geteuid()) {
-    Refuse(folder, fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid()), remedy);
+  struct stat info{};
+  if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+    Refuse(folder, "is not a folder, or is a symbolic link", remedy);
+  if (fd < 0 && errno == EACCES && ::lstat(folder.c_str(), &info) == 0 &&
+      info.st_uid != ::geteuid()) {
+    Refuse(folder, fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid()),
+           remedy);
   }
-  if (fd < 0 || ::fstat(fd, &info) != 0) Refuse(folder, fmt::format("cannot be opened: {}", std::strerror(errno)), remedy);
+  if (fd < 0 || ::fstat(fd, &info) != 0)
+    Refuse(folder, fmt::format("cannot be opened: {}", std::strerror(errno)), remedy);
   if (info.st_uid != ::geteuid()) {
-    Refuse(folder, fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid()), remedy);
+    Refuse(folder, fmt::format("belongs to user {}, expected {}", info.st_uid, ::geteuid()),
+           remedy);
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     Refuse(folder, fmt::format("may be written by others ({})", Mode(info)),
            fmt::format("if all in it is yours: chmod go-w {}; else {}", folder.string(), remedy));
   }
-  // Another process may remove an empty folder just now (ENOENT): whoever wants to use it finds it absent.
+  // Another process may remove an empty folder just now (ENOENT): whoever wants to use it finds it
+  // absent.
   if (::faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0 && errno != ENOENT) {
     Refuse(folder, fmt::format("cannot be written: {}", std::strerror(errno)), remedy);
   }
@@ -116,7 +132,7 @@ void MakeOwnFolder(const fs::path& folder, std::string_view remedy) { Own(folder
 
 void MakePrivateFolder(const fs::path& folder, std::string_view remedy) {
   const UniqueFd fd = Own(folder, remedy);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd.get(), &info) == 0 && (info.st_mode & 07777) == kMode) return;
   if (::fchmod(fd.get(), kMode) != 0) ThrowErrno(folder, "chmod 0700", errno);
 }
@@ -127,7 +143,9 @@ fs::path HomeFolder() {
   std::string buffer(kPasswordBytes, '\0');
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return {};
+  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr)
+    return {};
   return entry.pw_dir != nullptr && entry.pw_dir[0] == '/' ? fs::path(entry.pw_dir) : fs::path();
 }
 
@@ -135,7 +153,8 @@ fs::path ExpandHome(const std::string& text) {
   if (!text.starts_with("~/")) return text;
   const fs::path home = HomeFolder();
   if (home.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: this user (uid {}) has no home folder", text, ::geteuid()),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: this user (uid {}) has no home folder", text, ::geteuid()),
                 "set HOME, or write the path from the root on");
   }
   return home / text.substr(2);

@@ -42,8 +42,9 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-// An open folder, and which folders the walk to it came through, from its root to itself: ".." goes back to these alone.
-// They are known by what they are, not held open: a path of many parts takes one descriptor.
+// An open folder, and which folders the walk to it came through, from its root to itself: ".." goes
+// back to these alone. They are known by what they are, not held open: a path of many parts takes
+// one descriptor.
 struct Place {
   const Root* root = nullptr;
   std::shared_ptr<const UniqueFd> folder;
@@ -64,11 +65,12 @@ using read_roots::Roots;
 constexpr int kLinksMax = 40;
 constexpr int kStepsMax = 256;
 constexpr size_t kShownBytesMax = 300;
-// The file systems in which the kernel shows processes and itself (linux/magic.h): proc, sysfs, debugfs, tracefs,
-// securityfs, cgroup, cgroup2, bpf, configfs, selinuxfs, smackfs, pstore, efivarfs, devpts, binfmt_misc.
-constexpr std::array<uint32_t, 15> kKernels = {0x9fa0,     0x62656572, 0x64626720, 0x74726163, 0x73636673,
-                                               0x27e0eb,   0x63677270, 0xcafe4a11, 0x62656570, 0xf97cff8c,
-                                               0x43415d53, 0x6165676c, 0xde5e81e4, 0x1cd1,     0x42494e4d};
+// The file systems in which the kernel shows processes and itself (linux/magic.h): proc, sysfs,
+// debugfs, tracefs, securityfs, cgroup, cgroup2, bpf, configfs, selinuxfs, smackfs, pstore,
+// efivarfs, devpts, binfmt_misc.
+constexpr std::array<uint32_t, 15> kKernels = {
+    0x9fa0,     0x62656572, 0x64626720, 0x74726163, 0x73636673, 0x27e0eb, 0x63677270, 0xcafe4a11,
+    0x62656570, 0xf97cff8c, 0x43415d53, 0x6165676c, 0xde5e81e4, 0x1cd1,   0x42494e4d};
 constexpr int kFileFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 std::shared_ptr<const UniqueFd> Shared(int fd) { return std::make_shared<const UniqueFd>(fd); }
@@ -111,7 +113,7 @@ class Walk {
         continue;
       }
       auto fd = Shared(::openat(place_.fd(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-      struct stat info {};
+      struct stat info{};
       if (!*fd || ::fstat(fd->get(), &info) != 0) return std::nullopt;
       if (S_ISLNK(info.st_mode)) {
         if (!FollowLink(fd->get())) return std::nullopt;
@@ -147,14 +149,15 @@ class Walk {
   bool Up() {
     if (place_.trail.size() > 1) {
       auto fd = Shared(::openat(place_.fd(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
-      struct stat info {};
+      struct stat info{};
       if (!*fd || ::fstat(fd->get(), &info) != 0) return false;
       place_.trail.pop_back();
       place_.folder = std::move(fd);
       return place_.trail.back() == Identity{info.st_dev, info.st_ino};
     }
     const Root* root = place_.root;
-    return !root->real.empty() && Restart("/" + Join(Parts(root->real.begin(), root->real.end() - 1), "/"));
+    return !root->real.empty() &&
+           Restart("/" + Join(Parts(root->real.begin(), root->real.end() - 1), "/"));
   }
 
   // Goes on from the root that `path` and what is still to be followed begin with.
@@ -178,7 +181,7 @@ class Walk {
 
   bool Enter(const Root& root) {
     auto fd = Shared(::open(root.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    struct stat info {};
+    struct stat info{};
     if (!*fd || ::fstat(fd->get(), &info) != 0) return false;
     place_ = {&root, std::move(fd), {{info.st_dev, info.st_ino}}};
     return true;
@@ -201,17 +204,19 @@ std::optional<Arrival> Arrive(const Roots& roots, const fs::path& path) {
   return path.is_absolute() ? Arrive(roots, {}, path.string()) : std::nullopt;
 }
 
-// Whether the kernel shows itself or processes there: their environments hold keys, and none of it is anybody's data.
-// Asked of what is open, so that no link and no mount leads there by another name.
+// Whether the kernel shows itself or processes there: their environments hold keys, and none of it
+// is anybody's data. Asked of what is open, so that no link and no mount leads there by another
+// name.
 bool IsKernels(int fd) {
-  struct statfs system {};
+  struct statfs system{};
   if (::fstatfs(fd, &system) != 0) return true;
-  return std::find(kKernels.begin(), kKernels.end(), static_cast<uint32_t>(system.f_type)) != kKernels.end();
+  return std::find(kKernels.begin(), kKernels.end(), static_cast<uint32_t>(system.f_type)) !=
+         kKernels.end();
 }
 
 // The descriptor where it is a regular file's; else none, and errno says why.
 UniqueFd IfRegular(UniqueFd fd) {
-  struct stat info {};
+  struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0) return {};
   if (IsKernels(fd.get())) {
     errno = EOPNOTSUPP;
@@ -224,8 +229,10 @@ UniqueFd IfRegular(UniqueFd fd) {
 
 // Looks before it opens: opening a pipe or a device can act.
 UniqueFd OpenRegular(int folder, const std::string& name, int flags) {
-  struct stat info {};
-  if (::fstatat(folder, name.c_str(), &info, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0) != 0) return {};
+  struct stat info{};
+  if (::fstatat(folder, name.c_str(), &info, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0) !=
+      0)
+    return {};
   if (!S_ISREG(info.st_mode)) {
     errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
     return {};
@@ -255,7 +262,8 @@ std::vector<std::string> ListFolder(int folder, const fs::path& path, size_t cou
   UniqueFd fd(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* entries = fd ? ::fdopendir(fd.get()) : nullptr;
   if (entries == nullptr) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)), "check its permissions");
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
+                "check its permissions");
   }
   fd.release();
   std::vector<std::string> names;
@@ -266,7 +274,8 @@ std::vector<std::string> ListFolder(int folder, const fs::path& path, size_t cou
   }
   ::closedir(entries);
   if (names.size() > count_max) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: holds more than {} files", path.string(), count_max));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: holds more than {} files", path.string(), count_max));
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -293,15 +302,17 @@ std::vector<fs::path> ReadRoots::folders() const {
 }
 
 bool ReadRoots::HasFile(const fs::path& path) const {
-  struct stat info {};
-  const bool known = anywhere() ? StatReadable(AT_FDCWD, path.string(), 0, &info) : StatArrival(Arrive(*roots_, path), &info);
+  struct stat info{};
+  const bool known = anywhere() ? StatReadable(AT_FDCWD, path.string(), 0, &info)
+                                : StatArrival(Arrive(*roots_, path), &info);
   return known && S_ISREG(info.st_mode);
 }
 
 bool ReadRoots::HasFolder(const fs::path& path) const { return ReadFolder(path, *this).exists(); }
 
 UniqueFd ReadRoots::OpenFile(const fs::path& path) const {
-  UniqueFd fd = anywhere() ? OpenRegular(AT_FDCWD, path.string(), kFileFlags) : OpenArrival(Arrive(*roots_, path));
+  UniqueFd fd = anywhere() ? OpenRegular(AT_FDCWD, path.string(), kFileFlags)
+                           : OpenArrival(Arrive(*roots_, path));
   if (!fd) Refuse(path, errno);
   return fd;
 }
@@ -317,21 +328,30 @@ void ReadRoots::Refuse(const fs::path& path, int failure) const {
     return Error(ErrorKind::kInput, shown + ": " + why, remedy);
   };
   if (failure == ENAMETOOLONG) {
-    throw refusal(fmt::format("is too long: a path has at most {} bytes, each of its parts {}", PATH_MAX - 1, NAME_MAX), "give a shorter path");
+    throw refusal(fmt::format("is too long: a path has at most {} bytes, each of its parts {}",
+                              PATH_MAX - 1, NAME_MAX),
+                  "give a shorter path");
   }
   if (failure == EOPNOTSUPP) {
-    throw refusal("lies in a file system in which the kernel shows processes or itself, such as /proc and /sys",
-           "name a file or folder that holds data");
+    throw refusal(
+        "lies in a file system in which the kernel shows processes or itself, such as /proc and "
+        "/sys",
+        "name a file or folder that holds data");
   }
   if (!anywhere() && failure == ELOOP) {
-    throw refusal(fmt::format("has more than {} parts, those of links on its way included", kStepsMax), "give a shorter path");
+    throw refusal(
+        fmt::format("has more than {} parts, those of links on its way included", kStepsMax),
+        "give a shorter path");
   }
   if (!anywhere()) throw refusal(kNotThere, "the service's configuration lists them under 'roots'");
   if (failure == EINVAL) throw refusal("is neither a regular file nor a folder", "");
-  throw refusal(std::strerror(failure), failure == ENOENT ? "check the path" : failure == EACCES ? "check the permissions" : "");
+  throw refusal(std::strerror(failure), failure == ENOENT   ? "check the path"
+                                        : failure == EACCES ? "check the permissions"
+                                                            : "");
 }
 
-ReadFolder::ReadFolder(fs::path path, const ReadRoots& roots) : path_(std::move(path)), roots_(roots) {
+ReadFolder::ReadFolder(fs::path path, const ReadRoots& roots)
+    : path_(std::move(path)), roots_(roots) {
   if (roots.anywhere()) {
     place_ = OpenAnywhere(AT_FDCWD, path_.empty() ? "." : path_.string(), &failure_);
     return;
@@ -341,7 +361,8 @@ ReadFolder::ReadFolder(fs::path path, const ReadRoots& roots) : path_(std::move(
   if (failure_ == 0) place_ = std::make_shared<const Place>(std::move(arrival->place));
 }
 
-std::shared_ptr<const Place> ReadFolder::OpenAnywhere(int folder, const std::string& name, int* failure) {
+std::shared_ptr<const Place> ReadFolder::OpenAnywhere(int folder, const std::string& name,
+                                                      int* failure) {
   auto fd = Shared(::openat(folder, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   *failure = !*fd ? errno : IsKernels(fd->get()) ? EOPNOTSUPP : 0;
   return *failure == 0 ? std::make_shared<const Place>(Place{nullptr, std::move(fd), {}}) : nullptr;
@@ -364,17 +385,18 @@ ReadFolder ReadFolder::Folder(const std::string& name) const {
 }
 
 bool ReadFolder::IsLink(const std::string& name) const {
-  struct stat info {};
-  return exists() && ::fstatat(place_->fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+  struct stat info{};
+  return exists() && ::fstatat(place_->fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISLNK(info.st_mode);
 }
 
 bool ReadFolder::HasFile(const std::string& name) const {
-  struct stat info {};
+  struct stat info{};
   return Stat(name, &info) && S_ISREG(info.st_mode);
 }
 
 bool ReadFolder::HasFolder(const std::string& name) const {
-  struct stat info {};
+  struct stat info{};
   return Stat(name, &info) && S_ISDIR(info.st_mode);
 }
 

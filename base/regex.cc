@@ -14,8 +14,8 @@ namespace {
 
 // Oniguruma gives up a search after so many backtracking steps: about a second.
 constexpr unsigned long kRetryLimitPerSearch = 50'000'000;
-// Where the steps of several searches are counted together: the first try of each, and how much more each
-// further try may take. Oniguruma does not say how many steps a search took.
+// Where the steps of several searches are counted together: the first try of each, and how much
+// more each further try may take. Oniguruma does not say how many steps a search took.
 constexpr unsigned long kFirstTry = 1'000;
 constexpr unsigned long kTryGrowth = 8;
 // Entries of about 40 bytes.
@@ -75,11 +75,13 @@ class Program {
   }
   [[noreturn]] void FailSearch(int code) const {
     if (!IsLimit(code)) Fail(Describe(code, nullptr));
-    throw RegexGivenUp(ErrorKind::kInput,
-                fmt::format("regular expression '{}': a search was given up after {} steps back (or {} places kept "
-                            "to go back to), expected fewer",
-                            shown_, kRetryLimitPerSearch, kStackEntriesMax),
-                "write the expression without a repetition inside a repetition");
+    throw RegexGivenUp(
+        ErrorKind::kInput,
+        fmt::format(
+            "regular expression '{}': a search was given up after {} steps back (or {} places kept "
+            "to go back to), expected fewer",
+            shown_, kRetryLimitPerSearch, kStackEntriesMax),
+        "write the expression without a repetition inside a repetition");
   }
   std::unique_ptr<Program> NotEmpty() const {
     return std::make_unique<Program>(shown_, pattern_, options_ | ONIG_OPTION_FIND_NOT_EMPTY,
@@ -140,8 +142,8 @@ bool IsStepLimit(int code) {
   return code == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || code == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER;
 }
 
-/// Calls `search` with growing limits until one suffices; failed tries are taken from `steps`, so that the
-/// steps in all are bounded by the growth times these, and a thousand for each search.
+/// Calls `search` with growing limits until one suffices; failed tries are taken from `steps`, so
+/// that the steps in all are bounded by the growth times these, and a thousand for each search.
 template <typename Search>
 int SearchWithin(RegexSteps* steps, Search search) {
   const std::unique_ptr<OnigMatchParam, void (*)(OnigMatchParam*)> limits(onig_new_match_param(),
@@ -201,21 +203,19 @@ bool Regex::MatchNotEmptyAt(std::string_view text, size_t at, Match* match,
   const OnigUChar* begin = Bytes(text.data());
   const OnigRegex regex = compiled_->not_empty->regex();
   const OnigUChar* end = begin + text.size();
-  const int code =
-      steps == nullptr
-          ? onig_match(regex, begin, end, begin + at, region.get(), ONIG_OPTION_NONE)
-          : SearchWithin(steps, [&](OnigMatchParam* limits) {
-              return onig_match_with_param(regex, begin, end, begin + at, region.get(),
-                                           ONIG_OPTION_NONE, limits);
-            });
+  const int code = steps == nullptr
+                       ? onig_match(regex, begin, end, begin + at, region.get(), ONIG_OPTION_NONE)
+                       : SearchWithin(steps, [&](OnigMatchParam* limits) {
+                           return onig_match_with_param(regex, begin, end, begin + at, region.get(),
+                                                        ONIG_OPTION_NONE, limits);
+                         });
   if (code == ONIG_MISMATCH) return false;
   if (code < 0) compiled_->program->FailSearch(code);
   CopySpans(*region, match);
   return true;
 }
 
-void Regex::ForEachMatch(std::string_view text,
-                         const std::function<bool(const Match&)>& visit,
+void Regex::ForEachMatch(std::string_view text, const std::function<bool(const Match&)>& visit,
                          RegexSteps* steps) const {
   const Region region = MakeRegion();
   Match match;
@@ -250,12 +250,15 @@ std::string Regex::ReplaceAll(std::string_view text, std::string_view replacemen
                               RegexSteps* steps) const {
   std::string out;
   size_t copied = 0;
-  ForEachMatch(text, [&](const Match& match) {
-    out.append(text.substr(copied, match[0].begin - copied));
-    out.append(replacement);
-    copied = match[0].end;
-    return true;
-  }, steps);
+  ForEachMatch(
+      text,
+      [&](const Match& match) {
+        out.append(text.substr(copied, match[0].begin - copied));
+        out.append(replacement);
+        copied = match[0].end;
+        return true;
+      },
+      steps);
   out.append(text.substr(copied));
   return out;
 }

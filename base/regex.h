@@ -44,9 +44,9 @@ struct RegexFlags {
 
 /// A compiled pattern over UTF-8 (Oniguruma). Matching may be done from several threads at once.
 /// A search gives up with RegexGivenUp (an Error(kInput)) after 50 million steps, so that a pattern
-/// that backtracks without end cannot hang the process, or where it needs a stack of more than 16 Mi
-/// entries. With `steps`, all searches of the text together are bounded as well: the text is then
-/// somebody else's, who may have made it for the pattern.
+/// that backtracks without end cannot hang the process, or where it needs a stack of more than 16
+/// Mi entries. With `steps`, all searches of the text together are bounded as well: the text is
+/// then somebody else's, who may have made it for the pattern.
 class Regex {
  public:
   /// Throws Error(kInput) that quotes the pattern and says what is wrong with it.

@@ -37,7 +37,9 @@ Sha256Hasher::~Sha256Hasher() = default;
 Sha256Hasher::Sha256Hasher(Sha256Hasher&&) noexcept = default;
 Sha256Hasher& Sha256Hasher::operator=(Sha256Hasher&&) noexcept = default;
 
-void Sha256Hasher::Update(const void* data, size_t bytes) { Check(EVP_DigestUpdate(state_->context, data, bytes)); }
+void Sha256Hasher::Update(const void* data, size_t bytes) {
+  Check(EVP_DigestUpdate(state_->context, data, bytes));
+}
 
 std::string Sha256Hasher::Hex() const {
   const State end;
@@ -46,7 +48,8 @@ std::string Sha256Hasher::Hex() const {
   unsigned int bytes = 0;
   Check(EVP_DigestFinal_ex(end.context, digest, &bytes));
   std::string hex;
-  for (unsigned int i = 0; i < bytes; ++i) fmt::format_to(std::back_inserter(hex), "{:02x}", digest[i]);
+  for (unsigned int i = 0; i < bytes; ++i)
+    fmt::format_to(std::back_inserter(hex), "{:02x}", digest[i]);
   return hex;
 }
 

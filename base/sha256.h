@@ -8,8 +8,9 @@
 
 namespace evald {
 
-/// Streaming SHA-256 (FIPS 180-4). It names contents that people share who need not trust each other: nobody can make
-/// two contents of one name, as XXH3 (base/hash.h) would let them. One thread at a time.
+/// Streaming SHA-256 (FIPS 180-4). It names contents that people share who need not trust each
+/// other: nobody can make two contents of one name, as XXH3 (base/hash.h) would let them. One
+/// thread at a time.
 class Sha256Hasher {
  public:
   Sha256Hasher();
@@ -27,8 +28,8 @@ class Sha256Hasher {
   std::unique_ptr<State> state_;
 };
 
-/// The SHA-256 of an open file, read piece by piece from its beginning; `path` names it in errors. Throws
-/// Error(kInfrastructure) when reading fails.
+/// The SHA-256 of an open file, read piece by piece from its beginning; `path` names it in errors.
+/// Throws Error(kInfrastructure) when reading fails.
 std::string Sha256OfFile(int fd, const std::filesystem::path& path);
 
 /// A key of 32 hexadecimal digits: the first half of the SHA-256 of `text`.

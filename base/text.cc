@@ -85,13 +85,16 @@ void WriteOutBytes(std::string_view bytes, std::string* out) {
 
 // The code point of a character that is no ASCII and below U+10000; 0 for others.
 unsigned CodePointOf(std::string_view sequence) {
-  const auto bits = [&](size_t i, unsigned mask) { return static_cast<unsigned char>(sequence[i]) & mask; };
+  const auto bits = [&](size_t i, unsigned mask) {
+    return static_cast<unsigned char>(sequence[i]) & mask;
+  };
   if (sequence.size() == 2) return bits(0, 0x1F) << 6 | bits(1, 0x3F);
   if (sequence.size() == 3) return bits(0, 0x0F) << 12 | bits(1, 0x3F) << 6 | bits(2, 0x3F);
   return 0;
 }
 
-// A terminal obeys C1 controls, and shows text in another order, or on another line, after the others.
+// A terminal obeys C1 controls, and shows text in another order, or on another line, after the
+// others.
 bool ChangesTerminal(unsigned code) {
   return (code >= 0x80 && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
@@ -152,13 +155,19 @@ std::string HumanSeconds(double seconds) {
 uint64_t ParseBytes(std::string_view text) {
   const std::string_view trimmed = Trim(text);
   double value = 0;
-  const auto [end, error] =
-      std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
+  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
   const std::string unit(Trim(trimmed.substr(end - trimmed.data())));
-  static const std::vector<std::pair<std::string, double>> kUnits = {
-      {"", 1},          {"B", 1},           {"kB", 1e3},         {"KB", 1e3},
-      {"MB", 1e6},      {"GB", 1e9},        {"TB", 1e12},        {"KiB", 1024.0},
-      {"MiB", 1048576}, {"GiB", 1073741824}, {"TiB", 1099511627776.0}};
+  static const std::vector<std::pair<std::string, double>> kUnits = {{"", 1},
+                                                                     {"B", 1},
+                                                                     {"kB", 1e3},
+                                                                     {"KB", 1e3},
+                                                                     {"MB", 1e6},
+                                                                     {"GB", 1e9},
+                                                                     {"TB", 1e12},
+                                                                     {"KiB", 1024.0},
+                                                                     {"MiB", 1048576},
+                                                                     {"GiB", 1073741824},
+                                                                     {"TiB", 1099511627776.0}};
   const auto found =
       std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& u) { return u.first == unit; });
   if (error != std::errc() || found == kUnits.end() || !(value >= 0) || value > 1e18) {
@@ -231,8 +240,9 @@ std::string PrintableLine(std::string_view text) {
 }
 
 size_t CodePoints(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 }  // namespace evald

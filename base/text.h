@@ -35,13 +35,15 @@ bool IsUtf8(std::string_view text);
 /// `bytes.decode("utf-8", errors="replace")` does.
 std::string ReplaceInvalidUtf8(std::string_view text);
 
-/// `text` as it may be shown on a terminal whatever it came from: valid UTF-8, without control characters other than
-/// line feed and tab, without line separators (U+2028, U+2029) and without the characters that change the direction of
-/// writing (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: Bidi_Control of Unicode). What may not be shown is written out: `\xf3`, `\x1b`, `\u009b`.
+/// `text` as it may be shown on a terminal whatever it came from: valid UTF-8, without control
+/// characters other than line feed and tab, without line separators (U+2028, U+2029) and without
+/// the characters that change the direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E,
+/// U+2066 to U+2069: Bidi_Control of Unicode). What may not be shown is written out: `\xf3`,
+/// `\x1b`, `\u009b`.
 std::string Printable(std::string_view text);
 
-/// The same on one line: a line feed becomes `\n`, a tab `\t`. For what stands within a line: a cell of a table, a
-/// name in a message, an entry of a log.
+/// The same on one line: a line feed becomes `\n`, a tab `\t`. For what stands within a line: a
+/// cell of a table, a name in a message, an entry of a log.
 std::string PrintableLine(std::string_view text);
 
 /// Number of Unicode code points in valid UTF-8, Python's len(str).

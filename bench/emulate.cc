@@ -25,15 +25,17 @@ struct Measured {
   double score_s = 0;  // of a slot, for each document
 };
 
-// The example checkpoint on its three suites, the second time, so that its trials are planned by priors.
+// The example checkpoint on its three suites, the second time, so that its trials are planned by
+// priors.
 Measured MeasureQuickstart(const Options& options) {
   const auto example = options.binaries / "../../examples/quickstart/eval.yaml";
   std::filesystem::path run;
   for (const char* name : {"first", "second"}) {
     run = options.scratch / "quickstart" / name;
-    RunCommand({(options.binaries / "evald").string(), "run", example.string(), "--quiet", "--json", "--set",
-                fmt::format("output.dir={}", (options.scratch / "quickstart").string()), "--set",
-                fmt::format("output.name={}", name), "--set", fmt::format("state_dir={}", (options.scratch / "quickstart-state").string()),
+    RunCommand({(options.binaries / "evald").string(), "run", example.string(), "--quiet", "--json",
+                "--set", fmt::format("output.dir={}", (options.scratch / "quickstart").string()),
+                "--set", fmt::format("output.name={}", name), "--set",
+                fmt::format("state_dir={}", (options.scratch / "quickstart-state").string()),
                 "--set", fmt::format("cache_dir={}", (options.scratch / "cache").string())});
   }
   struct Row {
@@ -53,8 +55,10 @@ Measured MeasureQuickstart(const Options& options) {
   }
   Measured measured;
   for (const auto& [tid, row] : rows) measured.lease_s += row.end - row.begin - row.device_s;
-  measured.lease_s = std::max(0.0, measured.lease_s) / static_cast<double>(std::max<size_t>(1, trials));
-  const Json math = ParseJson(ReadFile(run / "run.json"), "run.json")["costs"]["tasks"]["quickstart_math"];
+  measured.lease_s =
+      std::max(0.0, measured.lease_s) / static_cast<double>(std::max<size_t>(1, trials));
+  const Json math =
+      ParseJson(ReadFile(run / "run.json"), "run.json")["costs"]["tasks"]["quickstart_math"];
   measured.score_s = math["score_s"].get<double>() / math["documents"].get<double>();
   return measured;
 }
@@ -91,19 +95,24 @@ class Emulation {
     for (size_t i = 0; i < tasks_.size(); ++i) names += (i > 0 ? ", " : "") + NameOf(i);
     const auto config = WriteText(
         options_.scratch / "emulation.yaml",
-        fmt::format("tasks: [{}]\ntask_dirs: [tasks]\nengine: {{name: emulated, concurrency: {}, clock_scale: {}, "
-                    "text: '{{doc_id}}'}}\nworkers: {{count: {}, threads: 1}}\nmetrics: {{processes: {}}}\n"
-                    "cache_dir: cache\nstate_dir: state\noutput: {{dir: runs, name: emulation}}\nbootstrap_iters: 0\n",
-                    names, places_, kClockScale, workers_, kScoreSlots));
+        fmt::format(
+            "tasks: [{}]\ntask_dirs: [tasks]\nengine: {{name: emulated, concurrency: {}, "
+            "clock_scale: {}, "
+            "text: '{{doc_id}}'}}\nworkers: {{count: {}, threads: 1}}\nmetrics: {{processes: {}}}\n"
+            "cache_dir: cache\nstate_dir: state\noutput: {{dir: runs, name: "
+            "emulation}}\nbootstrap_iters: 0\n",
+            names, places_, kClockScale, workers_, kScoreSlots));
     ::setenv("EVALD_EMULATED_TIMES", (options_.scratch / "times").c_str(), 1);  // for the workers
-    const CommandResult run =
-        RunCommand({(options_.binaries / "evald").string(), "run", config.string(), "--quiet", "--json"});
+    const CommandResult run = RunCommand(
+        {(options_.binaries / "evald").string(), "run", config.string(), "--quiet", "--json"});
     cpu_seconds = run.cpu_seconds;
     double begin = 1e300, end = 0;
-    const Json timeline = ParseJson(ReadFile(options_.scratch / "runs/emulation/timeline.json"), "timeline.json");
+    const Json timeline =
+        ParseJson(ReadFile(options_.scratch / "runs/emulation/timeline.json"), "timeline.json");
     for (const Json& event : timeline["traceEvents"]) {
       if (event["name"] == "generate") begin = std::min(begin, event["ts"].get<double>());
-      if (event["name"] == "score") end = std::max(end, event["ts"].get<double>() + event["dur"].get<double>());
+      if (event["name"] == "score")
+        end = std::max(end, event["ts"].get<double>() + event["dur"].get<double>());
     }
     return (end - begin) / 1e6 / kClockScale;
   }
@@ -119,7 +128,8 @@ class Emulation {
     WriteText(options_.scratch / "tasks" / (name + ".jsonl"), documents);
     WriteText(options_.scratch / "tasks" / (name + ".yaml"), TaskYaml(name));
     WriteText(options_.scratch / "times" / (name + ".f32"),
-              std::string(reinterpret_cast<const char*>(task.place_s.data()), task.place_s.size() * sizeof(float)));
+              std::string(reinterpret_cast<const char*>(task.place_s.data()),
+                          task.place_s.size() * sizeof(float)));
   }
 
   // What an earlier checkpoint's run would have left.
@@ -129,16 +139,18 @@ class Emulation {
       const TaskEstimate truth = TrueEstimate(tasks_[i], places_);
       TaskCost cost;
       cost.task = NameOf(i);
-      cost.place = {fmt::format("emulated, times from a file, clock {}", kClockScale), "an earlier checkpoint", 0};
+      cost.place = {fmt::format("emulated, times from a file, clock {}", kClockScale),
+                    "an earlier checkpoint", 0};
       cost.generates = true;
       cost.documents = truth.documents;
       cost.device_s = truth.device_s * static_cast<double>(truth.documents) * kClockScale;
       cost.longest_s = truth.request_s * kClockScale;
       costs.push_back(std::move(cost));
     }
-    const auto file = WriteText(options_.scratch / "priors.json", prior_store::ToJson(costs).dump());
-    RunCommand({(options_.binaries / "evald").string(), "priors", "--state-dir", (options_.scratch / "state").string(),
-                "--import", file.string()});
+    const auto file =
+        WriteText(options_.scratch / "priors.json", prior_store::ToJson(costs).dump());
+    RunCommand({(options_.binaries / "evald").string(), "priors", "--state-dir",
+                (options_.scratch / "state").string(), "--import", file.string()});
   }
 
   const Options& options_;
@@ -148,7 +160,8 @@ class Emulation {
 };
 
 // The same workload in the simulator, from the moment at which the weights are in.
-double Simulated(SimCluster cluster, std::vector<SimTask> tasks, const Measured& measured, double* bound) {
+double Simulated(SimCluster cluster, std::vector<SimTask> tasks, const Measured& measured,
+                 double* bound) {
   cluster.score_slots_per_node = kScoreSlots;
   cluster.lease_s = measured.lease_s / kClockScale;
   std::vector<TaskEstimate> estimates;
@@ -164,13 +177,14 @@ double Simulated(SimCluster cluster, std::vector<SimTask> tasks, const Measured&
 
 }  // namespace
 
-// The preset of 63 datasets on a node of 8 devices: the real daemon, protocol, files, database and metric
-// processes with an engine that only takes the time, on a clock that runs 20 times as fast, against the
-// simulator with what leasing and scoring cost in a real run.
+// The preset of 63 datasets on a node of 8 devices: the real daemon, protocol, files, database and
+// metric processes with an engine that only takes the time, on a clock that runs 20 times as fast,
+// against the simulator with what leasing and scoring cost in a real run.
 Result RunEmulate(const Options& options) {
   evald::Workload workload = ParseWorkload(std::string(PresetWorkloadText()), "acme-7b-63.yaml");
   if (options.quick) {
-    for (SimDataset& dataset : workload.datasets) dataset.documents = std::max<int64_t>(1, dataset.documents / kQuickShare);
+    for (SimDataset& dataset : workload.datasets)
+      dataset.documents = std::max<int64_t>(1, dataset.documents / kQuickShare);
   }
   const SimCluster cluster = FindCluster("acme");
   const std::vector<SimTask> tasks = DrawTasks(workload, cluster, 1);

@@ -128,7 +128,7 @@ class Generator {
 };
 
 double ThreadCpuSeconds() {
-  struct timespec time {};
+  struct timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }

@@ -13,7 +13,8 @@ constexpr int kRounds = 3;
 std::string Documents(int count) {
   std::string lines;
   for (int i = 0; i < count; ++i) {
-    lines += fmt::format("{{\"question\": \"What is {} plus {}?\", \"answer\": \"{}\"}}\n", i, i + 1, 2 * i + 1);
+    lines += fmt::format("{{\"question\": \"What is {} plus {}?\", \"answer\": \"{}\"}}\n", i,
+                         i + 1, 2 * i + 1);
   }
   return lines;
 }
@@ -34,7 +35,8 @@ Result RunOrchestrate(const Options& options) {
   std::vector<double> rates, generate_rates, cpu;
   for (int round = 0; round < (options.quick ? 1 : kRounds); ++round) {
     std::filesystem::remove_all(options.scratch / "cache");
-    const CommandResult run = RunCommand({(options.binaries / "evald").string(), "run", config.string(), "--quiet", "--json"});
+    const CommandResult run = RunCommand(
+        {(options.binaries / "evald").string(), "run", config.string(), "--quiet", "--json"});
     rates.push_back(requests / run.seconds);
     cpu.push_back(run.cpu_seconds / requests * 1e6);
   }

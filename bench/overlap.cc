@@ -13,18 +13,20 @@ constexpr double kDecoupledShare = 1.15;
 
 struct Shape {
   int tasks = 4;
-  int documents = 40;          // of each task
-  double generate_s = 0.1;     // of each document, on the one device
-  double score_s = 0.25;       // of each document, on one of two slots
+  int documents = 40;       // of each task
+  double generate_s = 0.1;  // of each document, on the one device
+  double score_s = 0.25;    // of each document, on one of two slots
   double load_s = 1.0;
 };
 
-// Programs that sleep: they take a slot, not a processor, so that the machine's load hardly matters.
+// Programs that sleep: they take a slot, not a processor, so that the machine's load hardly
+// matters.
 std::string Documents(const Shape& shape) {
   std::string lines;
   for (int i = 0; i < shape.documents; ++i) {
     lines += fmt::format(
-        "{{\"task_id\": \"slow/{}\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"    return {}\\n\", "
+        "{{\"task_id\": \"slow/{}\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"    "
+        "return {}\\n\", "
         "\"test\": \"import time\\ndef check(f):\\n    time.sleep({})\\n    assert f() == 1\\n\", "
         "\"entry_point\": \"f\"}}\n",
         i, i, shape.score_s);
@@ -79,36 +81,43 @@ class Bench {
     std::string tasks;
     for (int i = first; i < end; ++i) tasks += fmt::format("{}slow_{}", i > first ? ", " : "", i);
     const std::string engine_text =
-        engine == "emulated"
-            ? fmt::format("{{name: emulated, concurrency: 1, delay_ms: {}, load_seconds: {}, text: '    return 1'}}",
-                          shape_.generate_s * 1000, shape_.load_s)
-            : fmt::format("{{name: replay, generations: '{}'}}", generations);
+        engine == "emulated" ? fmt::format(
+                                   "{{name: emulated, concurrency: 1, delay_ms: {}, load_seconds: "
+                                   "{}, text: '    return 1'}}",
+                                   shape_.generate_s * 1000, shape_.load_s)
+                             : fmt::format("{{name: replay, generations: '{}'}}", generations);
     return WriteText(options_.scratch / (name + ".yaml"),
-                     fmt::format("tasks: [{}]\ntask_dirs: [tasks]\nengine: {}\n"
-                                 "workers: {{count: 1, threads: 1}}\nmetrics: {{processes: 2}}\n"
-                                 "cache_dir: cache\nstate_dir: state\noutput: {{dir: runs, name: {}-{}}}\n",
-                                 tasks, engine_text, name, serial_++))
+                     fmt::format(
+                         "tasks: [{}]\ntask_dirs: [tasks]\nengine: {}\n"
+                         "workers: {{count: 1, threads: 1}}\nmetrics: {{processes: 2}}\n"
+                         "cache_dir: cache\nstate_dir: state\noutput: {{dir: runs, name: {}-{}}}\n",
+                         tasks, engine_text, name, serial_++))
         .string();
   }
 
   double Evald(const std::string& config) {
-    return RunCommand({(options_.binaries / "evald").string(), "run", config, "--quiet", "--json"}).seconds;
+    return RunCommand({(options_.binaries / "evald").string(), "run", config, "--quiet", "--json"})
+        .seconds;
   }
 
   // Generation alone: the same task with a metric that costs nothing. Gives seconds and the file.
   std::pair<double, std::string> GenerateOnly(int index) {
     std::string task = Task(index);
     const size_t metrics = task.find("metric_list");
-    task = task.substr(0, metrics) + "metric_list: [{metric: bypass, aggregation: bypass, higher_is_better: true}]\nmetadata: {version: 1.0}\n";
+    task = task.substr(0, metrics) +
+           "metric_list: [{metric: bypass, aggregation: bypass, higher_is_better: "
+           "true}]\nmetadata: {version: 1.0}\n";
     task.replace(task.find("unsafe_code: true\n"), 18, "");
     WriteText(options_.scratch / "bare" / "slow.jsonl", Documents(shape_));
     WriteText(options_.scratch / "bare" / fmt::format("slow_{}.yaml", index), task);
     const std::string name = fmt::format("generate-{}", serial_++);
     const auto config = WriteText(
         options_.scratch / (name + ".yaml"),
-        fmt::format("tasks: [slow_{}]\ntask_dirs: [bare]\nengine: {{name: emulated, concurrency: 1, delay_ms: {}, "
+        fmt::format("tasks: [slow_{}]\ntask_dirs: [bare]\nengine: {{name: emulated, concurrency: "
+                    "1, delay_ms: {}, "
                     "load_seconds: {}, text: '    return 1'}}\nworkers: {{count: 1, threads: 1}}\n"
-                    "metrics: {{processes: 2}}\ncache_dir: cache\nstate_dir: state\noutput: {{dir: runs, name: {}}}\n",
+                    "metrics: {{processes: 2}}\ncache_dir: cache\nstate_dir: state\noutput: {{dir: "
+                    "runs, name: {}}}\n",
                     index, shape_.generate_s * 1000, shape_.load_s, name));
     const double seconds = Evald(config.string());
     return {seconds, (options_.scratch / "runs" / name / "generations").string()};

@@ -17,7 +17,7 @@ namespace evald::bench {
 namespace {
 
 Json Machine(const Program& program, const Options& options) {
-  struct utsname name {};
+  struct utsname name{};
   ::uname(&name);
   const std::string model = CpuName();
   const auto pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
@@ -36,32 +36,40 @@ Json Measure(const Program& program, const Workload& workload, const Options& op
     ratio = result.smaller_is_better ? result.baseline_value / result.value
                                      : result.value / result.baseline_value;
   }
-  return {{"workload", workload.name},       {"value", result.value},
-          {"unit", result.unit},             {"baseline", result.baseline},
-          {"baseline_value", result.baseline_value}, {"ratio", ratio},
-          {"target", result.target},         {"details", result.details},
+  return {{"workload", workload.name},
+          {"value", result.value},
+          {"unit", result.unit},
+          {"baseline", result.baseline},
+          {"baseline_value", result.baseline_value},
+          {"ratio", ratio},
+          {"target", result.target},
+          {"details", result.details},
           {"machine", Machine(program, options)}};
 }
 
 void Print(const Json& report) {
   const Json& machine = report["machine"];
-  fmt::print("{} on {} × {}, {}\n", report["workload"].get<std::string>(), machine["cores"].get<int>(),
-             machine["cpu"].get<std::string>(), machine["memory"].get<std::string>());
+  fmt::print("{} on {} × {}, {}\n", report["workload"].get<std::string>(),
+             machine["cores"].get<int>(), machine["cpu"].get<std::string>(),
+             machine["memory"].get<std::string>());
   if (machine.contains("device")) fmt::print("  device     {}\n", ToLine(machine["device"]));
-  fmt::print("  evald      {:>12.3f} {}\n", report["value"].get<double>(), report["unit"].get<std::string>());
+  fmt::print("  evald      {:>12.3f} {}\n", report["value"].get<double>(),
+             report["unit"].get<std::string>());
   fmt::print("  baseline   {:>12.3f} {}   {}\n", report["baseline_value"].get<double>(),
              report["unit"].get<std::string>(), report["baseline"].get<std::string>());
   const double ratio = report["ratio"].get<double>(), target = report["target"].get<double>();
   fmt::print("  ratio      {:>12.3f}   target at least {:.3f}: {}\n", ratio, target,
              ratio >= target ? "met" : "MISSED");
-  for (const auto& [key, value] : report["details"].items()) fmt::print("  {:<24} {}\n", key, ToLine(value));
+  for (const auto& [key, value] : report["details"].items())
+    fmt::print("  {:<24} {}\n", key, ToLine(value));
 }
 
 // The workload's files lie in a folder of their own, which is gone afterwards.
 class Scratch {
  public:
   Scratch() : path_((std::filesystem::temp_directory_path() / "evald-bench-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw Error(ErrorKind::kInfrastructure, "cannot make " + path_);
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw Error(ErrorKind::kInfrastructure, "cannot make " + path_);
   }
   ~Scratch() {
     std::error_code ignored;
@@ -89,7 +97,8 @@ int Run(const Program& program, int argc, char** argv) {
   if (program.declare != nullptr) program.declare(app, &options);
   if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;
   if (list) {
-    for (const Workload& workload : program.workloads) fmt::print("{:<15} {}\n", workload.name, workload.summary);
+    for (const Workload& workload : program.workloads)
+      fmt::print("{:<15} {}\n", workload.name, workload.summary);
     return 0;
   }
   std::vector<std::string> names;
@@ -100,7 +109,8 @@ int Run(const Program& program, int argc, char** argv) {
     options.scratch = scratch.path();
     options.binaries = std::filesystem::canonical("/proc/self/exe").parent_path();
     options.data_dir = std::filesystem::absolute(options.data_dir);
-    if (!options.checkpoint.empty()) options.checkpoint = std::filesystem::absolute(options.checkpoint);
+    if (!options.checkpoint.empty())
+      options.checkpoint = std::filesystem::absolute(options.checkpoint);
     const Json report = Measure(program, workload, options);
     if (json) {
       fmt::print("{}\n", ToLine(report));

@@ -13,7 +13,8 @@ struct Program {
   const char* description = "";
   std::vector<Workload> workloads;  ///< in the order in which --list names them
   void (*declare)(Command app, Options* options) = nullptr;  ///< its own options, or none
-  Json (*device)(const Options& options) = nullptr;  ///< what it measures beside the processor, or none
+  Json (*device)(const Options& options) =
+      nullptr;  ///< what it measures beside the processor, or none
 };
 
 /// Runs the workload that the command line asks for, and prints what it measured. Returns the exit

@@ -19,7 +19,9 @@ extern char** environ;
 namespace evald::bench {
 namespace {
 
-double Seconds(const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; }
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
 
 }  // namespace
 
@@ -45,14 +47,14 @@ CommandResult RunCommand(const std::vector<std::string>& command) {
     if (got > 0) result.output.append(chunk, static_cast<size_t>(got));
   }
   int status = 0;
-  struct rusage usage {};
+  struct rusage usage{};
   ::wait4(pid, &status, 0, &usage);
   result.seconds = static_cast<double>(MonotonicMicros() - begin) / 1e6;
   result.cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     throw Error(ErrorKind::kInfrastructure,
-                fmt::format("'{}' ended with status {:#x}; it printed: {}", Join(command, " "), status,
-                            result.output.substr(0, 500)));
+                fmt::format("'{}' ended with status {:#x}; it printed: {}", Join(command, " "),
+                            status, result.output.substr(0, 500)));
   }
   return result;
 }

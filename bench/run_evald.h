@@ -10,9 +10,9 @@ namespace evald::bench {
 
 /// How a started program ended.
 struct CommandResult {
-  double seconds = 0;       ///< wall time, from start to end
-  double cpu_seconds = 0;   ///< user and system, of it and of all its waited-for descendants
-  std::string output;       ///< standard output
+  double seconds = 0;      ///< wall time, from start to end
+  double cpu_seconds = 0;  ///< user and system, of it and of all its waited-for descendants
+  std::string output;      ///< standard output
 };
 
 /// Runs a program to its end. Throws Error(kInfrastructure) when it does not end with status 0.

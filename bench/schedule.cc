@@ -19,29 +19,33 @@
 namespace evald::bench {
 namespace {
 
-constexpr double kPlanBarSeconds = 1;     // for 100,000 trials
-constexpr double kDecisionBarUs = 50;     // at 10,000 devices
+constexpr double kPlanBarSeconds = 1;          // for 100,000 trials
+constexpr double kDecisionBarUs = 50;          // at 10,000 devices
 constexpr double kSimulationBarSeconds = 300;  // a million trials
 constexpr int kDevices = 10'000;
-constexpr int kRounds = 5;                     // that each decision is measured in
+constexpr int kRounds = 5;  // that each decision is measured in
 
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 double PeakMiB() {
-  struct rusage usage {};
+  struct rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 // Tasks of all kinds: lengths and scoring differ by factors of a hundred.
 TaskEstimate AnyTask(size_t task, double device_s, std::mt19937_64* random) {
-  const auto factor = [&] { return std::exp(static_cast<double>((*random)() % 1000) / 1000 * 4.6 - 2.3); };
+  const auto factor = [&] {
+    return std::exp(static_cast<double>((*random)() % 1000) / 1000 * 4.6 - 2.3);
+  };
   TaskEstimate estimate;
   estimate.name = fmt::format("task {}", task);
   estimate.dataset = static_cast<int>(task);
@@ -52,12 +56,14 @@ TaskEstimate AnyTask(size_t task, double device_s, std::mt19937_64* random) {
   return estimate;
 }
 
-// Seconds of each of a sequence of decisions, which is played several times over. Equal calls do equal work, so
-// the shortest of a decision's times is what it takes; what the same decision took beyond that another time, the
-// machine took: interrupts and what its host does count as the thread's own time even on the processor's clock.
+// Seconds of each of a sequence of decisions, which is played several times over. Equal calls do
+// equal work, so the shortest of a decision's times is what it takes; what the same decision took
+// beyond that another time, the machine took: interrupts and what its host does count as the
+// thread's own time even on the processor's clock.
 class Latencies {
  public:
-  explicit Latencies(size_t decisions) : least_us_(decisions, std::numeric_limits<double>::infinity()) {}
+  explicit Latencies(size_t decisions)
+      : least_us_(decisions, std::numeric_limits<double>::infinity()) {}
 
   /// Plays one round: `decide(i)` for each decision in turn, each measured.
   template <typename Decide>
@@ -67,7 +73,8 @@ class Latencies {
     for (size_t i = 0; i < least_us_.size(); ++i) {
       const double wall_us = ClockUs(CLOCK_MONOTONIC), cpu_us = ClockUs(CLOCK_THREAD_CPUTIME_ID);
       decide(i);
-      const double cpu = ClockUs(CLOCK_THREAD_CPUTIME_ID) - cpu_us, wall = ClockUs(CLOCK_MONOTONIC) - wall_us;
+      const double cpu = ClockUs(CLOCK_THREAD_CPUTIME_ID) - cpu_us,
+                   wall = ClockUs(CLOCK_MONOTONIC) - wall_us;
       least_us_[i] = std::min(least_us_[i], cpu);
       worst_cpu_us_ = std::max(worst_cpu_us_, cpu);
       worst_wall_us_ = std::max(worst_wall_us_, wall);
@@ -78,9 +85,14 @@ class Latencies {
   }
 
   Json Report() {
-    return {{"p50_us", At(0.5)}, {"p99_us", At(0.99)}, {"worst_us", At(1)}, {"decisions", least_us_.size()},
-            {"rounds", rounds_}, {"worst_of_all_rounds_us", {{"processor", worst_cpu_us_}, {"wall", worst_wall_us_}}},
-            {"preempted", preempted_}, {"page_faults", faults_}};
+    return {{"p50_us", At(0.5)},
+            {"p99_us", At(0.99)},
+            {"worst_us", At(1)},
+            {"decisions", least_us_.size()},
+            {"rounds", rounds_},
+            {"worst_of_all_rounds_us", {{"processor", worst_cpu_us_}, {"wall", worst_wall_us_}}},
+            {"preempted", preempted_},
+            {"page_faults", faults_}};
   }
 
  private:
@@ -89,17 +101,18 @@ class Latencies {
   };
 
   static double ClockUs(clockid_t clock) {
-    struct timespec time {};
+    struct timespec time{};
     ::clock_gettime(clock, &time);
     return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
   }
   static Thread Now() {
-    struct rusage usage {};
+    struct rusage usage{};
     ::getrusage(RUSAGE_THREAD, &usage);
     return {usage.ru_nivcsw, usage.ru_minflt};
   }
   double At(double share) {
-    const auto nth = least_us_.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(least_us_.size() - 1));
+    const auto nth = least_us_.begin() +
+                     static_cast<ptrdiff_t>(share * static_cast<double>(least_us_.size() - 1));
     std::nth_element(least_us_.begin(), nth, least_us_.end());
     return *nth;
   }
@@ -119,7 +132,8 @@ double PlanSeconds(size_t trials) {
   const Stopwatch watch;
   for (size_t planned = 0; planned < trials; ++planned) {
     const std::vector<Cut> cuts = policy->Next(work, static_cast<int>(planned % 100));
-    if (cuts.empty()) throw std::runtime_error(fmt::format("the work was enough for {} trials only", planned));
+    if (cuts.empty())
+      throw std::runtime_error(fmt::format("the work was enough for {} trials only", planned));
     for (const Cut& cut : cuts) work.Take(cut.task, cut.documents);
   }
   return watch.seconds();
@@ -142,14 +156,15 @@ Latencies Decisions(int count) {
     policy->Next(work, 0);
     latencies.Play([&](size_t i) {
       work.Expect(learned[i].first, learned[i].second);
-      for (const Cut& cut : policy->Next(work, static_cast<int>(i % kDevices))) work.Take(cut.task, cut.documents);
+      for (const Cut& cut : policy->Next(work, static_cast<int>(i % kDevices)))
+        work.Take(cut.task, cut.documents);
     });
   }
   return latencies;
 }
 
-// What the service does when a worker ends a trial and asks for the next: slices reported, costs measured, the
-// trial done, another one cut and leased.
+// What the service does when a worker ends a trial and asks for the next: slices reported, costs
+// measured, the trial done, another one cut and leased.
 Latencies Leases(int count) {
   constexpr size_t kTasks = 1000;
   Latencies latencies(static_cast<size_t>(count));
@@ -186,7 +201,8 @@ Latencies Leases(int count) {
       machine.WorkerHeard(worker, now);
       for (const LeasedSlice& slice : lease.slices) {
         machine.SliceReported(worker, lease.trial, lease.attempt, slice.task, slice.documents);
-        machine.Measured(worker, slice.task, slice.documents.size(), static_cast<double>(slice.documents.size()), 64);
+        machine.Measured(worker, slice.task, slice.documents.size(),
+                         static_cast<double>(slice.documents.size()), 64);
       }
       machine.TrialDone(worker, lease.trial, lease.attempt);
       lease = machine.LeaseTrial(worker, now).value();
@@ -206,7 +222,8 @@ Latencies StealDecisions(int count) {
     const auto report = [&](double now, int device) {
       std::vector<WaitingDocuments> waiting;
       for (int slice = 0; slice < 4; ++slice) {
-        waiting.push_back({device, slice, random() % 1000, {0, 1 + static_cast<int64_t>(random() % 64)}});
+        waiting.push_back(
+            {device, slice, random() % 1000, {0, 1 + static_cast<int64_t>(random() % 64)}});
       }
       stealing.Report(now, device, std::move(waiting), work);
     };
@@ -251,7 +268,8 @@ Simulated SimulateTrials(int64_t trials, int devices) {
     task.size = 1;
     const double scale = 20 + static_cast<double>(random() % 80);
     for (int64_t i = 0; i < task.documents; ++i) {
-      task.place_s.push_back(static_cast<float>(scale * (0.5 + static_cast<double>(random() % 1024) / 1024)));
+      task.place_s.push_back(
+          static_cast<float>(scale * (0.5 + static_cast<double>(random() % 1024) / 1024)));
     }
     simulated.documents += task.documents;
     estimates.push_back(TrueEstimate(task, cluster.places));
@@ -260,17 +278,21 @@ Simulated SimulateTrials(int64_t trials, int devices) {
   simulated.result = Simulation(cluster, 15e9, tasks, estimates, {}).Run();
   simulated.seconds = watch.seconds();
   if (simulated.result.documents_scored != simulated.documents) {
-    throw std::runtime_error(fmt::format("the simulation scored {} of {} documents", simulated.result.documents_scored,
-                                         simulated.documents));
+    throw std::runtime_error(fmt::format("the simulation scored {} of {} documents",
+                                         simulated.result.documents_scored, simulated.documents));
   }
   return simulated;
 }
 
 Json Report(const Simulated& simulated, int devices) {
-  return {{"seconds", simulated.seconds},        {"devices", devices},
-          {"trials", simulated.result.trials},   {"documents", simulated.documents},
-          {"events", simulated.result.events},   {"events_per_s", static_cast<double>(simulated.result.events) / simulated.seconds},
-          {"simulated_s", simulated.result.makespan_s}, {"peak_mib", PeakMiB()}};
+  return {{"seconds", simulated.seconds},
+          {"devices", devices},
+          {"trials", simulated.result.trials},
+          {"documents", simulated.documents},
+          {"events", simulated.result.events},
+          {"events_per_s", static_cast<double>(simulated.result.events) / simulated.seconds},
+          {"simulated_s", simulated.result.makespan_s},
+          {"peak_mib", PeakMiB()}};
 }
 
 }  // namespace
@@ -284,7 +306,8 @@ Result RunSchedule(const Options& options) {
     plan_s = PlanSeconds(trials);
     plan[fmt::format("{}", trials)] = plan_s;
   }
-  Latencies next = Decisions(decisions), lease = Leases(decisions), steal = StealDecisions(decisions);
+  Latencies next = Decisions(decisions), lease = Leases(decisions),
+            steal = StealDecisions(decisions);
   Json simulations = Json::array();
   if (options.quick) {
     simulations.push_back(Report(SimulateTrials(10'000, 800), 800));

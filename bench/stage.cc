@@ -226,11 +226,13 @@ Result RunStage(const Options& options) {
   result.baseline_value = gigabytes / Median(plain);
   result.target = 0.9;
   stager.keep_bytes = 2 * layout.total_bytes;
-  result.details = {
-      {"bytes", layout.total_bytes}, {"bytes_direct", bytes_direct},
-      {"threads", threads},          {"staged_seconds", staged},
-      {"plain_seconds", plain},      {"second_staging", SecondStaging(stager, source)},
-      {"weights_memory", MeasureWeightsMemory(options)}};
+  result.details = {{"bytes", layout.total_bytes},
+                    {"bytes_direct", bytes_direct},
+                    {"threads", threads},
+                    {"staged_seconds", staged},
+                    {"plain_seconds", plain},
+                    {"second_staging", SecondStaging(stager, source)},
+                    {"weights_memory", MeasureWeightsMemory(options)}};
   return result;
 }
 

@@ -49,12 +49,16 @@ uint64_t MakeModel(const fs::path& folder, const fs::path& example) {
     fs::copy_file(example / name, folder / name);
   }
   Json config = ParseJson(ReadFile(example / "config.json"), "config.json");
-  config.update({{"hidden_size", s.hidden}, {"intermediate_size", s.intermediate}, {"num_hidden_layers", s.layers},
-                 {"num_attention_heads", s.heads}, {"num_key_value_heads", s.kv_heads}, {"head_dim", s.head}});
+  config.update({{"hidden_size", s.hidden},
+                 {"intermediate_size", s.intermediate},
+                 {"num_hidden_layers", s.layers},
+                 {"num_attention_heads", s.heads},
+                 {"num_key_value_heads", s.kv_heads},
+                 {"head_dim", s.head}});
   WriteFileAtomic(folder / "config.json", config.dump(1));
   const int vocab = config.at("vocab_size").get<int>();
-  std::vector<std::pair<std::string, std::vector<int>>> tensors = {{"model.embed_tokens.weight", {vocab, s.hidden}},
-                                                                   {"model.norm.weight", {s.hidden}}};
+  std::vector<std::pair<std::string, std::vector<int>>> tensors = {
+      {"model.embed_tokens.weight", {vocab, s.hidden}}, {"model.norm.weight", {s.hidden}}};
   for (int i = 0; i < s.layers; ++i) {
     const std::string layer = fmt::format("model.layers.{}.", i);
     tensors.push_back({layer + "input_layernorm.weight", {s.hidden}});
@@ -130,24 +134,27 @@ Memory Look(const fs::path& root) {
 }
 
 // The most that four workers hold while they evaluate `checkpoint`.
-Memory Run(const Options& options, const fs::path& checkpoint, const fs::path& example, const std::string& name) {
+Memory Run(const Options& options, const fs::path& checkpoint, const fs::path& example,
+           const std::string& name) {
   const fs::path root = fmt::format("/dev/shm/evald-bench-memory-{}", ::getpid());
   const fs::path folder = options.scratch / name;
-  const Json config = {{"checkpoint", checkpoint.string()},
-                       {"tasks", {{{"task", "quickstart_choice"}, {"limit", 16}}}},
-                       {"task_dirs", {(example / "../../tasks").lexically_normal().string()}},
-                       {"engine", {{"name", "native"}, {"kv_cache", "64MiB"}, {"concurrency", 1}, {"chunk", 16}}},
-                       {"workers", {{"count", kWorkers}, {"threads", 1}}},
-                       {"staging", {{"root", root.string()}}},
-                       {"cache_dir", (folder / "cache").string()},
-                       {"state_dir", (folder / "state").string()},
-                       {"output", {{"dir", (folder / "runs").string()}}}};
+  const Json config = {
+      {"checkpoint", checkpoint.string()},
+      {"tasks", {{{"task", "quickstart_choice"}, {"limit", 16}}}},
+      {"task_dirs", {(example / "../../tasks").lexically_normal().string()}},
+      {"engine", {{"name", "native"}, {"kv_cache", "64MiB"}, {"concurrency", 1}, {"chunk", 16}}},
+      {"workers", {{"count", kWorkers}, {"threads", 1}}},
+      {"staging", {{"root", root.string()}}},
+      {"cache_dir", (folder / "cache").string()},
+      {"state_dir", (folder / "state").string()},
+      {"output", {{"dir", (folder / "runs").string()}}}};
   const fs::path file = WriteText(folder / "eval.yaml", config.dump(1));
   std::atomic<bool> over{false};
   std::exception_ptr failure;
   std::thread run([&] {
     try {
-      RunCommand({(options.binaries / "evald").string(), "run", file.string(), "--json", "--quiet"});
+      RunCommand(
+          {(options.binaries / "evald").string(), "run", file.string(), "--json", "--quiet"});
     } catch (...) {
       failure = std::current_exception();
     }
@@ -156,7 +163,8 @@ Memory Run(const Options& options, const fs::path& checkpoint, const fs::path& e
   Memory most;
   while (!over) {
     const Memory now = Look(root);
-    if (now.workers == kWorkers && now.mapped + now.anonymous > most.mapped + most.anonymous) most = now;
+    if (now.workers == kWorkers && now.mapped + now.anonymous > most.mapped + most.anonymous)
+      most = now;
     std::this_thread::sleep_for(kEvery);
   }
   run.join();
@@ -169,7 +177,8 @@ Memory Run(const Options& options, const fs::path& checkpoint, const fs::path& e
 }  // namespace
 
 Json MeasureWeightsMemory(const Options& options) {
-  const fs::path example = (options.binaries / "../../examples/quickstart/checkpoints/step-00100").lexically_normal();
+  const fs::path example =
+      (options.binaries / "../../examples/quickstart/checkpoints/step-00100").lexically_normal();
   if (!fs::exists(example / "tokenizer.json")) {
     return {{"skipped", fmt::format("{}: the example checkpoint is not there", example.string())}};
   }

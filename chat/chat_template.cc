@@ -66,8 +66,8 @@ jinja::TemplateOptions OptionsFor(const std::optional<ChatDate>& date) {
   return options;
 }
 
-// The tokens that a template sees in the harness: where none is named for padding, the one for unknown
-// words is it, or else the one that ends a text (lm_eval 0.4.13, configure_pad_token).
+// The tokens that a template sees in the harness: where none is named for padding, the one for
+// unknown words is it, or else the one that ends a text (lm_eval 0.4.13, configure_pad_token).
 Json WithPadding(Json tokens) {
   for (const char* name : {"pad_token", "unk_token", "eos_token"}) {
     const std::string content = tokens.value(name, "");
@@ -88,8 +88,8 @@ ChatTemplate ChatTemplate::Load(const ReadFolder& directory, const std::string& 
   return {picked.text, WithPadding(tok::NamedTokenContents(directory)), date, picked.where};
 }
 
-ChatTemplate::ChatTemplate(std::string text, Json special_tokens, const std::optional<ChatDate>& date,
-                           std::string where)
+ChatTemplate::ChatTemplate(std::string text, Json special_tokens,
+                           const std::optional<ChatDate>& date, std::string where)
     : text_(std::move(text)),
       special_tokens_(std::move(special_tokens)),
       date_(date),
@@ -144,9 +144,7 @@ std::string ChatTemplate::RenderForHarness(const Json& messages, bool add_genera
 }
 
 Json ChatTemplate::Identity() const {
-  return {{"template", text_},
-          {"special_tokens", special_tokens_},
-          {"day", ToJson(date_)}};
+  return {{"template", text_}, {"special_tokens", special_tokens_}, {"day", ToJson(date_)}};
 }
 
 }  // namespace evald

@@ -17,12 +17,12 @@ namespace evald {
 /// and the named special tokens as variables. Immutable; any thread may render.
 class ChatTemplate {
  public:
-  /// Special tokens are those of the folder's tokenizer, with the padding that the harness gives it.
-  /// Reads the template from a checkpoint's folder: chat_template.jinja and additional_chat_templates/*.jinja
-  /// if there are any, else chat_template of tokenizer_config.json (one, or a list of named ones).
-  /// `name` picks one of several; "" takes the only one, or "default". `date` is what strftime_now
-  /// shows; without it a template that asks for the date is refused, and one that asks for the time of
-  /// day where the date has none. Throws
+  /// Special tokens are those of the folder's tokenizer, with the padding that the harness gives
+  /// it. Reads the template from a checkpoint's folder: chat_template.jinja and
+  /// additional_chat_templates/*.jinja if there are any, else chat_template of
+  /// tokenizer_config.json (one, or a list of named ones). `name` picks one of several; "" takes
+  /// the only one, or "default". `date` is what strftime_now shows; without it a template that asks
+  /// for the date is refused, and one that asks for the time of day where the date has none. Throws
   /// Error(kInput) where there is none, none of that name (with those that are there), or where the
   /// template does not parse.
   static ChatTemplate Load(const ReadFolder& directory, const std::string& name,

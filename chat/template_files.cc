@@ -34,7 +34,8 @@ std::map<std::string, TemplateText> ReadFiles(const ReadFolder& directory) {
   std::map<std::string, TemplateText> templates;
   const std::string one = "chat_template.jinja";
   if (directory.HasFile(one)) {
-    Add("default", {directory.Read(one, kTemplateBytesMax), (directory / one).string()}, &templates);
+    Add("default", {directory.Read(one, kTemplateBytesMax), (directory / one).string()},
+        &templates);
   }
   const ReadFolder more = directory.Folder("additional_chat_templates");
   if (!more.exists()) return templates;

@@ -15,8 +15,7 @@
 namespace evald {
 namespace {
 
-constexpr const char* kRemedy =
-    "take the key out, or set `generation_config: ignore` in eval.yaml";
+constexpr const char* kRemedy = "take the key out, or set `generation_config: ignore` in eval.yaml";
 constexpr uint64_t kFileBytesMax = 64 << 20;
 constexpr int kTopKDefault = 50;  // transformers' GenerationConfig._get_default_generation_params
 constexpr int32_t kTokensMax = INT32_MAX;
@@ -152,12 +151,14 @@ struct Value {
     return Positive();
   }
   double TopP() const {
-    return std::min(1.0, Number("a number of at least 0", [](double v) { return v >= 0; }));  // above 1 it does nothing
+    return std::min(1.0, Number("a number of at least 0",
+                                [](double v) { return v >= 0; }));  // above 1 it does nothing
   }
   double Typical() const { return std::min(1.0, Positive()); }  // likewise
   double Share(bool none) const {
-    return none ? Number("a number from 0 to 1", [](double v) { return v >= 0 && v <= 1; })
-                : Number("a number above 0 and at most 1", [](double v) { return v > 0 && v <= 1; });
+    return none
+               ? Number("a number from 0 to 1", [](double v) { return v >= 0 && v <= 1; })
+               : Number("a number above 0 and at most 1", [](double v) { return v > 0 && v <= 1; });
   }
   double Cutoff() const {
     const double value = Number("a number", [](double) { return true; });
@@ -165,7 +166,8 @@ struct Value {
   }
   int Count(int least) const { return CountOf(json, least); }
   int CountOf(const Json& value, int least) const {
-    if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > kTokensMax) ||
+    if (!value.is_number_integer() ||
+        (value.is_number_unsigned() && value.get<uint64_t>() > kTokensMax) ||
         value.get<int64_t>() < least || value.get<int64_t>() > kTokensMax) {
       Expected(fmt::format("an integer of at least {}", least));
     }
@@ -221,8 +223,8 @@ LengthPenalty PenaltyOfLength(const Value& value) {
   return {value.CountOf(pair[0], 0), pair[1].get<double>()};
 }
 
-// Each token once: exponential_decay_length_penalty acts once on a token. An id below 0 is that of no
-// token.
+// Each token once: exponential_decay_length_penalty acts once on a token. An id below 0 is that of
+// no token.
 std::vector<int32_t> EndTokens(const Value& value) {
   std::set<int32_t> tokens;
   for (const Json& token : value.json.is_array() ? value.json : Json::array({value.json})) {
@@ -250,7 +252,8 @@ void ApplyAlways(const Value& value, GenerationSettings* settings) {
   if (key == "encoder_repetition_penalty") settings->encoder_repetition_penalty = value.Penalty();
   if (key == "repetition_penalty") settings->repetition_penalty = value.Penalty();
   if (key == "no_repeat_ngram_size") settings->no_repeat_ngram_size = value.Count(0);
-  if (key == "encoder_no_repeat_ngram_size") settings->encoder_no_repeat_ngram_size = value.Count(0);
+  if (key == "encoder_no_repeat_ngram_size")
+    settings->encoder_no_repeat_ngram_size = value.Count(0);
   if (key == "bad_words_ids") settings->bad_words = BadWords(value);
   if (key == "min_length") settings->min_length = value.Count(0);
   if (key == "min_new_tokens") settings->min_new_tokens = value.Count(0);
@@ -278,11 +281,13 @@ bool IsNeutral(const Key& key, const Json& value) {
 void RefuseBroken(const Value& value) {
   static const std::set<std::string> filled = {"bad_words_ids", "sequence_bias", "stop_strings"};
   const bool is_list = value.json.is_array();
-  if (filled.contains(value.key) && is_list && value.json.empty()) value.Expected("null or a list of something");
+  if (filled.contains(value.key) && is_list && value.json.empty())
+    value.Expected("null or a list of something");
   if (value.key == "pad_token_id" && is_list) value.Expected("an integer or null");
 }
 
-void Apply(const std::string& name, const Json& json, const std::string& where, GenerationSettings* settings) {
+void Apply(const std::string& name, const Json& json, const std::string& where,
+           GenerationSettings* settings) {
   const Key& key = *Find(name);
   const Value value{where, name, json};
   RefuseBroken(value);
@@ -290,7 +295,8 @@ void Apply(const std::string& name, const Json& json, const std::string& where, 
   switch (key.effect) {
     case Effect::kSampling:
       if (settings->do_sample) ApplySampling(value, settings);
-      if (name == "top_k" && !json.is_number()) value.Expected("a number");  // compared in every generation
+      if (name == "top_k" && !json.is_number())
+        value.Expected("a number");  // compared in every generation
       break;
     case Effect::kAlways:
       ApplyAlways(value, settings);
@@ -302,8 +308,8 @@ void Apply(const std::string& name, const Json& json, const std::string& where, 
   }
 }
 
-// Keys that some checkpoints' files hold for code of their own. transformers keeps keys that it does not
-// know, and does nothing with them.
+// Keys that some checkpoints' files hold for code of their own. transformers keeps keys that it
+// does not know, and does nothing with them.
 bool IsForOtherCode(const std::string& key) {
   static const std::set<std::string> keys = {"assistant_token_id", "chat_format", "max_window_size",
                                              "trust_remote_code", "user_token_id"};
@@ -311,13 +317,16 @@ bool IsForOtherCode(const std::string& key) {
 }
 
 // The settings that need end tokens end in an error in transformers where one of these is below 0.
-void CheckEndTokens(const Json& merged, const std::string& where, const GenerationSettings& settings) {
-  const bool needed = settings.min_length > 0 || settings.min_new_tokens > 0 || settings.length_penalty.has_value();
+void CheckEndTokens(const Json& merged, const std::string& where,
+                    const GenerationSettings& settings) {
+  const bool needed =
+      settings.min_length > 0 || settings.min_new_tokens > 0 || settings.length_penalty.has_value();
   const Json ends = merged.value("eos_token_id", Json());
   for (const Json& token : ends.is_array() ? ends : Json::array({ends})) {
     if (!needed || !token.is_number_integer() || token >= 0) continue;
     throw Error(ErrorKind::kInput,
-                fmt::format("{}eos_token_id: found {}, expected ids of at least 0 beside min_length, min_new_tokens "
+                fmt::format("{}eos_token_id: found {}, expected ids of at least 0 beside "
+                            "min_length, min_new_tokens "
                             "and exponential_decay_length_penalty",
                             where, Shown(ends)),
                 kRemedy);
@@ -333,11 +342,13 @@ void KeepEndTokens(const Json& json, Json* values) {
 }  // namespace
 
 bool GenerationSettings::changes_logits() const {
-  const bool sampling = do_sample && (top_h > 0 || min_p > 0 || typical_p < 1 || epsilon_cutoff > 0 || eta_cutoff > 0);
-  return sampling || !sequence_bias.empty() || encoder_repetition_penalty != 1 || repetition_penalty != 1 ||
-         no_repeat_ngram_size > 0 || encoder_no_repeat_ngram_size > 0 || !bad_words.empty() || min_length > 0 ||
-         min_new_tokens > 0 || forced_bos >= 0 || !forced_eos.empty() || remove_invalid_values ||
-         length_penalty.has_value() || !suppressed.empty() || !suppressed_at_begin.empty();
+  const bool sampling = do_sample && (top_h > 0 || min_p > 0 || typical_p < 1 ||
+                                      epsilon_cutoff > 0 || eta_cutoff > 0);
+  return sampling || !sequence_bias.empty() || encoder_repetition_penalty != 1 ||
+         repetition_penalty != 1 || no_repeat_ngram_size > 0 || encoder_no_repeat_ngram_size > 0 ||
+         !bad_words.empty() || min_length > 0 || min_new_tokens > 0 || forced_bos >= 0 ||
+         !forced_eos.empty() || remove_invalid_values || length_penalty.has_value() ||
+         !suppressed.empty() || !suppressed_at_begin.empty();
 }
 
 GenerationConfig GenerationConfig::Read(const ReadFolder& directory, Use use) {
@@ -353,7 +364,8 @@ GenerationConfig GenerationConfig::Read(const ReadFolder& directory, Use use) {
   return Parse(ParseJson(directory.Read(name, kFileBytesMax), where), where, has_own, use);
 }
 
-GenerationConfig GenerationConfig::Parse(const Json& json, const std::string& where, bool own, Use use) {
+GenerationConfig GenerationConfig::Parse(const Json& json, const std::string& where, bool own,
+                                         Use use) {
   GenerationConfig config;
   config.where_ = where;
   config.ignored_ = use == Use::kIgnore;
@@ -390,7 +402,8 @@ GenerationSettings GenerationConfig::For(const SamplingParams& sampling) const {
   const Json merged = Merged(sampling);
   for (const auto& [key, value] : merged.items()) {
     const bool asked = sampling.settings.contains(key);
-    if (asked && !IsGenerationKey(key)) CheckGenerationSetting(key, value, settings.do_sample, "a request");
+    if (asked && !IsGenerationKey(key))
+      CheckGenerationSetting(key, value, settings.do_sample, "a request");
     Apply(key, value, asked ? "generation_kwargs." : where_ + ": ", &settings);
   }
   const bool asked_ends = sampling.settings.contains("eos_token_id");
@@ -398,7 +411,8 @@ GenerationSettings GenerationConfig::For(const SamplingParams& sampling) const {
   // NoBadWordsLogitsProcessor lets end tokens be generated.
   std::erase_if(settings.bad_words, [&](const TokenBias& word) {
     const auto& ends = settings.eos_ids;
-    return word.tokens.size() == 1 && std::find(ends.begin(), ends.end(), word.tokens[0]) != ends.end();
+    return word.tokens.size() == 1 &&
+           std::find(ends.begin(), ends.end(), word.tokens[0]) != ends.end();
   });
   return settings;
 }
@@ -422,15 +436,18 @@ Json GenerationConfig::InForce(const SamplingParams& sampling) const {
 
 bool IsGenerationKey(const std::string& key) { return Find(key) != nullptr; }
 
-void CheckGenerationSetting(const std::string& name, const Json& value, bool do_sample, const std::string& where) {
+void CheckGenerationSetting(const std::string& name, const Json& value, bool do_sample,
+                            const std::string& where) {
   const Key* key = Find(name);
   if (key == nullptr) {
     std::vector<std::string> names = {"until", "do_sample", "max_gen_toks"};
     for (const Key& known : Keys()) {
-      if (known.effect == Effect::kAlways || known.effect == Effect::kSampling) names.emplace_back(known.name);
+      if (known.effect == Effect::kAlways || known.effect == Effect::kSampling)
+        names.emplace_back(known.name);
     }
     throw Error(ErrorKind::kInput,
-                fmt::format("{}: generation_kwargs.{} is not a generation setting{}", where, name, Suggestion(name, names)));
+                fmt::format("{}: generation_kwargs.{} is not a generation setting{}", where, name,
+                            Suggestion(name, names)));
   }
   GenerationSettings ignored;
   ignored.do_sample = do_sample;

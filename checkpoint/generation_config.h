@@ -49,14 +49,15 @@ struct GenerationSettings {
   int min_new_tokens = 0;
   int32_t forced_bos = -1;          ///< -1: none
   std::vector<int32_t> forced_eos;  ///< the last token that fits is one of these
-  bool remove_invalid_values = false;  ///< NaN becomes 0, an infinity the largest number of its sign
+  bool remove_invalid_values =
+      false;  ///< NaN becomes 0, an infinity the largest number of its sign
   std::optional<LengthPenalty> length_penalty;
   std::vector<int32_t> suppressed;
   std::vector<int32_t> suppressed_at_begin;
 
-  std::vector<int32_t> eos_ids;        ///< generation ends at any of these
-  std::optional<int> max_new_tokens;   ///< the checkpoint's: goes before all that the request says
-  std::optional<int> max_length;       ///< the request's: tokens, with the prompt
+  std::vector<int32_t> eos_ids;       ///< generation ends at any of these
+  std::optional<int> max_new_tokens;  ///< the checkpoint's: goes before all that the request says
+  std::optional<int> max_length;      ///< the request's: tokens, with the prompt
 
   /// Whether a logit is changed by anything but temperature, top_k and top_p.
   bool changes_logits() const;
@@ -77,11 +78,12 @@ class GenerationConfig {
   /// Nothing but transformers' defaults.
   GenerationConfig() = default;
 
-  /// A `directory` that is not there has no settings. Throws Error(kInput) for a broken file. Its settings are
-  /// judged by For: a run that generates nothing needs none.
+  /// A `directory` that is not there has no settings. Throws Error(kInput) for a broken file. Its
+  /// settings are judged by For: a run that generates nothing needs none.
   static GenerationConfig Read(const ReadFolder& directory, Use use);
-  /// The same of the file's content. `where` names the file in errors; `own` says that it is generation_config.json,
-  /// where every key is a setting, and not config.json. Throws Error(kInput).
+  /// The same of the file's content. `where` names the file in errors; `own` says that it is
+  /// generation_config.json, where every key is a setting, and not config.json. Throws
+  /// Error(kInput).
   static GenerationConfig Parse(const Json& json, const std::string& where, bool own, Use use);
 
   /// What is in force for a request. Throws Error(kInput), naming the file, the key, what was found
@@ -102,9 +104,11 @@ class GenerationConfig {
   bool ignored_ = false;
 };
 
-/// Throws Error(kInput) "<where>: ..." when `key: value` cannot stand in generation_kwargs. Settings of sampling may
-/// have any value where nothing is drawn: transformers does not look at them there.
-void CheckGenerationSetting(const std::string& key, const Json& value, bool do_sample, const std::string& where);
+/// Throws Error(kInput) "<where>: ..." when `key: value` cannot stand in generation_kwargs.
+/// Settings of sampling may have any value where nothing is drawn: transformers does not look at
+/// them there.
+void CheckGenerationSetting(const std::string& key, const Json& value, bool do_sample,
+                            const std::string& where);
 
 /// Whether config.json and generation_config.json may have this key for transformers' generate().
 bool IsGenerationKey(const std::string& key);

@@ -124,8 +124,8 @@ LandedWriter::LandedWriter(const fs::path& folder, const std::vector<CheckpointF
   // By a write, which says so when there is no room; in the mapping that would be a signal.
   const std::string whole = begin + text + std::string(chunks, '\0');
   for (size_t done = 0; done < whole.size();) {
-    const ssize_t put = ::pwrite(fd_.get(), whole.data() + done, whole.size() - done,
-                                 static_cast<off_t>(done));
+    const ssize_t put =
+        ::pwrite(fd_.get(), whole.data() + done, whole.size() - done, static_cast<off_t>(done));
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) ThrowErrno(making, "write", errno);
     done += static_cast<size_t>(put);
@@ -174,10 +174,9 @@ LandedReader::LandedReader(const fs::path& folder)
     : path_(folder / kLandedFile),
       folder_(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
   if (!folder_) ThrowErrno(folder, "open", errno);
-  fd_.reset(
-      ::openat(folder_.get(), kLandedFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  fd_.reset(::openat(folder_.get(), kLandedFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd_) ThrowErrno(path_, "open", errno);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd_.get(), &info) != 0) ThrowErrno(path_, "stat", errno);
   const auto bytes = static_cast<uint64_t>(info.st_size);
   if (!S_ISREG(info.st_mode) || bytes < sizeof(Header)) {
@@ -187,8 +186,7 @@ LandedReader::LandedReader(const fs::path& folder)
   const Header& header = *HeaderOf(mapping_);
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
       header.chunk_bytes != kLandedChunkBytes || header.files_bytes > kFilesBytesMax ||
-      header.chunks > kChunksMax ||
-      bytes != sizeof(Header) + header.files_bytes + header.chunks) {
+      header.chunks > kChunksMax || bytes != sizeof(Header) + header.files_bytes + header.chunks) {
     RefuseRecord(path_, "is no record of a staging that this version of evald knows");
   }
   const char* text = mapping_.data() + sizeof(Header);
@@ -203,13 +201,12 @@ LandedReader::LandedReader(const fs::path& folder)
     places_[files_.back().name] = {files_.back().bytes, chunk};
     chunk += ChunksOf(files_.back().bytes);
   }
-  if (chunk != header.chunks) RefuseRecord(path_, "has a list of files that it does not agree with");
+  if (chunk != header.chunks)
+    RefuseRecord(path_, "has a list of files that it does not agree with");
   chunks_ = text + header.files_bytes;
 }
 
-fs::path LandedReader::folder() const {
-  return fmt::format("/proc/self/fd/{}", folder_.get());
-}
+fs::path LandedReader::folder() const { return fmt::format("/proc/self/fd/{}", folder_.get()); }
 
 bool LandedReader::HasLanded(uint64_t first, uint64_t end) const {
   for (uint64_t i = first; i < end; ++i) {

@@ -77,8 +77,8 @@ class LandedReader {
   /// Files and lengths, as they will be.
   const std::vector<CheckpointFile>& files() const { return files_; }
   /// True once bytes [begin, end) of `file` have landed, false after `timeout`. Throws
-  /// Error(kInfrastructure) when the staging has failed, or whoever did it is gone, before they did;
-  /// Error(kInput) for a file that has no such bytes.
+  /// Error(kInfrastructure) when the staging has failed, or whoever did it is gone, before they
+  /// did; Error(kInput) for a file that has no such bytes.
   bool Wait(const std::string& file, uint64_t begin, uint64_t end,
             std::chrono::milliseconds timeout) const;
   /// The fingerprint that what was staged is published under; nothing while it is not.

@@ -54,13 +54,14 @@ void CheckConfigAndTokenizer(const ReadFolder& root) {
 // The files that the index names; none of an empty weight_map.
 std::vector<std::string> IndexedShards(const ReadFolder& root) {
   std::vector<std::string> shards;
-  for (const IndexEntry& entry : ReadWeightIndex(root.OpenFile(kWeightIndexFile), root / kWeightIndexFile)) {
+  for (const IndexEntry& entry :
+       ReadWeightIndex(root.OpenFile(kWeightIndexFile), root / kWeightIndexFile)) {
     if (shards.empty() || shards.back() != entry.shard) shards.push_back(entry.shard);
   }
   for (const std::string& shard : shards) {
     if (!root.HasFile(shard)) {
-      Refuse(fmt::format("{}: {} names {}, which is not there", root.path().string(), kWeightIndexFile,
-                         shard),
+      Refuse(fmt::format("{}: {} names {}, which is not there", root.path().string(),
+                         kWeightIndexFile, shard),
              "copy the whole checkpoint again");
     }
   }
@@ -156,8 +157,9 @@ CheckpointLayout ReadCheckpointLayout(const ReadFolder& root) {
   std::set<std::string> chosen = SideFiles(root, entries);
   chosen.insert(layout.shards.begin(), layout.shards.end());
   for (const std::string& name : chosen) {
-    struct stat info {};
-    if (!root.Stat(name, &info)) Refuse(fmt::format("{}: is not there any more", (root / name).string()), "check this file");
+    struct stat info{};
+    if (!root.Stat(name, &info))
+      Refuse(fmt::format("{}: is not there any more", (root / name).string()), "check this file");
     layout.files.push_back({name, static_cast<uint64_t>(info.st_size)});
     layout.total_bytes += layout.files.back().bytes;
   }

@@ -19,8 +19,8 @@ struct CheckpointFile {
 /// itself count, the shards that the index names (in subfolders too) and
 /// `additional_chat_templates/*.jinja`; weights in other formats, safetensors files that the index
 /// does not name, hidden files and other subfolders (a trainer's `checkpoint-500/`) do not.
-/// Symbolic links are followed, as far as the folder's ReadRoots allow: the snapshots of the Hugging Face
-/// hub's cache consist of them.
+/// Symbolic links are followed, as far as the folder's ReadRoots allow: the snapshots of the
+/// Hugging Face hub's cache consist of them.
 struct CheckpointLayout {
   ReadFolder folder;           ///< that it was read from, open
   std::filesystem::path root;  ///< its name

@@ -49,8 +49,7 @@ StagedLease::StagedLease(const fs::path& staged_directory) {
   }
   LockShared(fd.get(), staged_directory);
   // The folder may have been renamed away between the opening and the lock.
-  struct stat held {
-  }, named{};
+  struct stat held{}, named{};
   if (::fstat(fd.get(), &held) != 0 || ::stat(file.c_str(), &named) != 0 ||
       held.st_ino != named.st_ino || held.st_dev != named.st_dev) {
     ThrowDropped(staged_directory);

@@ -327,11 +327,12 @@ SafetensorsHeader ParseSafetensorsHeader(std::string_view first_bytes, uint64_t 
 }
 
 SafetensorsHeader ReadSafetensorsHeader(const fs::path& path) {
-  return ReadSafetensorsHeader(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), path);
+  return ReadSafetensorsHeader(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)),
+                               path);
 }
 
 SafetensorsHeader ReadSafetensorsHeader(const UniqueFd& fd, const fs::path& path) {
-  struct stat info {};
+  struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0) {
     throw Error(ErrorKind::kInput, fmt::format("{}: {}", path.string(), std::strerror(errno)),
                 "check the path and its permissions");

@@ -17,8 +17,9 @@ using Kind = ColumnType::Kind;
 constexpr int64_t kExactIntegersMax = int64_t{1} << 53;
 
 const char* NameOf(Kind kind) {
-  static const char* const kNames[] = {"nulls", "booleans", "integers", "floats", "text",
-                                       "dates", "lists",    "mappings", "values of several types"};
+  static const char* const kNames[] = {"nulls",  "booleans", "integers",
+                                       "floats", "text",     "dates",
+                                       "lists",  "mappings", "values of several types"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -29,11 +30,14 @@ Kind KindOf(const Json& value, const TypingRules& rules) {
     case Json::value_t::number_integer:
       return Kind::kInteger;
     case Json::value_t::number_unsigned:
-      return rules.as_loader && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX) ? Kind::kFloat : Kind::kInteger;
+      return rules.as_loader && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)
+                 ? Kind::kFloat
+                 : Kind::kInteger;
     case Json::value_t::number_float:
       return Kind::kFloat;
     case Json::value_t::string:
-      return rules.as_loader && ParseDate(value.get_ref<const std::string&>()) ? Kind::kMoment : Kind::kText;
+      return rules.as_loader && ParseDate(value.get_ref<const std::string&>()) ? Kind::kMoment
+                                                                               : Kind::kText;
     case Json::value_t::array:
       return Kind::kList;
     case Json::value_t::object:
@@ -43,7 +47,9 @@ Kind KindOf(const Json& value, const TypingRules& rules) {
   }
 }
 
-bool IsScalarPair(Kind a, Kind b, Kind one, Kind other) { return (a == one && b == other) || (a == other && b == one); }
+bool IsScalarPair(Kind a, Kind b, Kind one, Kind other) {
+  return (a == one && b == other) || (a == other && b == one);
+}
 
 void BecomeAny(ColumnType* type) {
   *type = ColumnType{};
@@ -66,7 +72,8 @@ void WidenFields(const Json& object, const TypingRules& rules, ColumnType* type)
 
 bool HasOtherKeys(const Json& object, const ColumnType& type) {
   return object.size() != type.names.size() ||
-         std::any_of(type.names.begin(), type.names.end(), [&](const std::string& name) { return !object.contains(name); });
+         std::any_of(type.names.begin(), type.names.end(),
+                     [&](const std::string& name) { return !object.contains(name); });
 }
 
 void Widen(const Json& value, const TypingRules& rules, ColumnType* type) {
@@ -86,11 +93,13 @@ void Widen(const Json& value, const TypingRules& rules, ColumnType* type) {
   if (kind == Kind::kList) {
     for (const Json& item : value) {
       type->holds_nulls = type->holds_nulls || item.is_null();
-      type->begins_in_null = type->begins_in_null || (item.is_null() && type->parts[0].kind == Kind::kNull);
+      type->begins_in_null =
+          type->begins_in_null || (item.is_null() && type->parts[0].kind == Kind::kNull);
       Widen(item, rules, &type->parts[0]);
     }
   } else if (kind == Kind::kStruct) {
-    if (rules.structs_vary && (value.empty() || (!first && HasOtherKeys(value, *type)))) return BecomeAny(type);
+    if (rules.structs_vary && (value.empty() || (!first && HasOtherKeys(value, *type))))
+      return BecomeAny(type);
     WidenFields(value, rules, type);
   }
 }
@@ -107,7 +116,8 @@ bool Casts(Kind from, Kind to) {
     case Kind::kFloat:
       return from == Kind::kInteger;
     case Kind::kText:
-      return from == Kind::kInteger || from == Kind::kBoolean || from == Kind::kMoment || from == Kind::kFloat;
+      return from == Kind::kInteger || from == Kind::kBoolean || from == Kind::kMoment ||
+             from == Kind::kFloat;
     default:
       return false;
   }
@@ -115,7 +125,8 @@ bool Casts(Kind from, Kind to) {
 
 [[noreturn]] void RefuseValue(const Json& value, Kind to, const std::string& column) {
   throw Error(ErrorKind::kInput,
-              fmt::format("the column '{}' holds {} in the rows that decide its type; found {}", column, NameOf(to),
+              fmt::format("the column '{}' holds {} in the rows that decide its type; found {}",
+                          column, NameOf(to),
                           value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
               "give the column one type in all rows and files of the dataset");
 }
@@ -130,19 +141,23 @@ Json CastToText(const Json& value, Kind from, const std::string& column) {
       return ParseDate(value.get_ref<const std::string&>()).value_or(jinja::Moment{}).Str();
     default: {  // a float; exponents are written in more than one way
       const double number = value.get<double>();
-      if (number != 0 && (std::fabs(number) < 1e-3 || std::fabs(number) > 1e9)) RefuseValue(value, Kind::kText, column);
+      if (number != 0 && (std::fabs(number) < 1e-3 || std::fabs(number) > 1e9))
+        RefuseValue(value, Kind::kText, column);
       return fmt::format("{}", number);
     }
   }
 }
 
-Json CastNumber(const Json& value, Kind from, Kind to, const CastRules& rules, const std::string& column) {
+Json CastNumber(const Json& value, Kind from, Kind to, const CastRules& rules,
+                const std::string& column) {
   if (from == Kind::kBoolean) return static_cast<int64_t>(value.get<bool>());
   if (to == Kind::kFloat) {
-    const bool exact = from != Kind::kInteger || std::abs(value.get<int64_t>()) <= kExactIntegersMax;
+    const bool exact =
+        from != Kind::kInteger || std::abs(value.get<int64_t>()) <= kExactIntegersMax;
     if (!exact) RefuseValue(value, to, column);
     const auto number = value.get<double>();
-    if (rules.ten_decimals && value.is_number_float()) return std::strtod(UjsonText(number).c_str(), nullptr);
+    if (rules.ten_decimals && value.is_number_float())
+      return std::strtod(UjsonText(number).c_str(), nullptr);
     return number;
   }
   if (!value.is_number_float()) return value;
@@ -186,14 +201,20 @@ bool HoldsAny(const ColumnType& type) {
 
 bool IsAlike(const ColumnType& type, const ColumnType& decided) {
   if (decided.kind == Kind::kAny) return true;
-  if (type.kind != decided.kind || type.names != decided.names || type.parts.size() != decided.parts.size()) return false;
+  if (type.kind != decided.kind || type.names != decided.names ||
+      type.parts.size() != decided.parts.size())
+    return false;
   return std::equal(type.parts.begin(), type.parts.end(), decided.parts.begin(), IsAlike);
 }
 
-std::string FindList(const ColumnType& type, bool (*holds)(const ColumnType& list), const std::string& column) {
-  if (type.kind == Kind::kList) return holds(type) ? column : FindList(type.parts[0], holds, column);
+std::string FindList(const ColumnType& type, bool (*holds)(const ColumnType& list),
+                     const std::string& column) {
+  if (type.kind == Kind::kList)
+    return holds(type) ? column : FindList(type.parts[0], holds, column);
   for (size_t i = 0; i < type.names.size(); ++i) {
-    if (std::string found = FindList(type.parts[i], holds, Inside(column, type.names[i])); !found.empty()) return found;
+    if (std::string found = FindList(type.parts[i], holds, Inside(column, type.names[i]));
+        !found.empty())
+      return found;
   }
   return "";
 }
@@ -202,20 +223,22 @@ std::string WhyNotCast(const ColumnType& from, const ColumnType& to, const std::
   if (from.kind == Kind::kNull || to.kind == Kind::kAny) return "";
   if (from.kind != to.kind) {
     if (Casts(from.kind, to.kind)) return "";
-    return fmt::format("the column '{}' holds {} here, and {} in the rows that decide its type", column,
-                       NameOf(from.kind), NameOf(to.kind));
+    return fmt::format("the column '{}' holds {} here, and {} in the rows that decide its type",
+                       column, NameOf(from.kind), NameOf(to.kind));
   }
   if (from.kind == Kind::kList) return WhyNotCast(from.parts[0], to.parts[0], column);
   for (size_t i = 0; i < from.names.size(); ++i) {
     const std::string inside = Inside(column, from.names[i]);
     const ColumnType* field = to.Find(from.names[i]);
-    if (field == nullptr) return fmt::format("the column '{}' is not in the rows that decide the columns", inside);
+    if (field == nullptr)
+      return fmt::format("the column '{}' is not in the rows that decide the columns", inside);
     if (std::string why = WhyNotCast(from.parts[i], *field, inside); !why.empty()) return why;
   }
   return "";
 }
 
-Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRules& rules, const std::string& column) {
+Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRules& rules,
+          const std::string& column) {
   if (value.is_null()) return value;
   switch (to.kind) {
     case Kind::kAny:
@@ -226,18 +249,20 @@ Json Cast(Json value, const ColumnType& from, const ColumnType& to, const CastRu
     case Kind::kText:
       return from.kind == Kind::kText ? std::move(value) : CastToText(value, from.kind, column);
     case Kind::kMoment:
-      return jinja::MomentToJson(ParseDate(value.get_ref<const std::string&>()).value_or(jinja::Moment{}));
+      return jinja::MomentToJson(
+          ParseDate(value.get_ref<const std::string&>()).value_or(jinja::Moment{}));
     case Kind::kList:
-      for (Json& item : value) item = Cast(std::move(item), from.parts[0], to.parts[0], rules, column);
+      for (Json& item : value)
+        item = Cast(std::move(item), from.parts[0], to.parts[0], rules, column);
       return value;
     case Kind::kStruct: {
       Json out = Json::object();
       for (size_t i = 0; i < to.names.size(); ++i) {
         const std::string& name = to.names[i];
         const auto found = value.find(name);
-        out[name] = found == value.end()
-                        ? Json()
-                        : Cast(std::move(*found), *from.Find(name), to.parts[i], rules, Inside(column, name));
+        out[name] = found == value.end() ? Json()
+                                         : Cast(std::move(*found), *from.Find(name), to.parts[i],
+                                                rules, Inside(column, name));
       }
       return out;
     }
@@ -250,7 +275,8 @@ namespace {
 
 // Two digits at `at`, at most `max`.
 std::optional<int> TwoDigits(std::string_view text, size_t at, int max) {
-  if (at + 2 > text.size() || text[at] < '0' || text[at] > '9' || text[at + 1] < '0' || text[at + 1] > '9') {
+  if (at + 2 > text.size() || text[at] < '0' || text[at] > '9' || text[at + 1] < '0' ||
+      text[at + 1] > '9') {
     return std::nullopt;
   }
   const int number = (text[at] - '0') * 10 + (text[at + 1] - '0');
@@ -260,12 +286,17 @@ std::optional<int> TwoDigits(std::string_view text, size_t at, int max) {
 // Cuts a zone from the end of the time; gives its seconds, or none where it is broken.
 std::optional<int64_t> TakeZone(std::string_view* text) {
   const size_t size = text->size();
-  const auto is_sign = [&](size_t behind) { return (*text)[size - behind] == '+' || (*text)[size - behind] == '-'; };
+  const auto is_sign = [&](size_t behind) {
+    return (*text)[size - behind] == '+' || (*text)[size - behind] == '-';
+  };
   if (text->back() == 'Z') {
     text->remove_suffix(1);
     return 0;
   }
-  const size_t length = is_sign(3) ? 3 : is_sign(5) ? 5 : is_sign(6) && (*text)[size - 3] == ':' ? 6 : 0;
+  const size_t length = is_sign(3)                               ? 3
+                        : is_sign(5)                             ? 5
+                        : is_sign(6) && (*text)[size - 3] == ':' ? 6
+                                                                 : 0;
   if (length == 0) return 0;
   const auto hours = TwoDigits(*text, size - length + 1, 23);
   const auto minutes = length == 3 ? std::optional<int>(0) : TwoDigits(*text, size - 2, 59);
@@ -303,7 +334,8 @@ std::optional<jinja::Moment> ParseDate(std::string_view text) {
   const auto hour = TwoDigits(text, 11, 23);
   const auto minute = text.size() < 16 ? std::optional<int>(0) : TwoDigits(text, 14, 59);
   const auto second = text.size() < 19 ? std::optional<int>(0) : TwoDigits(text, 17, 59);
-  const bool colons = (text.size() < 16 || text[13] == ':') && (text.size() < 19 || text[16] == ':');
+  const bool colons =
+      (text.size() < 16 || text[13] == ':') && (text.size() < 19 || text[16] == ':');
   if (!hour || !minute || !second || !colons) return std::nullopt;
   return jinja::Moment{*days * kDaySeconds + *hour * 3600 + *minute * 60 + *second - *zone};
 }

@@ -19,7 +19,8 @@ struct Record {
   size_t line = 1;
 };
 
-// Cuts CSV text into records: separators, quotes with "" for a quote inside, newlines inside quotes.
+// Cuts CSV text into records: separators, quotes with "" for a quote inside, newlines inside
+// quotes.
 std::vector<Record> ReadRecords(std::string_view text, const std::string& name, char separator) {
   std::vector<Record> records;
   size_t line = 1;
@@ -48,7 +49,8 @@ std::vector<Record> ReadRecords(std::string_view text, const std::string& name, 
             field += text[at];
           }
         }
-      } else if (at >= text.size() || text[at] == separator || text[at] == '\n' || text[at] == '\r') {
+      } else if (at >= text.size() || text[at] == separator || text[at] == '\n' ||
+                 text[at] == '\r') {
         record.fields.push_back(std::move(field));
         record.quoted.push_back(quoted);
         field.clear();
@@ -86,7 +88,8 @@ bool IsBoolean(const std::string& text) {
 std::string_view IntegerText(const std::string& text) {
   const std::string_view trimmed = Trim(text);
   const size_t sign = !trimmed.empty() && (trimmed[0] == '-' || trimmed[0] == '+') ? 1 : 0;
-  const bool integer = trimmed.size() > sign && trimmed.find_first_not_of("0123456789", sign) == std::string_view::npos;
+  const bool integer = trimmed.size() > sign &&
+                       trimmed.find_first_not_of("0123456789", sign) == std::string_view::npos;
   return integer ? trimmed : std::string_view();
 }
 
@@ -117,7 +120,8 @@ class ChunkReader {
     for (size_t c = 0; c < header_.size(); ++c) chunk.type.parts.push_back({TypeOf(c), {}, {}});
     for (size_t i = begin_; i < end_; ++i) {
       Json row = Json::object();
-      for (size_t c = 0; c < header_.size(); ++c) row[header_[c]] = ValueOf(Text(i, c), chunk.type.parts[c].kind);
+      for (size_t c = 0; c < header_.size(); ++c)
+        row[header_[c]] = ValueOf(Text(i, c), chunk.type.parts[c].kind);
       chunk.rows.push_back(std::move(row));
       chunk.lines.push_back(records_[i].line);
     }
@@ -156,7 +160,8 @@ class ChunkReader {
     return number ? Kind::kFloat : Kind::kText;
   }
 
-  // Of a column of whole numbers. Beyond 64 bits pandas has several types, none of which templates have.
+  // Of a column of whole numbers. Beyond 64 bits pandas has several types, none of which templates
+  // have.
   Kind IntegerType(size_t column, bool missing) const {
     bool fits = true;
     bool negative = false;
@@ -170,9 +175,10 @@ class ChunkReader {
     }
     if (fits) return missing ? Kind::kFloat : Kind::kInteger;
     if (negative && fits_unsigned && !missing) return Kind::kText;
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the column '{}' holds integers beyond 63 bits", name_, header_[column]),
-                "write them so that they are no numbers");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: the column '{}' holds integers beyond 63 bits", name_, header_[column]),
+        "write them so that they are no numbers");
   }
 
   static Json ValueOf(const std::string& text, Kind type) {
@@ -198,7 +204,8 @@ class ChunkReader {
 
 }  // namespace
 
-std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max, char separator) {
+std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, size_t rows_max,
+                               char separator) {
   if (!IsUtf8(text)) throw Error(ErrorKind::kInput, name + ": the file is not valid UTF-8");
   const std::vector<Record> records = ReadRecords(text, name, separator);
   if (records.size() < 2) return {};
@@ -209,8 +216,8 @@ std::vector<CsvChunk> ParseCsv(std::string_view text, const std::string& name, s
   for (const Record& record : records) {
     if (record.fields.size() > header.size()) {
       throw Error(ErrorKind::kInput,
-                  fmt::format("{}:{}: found {} fields, expected at most {} as in the first line", name,
-                              record.line, record.fields.size(), header.size()));
+                  fmt::format("{}:{}: found {} fields, expected at most {} as in the first line",
+                              name, record.line, record.fields.size(), header.size()));
     }
   }
   std::vector<CsvChunk> chunks;

@@ -12,9 +12,9 @@ namespace evald {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kBatchBytes = 10 << 20;             // JsonConfig.chunksize of `datasets`
-constexpr size_t kBlockBytes = kBatchBytes / 32;     // within which objects need no line of their own
-constexpr size_t kChunkRows = 10'000;                // CsvConfig.chunksize
+constexpr size_t kBatchBytes = 10 << 20;          // JsonConfig.chunksize of `datasets`
+constexpr size_t kBlockBytes = kBatchBytes / 32;  // within which objects need no line of their own
+constexpr size_t kChunkRows = 10'000;             // CsvConfig.chunksize
 
 [[noreturn]] void Fail(const std::string& where, const std::string& message,
                        const std::string& remedy = "") {
@@ -58,7 +58,12 @@ class RowSink {
  public:
   RowSink(const fs::path& path, const ReadRules& rules, const std::optional<RowRange>& range,
           const std::atomic<bool>* cancel, DatasetColumns* columns, Documents* out)
-      : name_(path.string()), rules_(rules), range_(range), cancel_(cancel), columns_(columns), out_(out) {
+      : name_(path.string()),
+        rules_(rules),
+        range_(range),
+        cancel_(cancel),
+        columns_(columns),
+        out_(out) {
     ++columns->files;
   }
 
@@ -83,7 +88,8 @@ class RowSink {
     Decide(type);
     const bool encoded = rules_.as_loader && HoldsAny(*columns_->type);
     if (encoded && !text.lines) {
-      Fail(Where(lines_.front()), "a column holds values of several types, and not each line holds one row",
+      Fail(Where(lines_.front()),
+           "a column holds values of several types, and not each line holds one row",
            "give the column one type, or write each row on one line, without empty lines");
     }
     Append(type, {rules_.as_loader, rules_.as_loader && (encoded || text.array)});
@@ -111,23 +117,26 @@ class RowSink {
     }
   }
 
-  // Arrow loses nulls in front of the first item of a list that it knows the type of, in each block anew; `datasets` then
-  // reads the rows in another way, which is not rebuilt here.
+  // Arrow loses nulls in front of the first item of a list that it knows the type of, in each block
+  // anew; `datasets` then reads the rows in another way, which is not rebuilt here.
   void CheckNullsInLists(const ColumnType& type, const BatchText& text) const {
     const std::string column =
-        text.bytes > kBlockBytes ? FindList(type, [](const ColumnType& list) { return list.holds_nulls; })
-                                 : FindList(type, [](const ColumnType& list) {
-                                     const bool any = list.parts[0].kind == ColumnType::Kind::kAny;
-                                     return list.begins_in_null || (any && list.holds_nulls);
-                                   });
+        text.bytes > kBlockBytes
+            ? FindList(type, [](const ColumnType& list) { return list.holds_nulls; })
+            : FindList(type, [](const ColumnType& list) {
+                const bool any = list.parts[0].kind == ColumnType::Kind::kAny;
+                return list.begins_in_null || (any && list.holds_nulls);
+              });
     if (column.empty()) return;
-    Fail(name_, fmt::format("the lists of the column '{}' hold null", column), "leave out what is null in lists");
+    Fail(name_, fmt::format("the lists of the column '{}' hold null", column),
+         "leave out what is null in lists");
   }
 
   void Decide(const ColumnType& type) {
     if (!columns_->type) columns_->type = type;
     if (!columns_->split_type) columns_->split_type = type;
-    constexpr const char* kRemedy = "give each column one type in all rows and files of the dataset";
+    constexpr const char* kRemedy =
+        "give each column one type in all rows and files of the dataset";
     if (columns_->files_alike && columns_->files > 1 && !IsAlike(type, *columns_->split_type)) {
       Fail(name_, "the columns or their types are not those of the split's first file", kRemedy);
     }
@@ -188,7 +197,8 @@ void ReadLines(LineReader* lines, RowSink* sink) {
   sink->EndBatch(text);
 }
 
-// Where each value of `text` between the levels `depth` and `depth` + 1 of brackets begins and ends, and its line.
+// Where each value of `text` between the levels `depth` and `depth` + 1 of brackets begins and
+// ends, and its line.
 struct Piece {
   size_t begin = 0;
   size_t end = 0;
@@ -227,7 +237,8 @@ void ReadArray(std::string_view text, RowSink* sink) {
     }
     const std::string_view head = text.substr(0, std::min<size_t>(text.find('"'), 100));
     if (head.find('{') == std::string_view::npos) {
-      Fail(sink->name() + ":1", "a document is a JSON object, and the first 100 bytes of the array begin none");
+      Fail(sink->name() + ":1",
+           "a document is a JSON object, and the first 100 bytes of the array begin none");
     }
   }
   Json array = ParseRow(text, sink->name());
@@ -241,7 +252,8 @@ void ReadArray(std::string_view text, RowSink* sink) {
   sink->EndBatch(form);
 }
 
-// Objects one after the other, whatever lines they stand on; false where the text is something else.
+// Objects one after the other, whatever lines they stand on; false where the text is something
+// else.
 bool ReadObjects(std::string_view text, RowSink* sink) {
   const std::vector<Piece> pieces = PiecesAt(text, 0);
   std::vector<Json> rows;
@@ -268,7 +280,8 @@ bool ReadObjects(std::string_view text, RowSink* sink) {
 bool BreaksLines(const std::string_view text) {
   size_t line = 0;
   for (const Piece& piece : PiecesAt(text, 0)) {
-    if (piece.line == line || text.substr(piece.begin, piece.end - piece.begin).find('\n') != std::string_view::npos) {
+    if (piece.line == line ||
+        text.substr(piece.begin, piece.end - piece.begin).find('\n') != std::string_view::npos) {
       return true;
     }
     line = piece.line;
@@ -295,12 +308,13 @@ DataFormat FormatOf(const std::string& name, const ReadRules& rules) {
   if (rules.format != DataFormat::kByEnding) return rules.format;
   if (name.ends_with(".jsonl") || name.ends_with(".json")) return DataFormat::kJson;
   if (name.ends_with(".csv")) return DataFormat::kCsv;
-  Fail(name, "the ending of the file is not known", "use .jsonl, .json or .csv, or one of these with .gz");
+  Fail(name, "the ending of the file is not known",
+       "use .jsonl, .json or .csv, or one of these with .gz");
 }
 
-std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
-                 const std::optional<RowRange>& range, const std::atomic<bool>* cancel, DatasetColumns* columns,
-                 Documents* out) {
+std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& limits,
+                 const ReadRules& rules, const std::optional<RowRange>& range,
+                 const std::atomic<bool>* cancel, DatasetColumns* columns, Documents* out) {
   std::string name = path.string();
   const bool packed = name.ends_with(".gz");
   if (packed) name.resize(name.size() - 3);
@@ -318,20 +332,22 @@ std::string Read(const UniqueFd& fd, const fs::path& path, const DataLimits& lim
 
 }  // namespace
 
-std::string ReadDocuments(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
-                          const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
-                          DatasetColumns* columns, Documents* out) {
+std::string ReadDocuments(const UniqueFd& fd, const fs::path& path, const DataLimits& limits,
+                          const ReadRules& rules, const std::optional<RowRange>& range,
+                          const std::atomic<bool>* cancel, DatasetColumns* columns,
+                          Documents* out) {
   return Read(fd, path, limits, rules, range, cancel, columns, out);
 }
 
-std::string ReadDocuments(const fs::path& path, const std::optional<RowRange>& range, const std::atomic<bool>* cancel,
-                          Documents* out) {
+std::string ReadDocuments(const fs::path& path, const std::optional<RowRange>& range,
+                          const std::atomic<bool>* cancel, Documents* out) {
   DatasetColumns columns;
   return Read(ReadRoots().OpenFile(path), path, {}, {}, range, cancel, &columns, out);
 }
 
-std::string ReadColumns(const UniqueFd& fd, const fs::path& path, const DataLimits& limits, const ReadRules& rules,
-                        const std::atomic<bool>* cancel, DatasetColumns* columns) {
+std::string ReadColumns(const UniqueFd& fd, const fs::path& path, const DataLimits& limits,
+                        const ReadRules& rules, const std::atomic<bool>* cancel,
+                        DatasetColumns* columns) {
   std::string hash = Read(fd, path, limits, rules, std::nullopt, cancel, columns, nullptr);
   columns->files = 0;
   columns->files_alike = false;

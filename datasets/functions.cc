@@ -77,7 +77,8 @@ Function Find(const std::map<std::string, Function>& known, const std::string& n
   if (found != known.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& item : known) names.push_back(item.first);
-  RefuseFunction(where + ": ", name, "is not implemented", names, fmt::format("known for {}: ", use));
+  RefuseFunction(where + ": ", name, "is not implemented", names,
+                 fmt::format("known for {}: ", use));
 }
 
 }  // namespace

@@ -9,8 +9,9 @@
 namespace evald {
 
 /// The C++ implementations of the `!function`s that a task's documents need, under their names in
-/// lm_eval/tasks: "<folder>/<module>.<name>" (datasets/known_modules.h says when a task's function has this name). (Functions of metrics and filters are only named in
-/// the TaskDefinition; the scorer resolves them.)
+/// lm_eval/tasks: "<folder>/<module>.<name>" (datasets/known_modules.h says when a task's function
+/// has this name). (Functions of metrics and filters are only named in the TaskDefinition; the
+/// scorer resolves them.)
 
 /// A list of few-shot documents (fewshot_config.samples). Throws Error(kInput) "<where>: ..." for a
 /// name that is not known, with the known ones.

@@ -19,12 +19,14 @@ namespace {
 // float(value): the harness takes a text that is a number.
 double Number(const Json& value, const std::string& key, const std::string& where) {
   if (value.is_number()) return value.get<double>();
-  const auto number = value.is_string() ? jinja::ParseFloat(value.get_ref<const std::string&>()) : std::nullopt;
+  const auto number =
+      value.is_string() ? jinja::ParseFloat(value.get_ref<const std::string&>()) : std::nullopt;
   if (number) return *number;
   Fail(where, fmt::format("generation_kwargs.{} is {}, expected a number", key, value.dump()));
 }
 
-// int(value): the harness takes a number with a fraction, which is cut off, and a text that is an integer.
+// int(value): the harness takes a number with a fraction, which is cut off, and a text that is an
+// integer.
 Json Whole(const Json& value) {
   if (value.is_string()) {
     const auto number = jinja::ParseInt(value.get_ref<const std::string&>(), 10);

@@ -80,8 +80,9 @@ GroupDefinition ReadGroup(const std::string& name, const YamlMapping& yaml, cons
   Json metrics = value.value("aggregate_metric_list", Json());
   if (metrics.is_object()) metrics = Json::array({metrics});
   if (!metrics.is_null() && !metrics.is_array()) {
-    Fail(yaml.Where(pointer + "/aggregate_metric_list"),
-         fmt::format("aggregate_metric_list: found {}, expected a list of metrics", metrics.dump()));
+    Fail(
+        yaml.Where(pointer + "/aggregate_metric_list"),
+        fmt::format("aggregate_metric_list: found {}, expected a list of metrics", metrics.dump()));
   }
   for (size_t i = 0; i < metrics.size(); ++i) {
     const std::string at = pointer + "/aggregate_metric_list/" + std::to_string(i);
@@ -97,11 +98,13 @@ void GroupBuilder::RefuseName(const std::string& where, const std::string& name)
   const std::vector<BadTaskFile>& bad = index_.bad_files();
   std::string remedy = "`evald tasks` lists them";
   if (!bad.empty()) {
-    remedy += fmt::format("; {} of the task files cannot be understood: {}{}", bad.size(), bad.front().problem,
-                          bad.size() > 1 ? ", …" : "");
+    remedy += fmt::format("; {} of the task files cannot be understood: {}{}", bad.size(),
+                          bad.front().problem, bad.size() > 1 ? ", …" : "");
   }
   throw Error(ErrorKind::kUsage,
-              fmt::format("{}there is no task, group or tag '{}'{}", where, name, Suggestion(name, index_.Names())), remedy);
+              fmt::format("{}there is no task, group or tag '{}'{}", where, name,
+                          Suggestion(name, index_.Names())),
+              remedy);
 }
 
 void GroupBuilder::Add(const TaskRequest& request) {

@@ -23,9 +23,9 @@ struct KnownModule {
   std::vector<std::string_view> functions;  ///< those that do what evald has built in
 };
 
-// utils.py as the releases of lm_eval on PyPI have it. A release whose function does something else is not listed for
-// it: build_predictions_instruct of 0.4.9 cuts at the last code fence, pass_at_1 of 0.4.8 takes all programs of a
-// document for candidates of one.
+// utils.py as the releases of lm_eval on PyPI have it. A release whose function does something else
+// is not listed for it: build_predictions_instruct of 0.4.9 cuts at the last code fence, pass_at_1
+// of 0.4.8 takes all programs of a document for candidates of one.
 const std::vector<KnownModule>& KnownModules() {
   static const std::vector<KnownModule> kAll = {
       {"5f77adbf75b4342a6113fea30168ea57b4e5c3877ffd3b4942cb338b3edb2c95",  // 0.4.9.2 to 0.4.13
@@ -52,17 +52,22 @@ struct QualifiedName {
   std::string function;
 };
 
-// "a.b.f": module "a/b", function "f". A module never leads out of the folder that it is looked for in.
+// "a.b.f": module "a/b", function "f". A module never leads out of the folder that it is looked for
+// in.
 QualifiedName Parse(const std::string& name) {
   const size_t dot = name.rfind('.');
   QualifiedName parsed{name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)};
   std::replace(parsed.module.begin(), parsed.module.end(), '.', '/');
   const std::vector<std::string> parts = Split(parsed.module, '/');
   const auto plain = [](const std::string& part) {
-    return !part.empty() && part.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == part.npos;
+    return !part.empty() &&
+           part.find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == part.npos;
   };
   if (std::all_of(parts.begin(), parts.end(), plain) && plain(parsed.function)) return parsed;
-  throw Error(ErrorKind::kInput, fmt::format("'{}' is not the name of a function, expected <module>.<function>", name));
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("'{}' is not the name of a function, expected <module>.<function>", name));
 }
 
 // "lm_eval.tasks.mmlu.default.utils.f": "mmlu/default/utils.f".
@@ -73,7 +78,8 @@ std::string WithoutPackage(const std::string& name) {
 
 }  // namespace
 
-std::string FunctionBeside(const fs::path& folder, const std::string& name, const ReadRoots& roots) {
+std::string FunctionBeside(const fs::path& folder, const std::string& name,
+                           const ReadRoots& roots) {
   const QualifiedName wanted = Parse(name);
   const fs::path file = folder / (wanted.module + ".py");
   const std::string own = (folder / wanted.module).string() + "." + wanted.function;
@@ -84,7 +90,8 @@ std::string FunctionBeside(const fs::path& folder, const std::string& name, cons
   const std::string hash = Sha256Hex(roots.Read(file, kModuleBytesMax));
   for (const KnownModule& known : KnownModules()) {
     if (hash != known.sha256) continue;
-    const bool same = std::find(known.functions.begin(), known.functions.end(), wanted.function) != known.functions.end();
+    const bool same = std::find(known.functions.begin(), known.functions.end(), wanted.function) !=
+                      known.functions.end();
     if (same) return std::string(known.module) + "." + wanted.function;
   }
   return own;

@@ -22,7 +22,8 @@ constexpr const char* kWhiteSpace = " \t\r\n\f\v";
 // Unpacks gzip piece by piece; a file may hold several members one after the other.
 struct LineReader::Unpacker {
   Unpacker() : packed(kPieceBytes, '\0') {
-    if (inflateInit2(&stream, 15 + 32) != Z_OK) throw Error(ErrorKind::kInfrastructure, "zlib does not start");
+    if (inflateInit2(&stream, 15 + 32) != Z_OK)
+      throw Error(ErrorKind::kInfrastructure, "zlib does not start");
   }
   ~Unpacker() { inflateEnd(&stream); }
 
@@ -41,8 +42,10 @@ LineReader::LineReader(const UniqueFd& fd, std::string name, bool packed, Limits
 
 LineReader::~LineReader() = default;
 
-void LineReader::Refuse(uint64_t bytes_max, const std::string& where, const char* of, const char* key) const {
-  throw Error(ErrorKind::kInput, fmt::format("{}: {} has more than {}", where, of, HumanBytes(bytes_max)),
+void LineReader::Refuse(uint64_t bytes_max, const std::string& where, const char* of,
+                        const char* key) const {
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: {} has more than {}", where, of, HumanBytes(bytes_max)),
               fmt::format("'{}' sets what is allowed", key));
 }
 
@@ -55,7 +58,8 @@ size_t LineReader::ReadPiece(char* into) {
   do {
     got = ::pread(fd_.get(), into, kPieceBytes, static_cast<off_t>(offset_));
   } while (got < 0 && errno == EINTR);
-  if (got < 0) throw Error(ErrorKind::kInput, fmt::format("{}: read: {}", name_, std::strerror(errno)));
+  if (got < 0)
+    throw Error(ErrorKind::kInput, fmt::format("{}: read: {}", name_, std::strerror(errno)));
   file_hash_.Update(into, static_cast<size_t>(got));
   offset_ += static_cast<uint64_t>(got);
   return static_cast<size_t>(got);
@@ -131,7 +135,8 @@ char LineReader::FirstCharacter() {
     const size_t at = text_.find_first_not_of(kWhiteSpace, begin_ + looked);
     if (at != std::string::npos) return text_[at];
     looked = text_.size() - begin_;
-    if (looked > limits_.line_bytes) Refuse(limits_.line_bytes, name_, "the white space in front", "limits.line");
+    if (looked > limits_.line_bytes)
+      Refuse(limits_.line_bytes, name_, "the white space in front", "limits.line");
     if (ended_ || !Fill()) return '\0';
   }
 }

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Changes when equal task files and data give other requests than before.
-/// 2: a request's further settings stand under "settings". 3: columns have types; keys and data files' hashes are
-/// SHA-256, and the files' endings count.
+/// 2: a request's further settings stand under "settings". 3: columns have types; keys and data
+/// files' hashes are SHA-256, and the files' endings count.
 constexpr int kFormatVersion = 3;
 
 // ".jsonl", ".csv.gz": the ending of a data file's name says how it is read.
@@ -61,8 +61,8 @@ class Preparation {
     }
   }
 
-  // The content key: everything that decides the requests. Users share what is prepared, so it must be out of reach to
-  // make other content of the same key.
+  // The content key: everything that decides the requests. Users share what is prepared, so it must
+  // be out of reach to make other content of the same key.
   std::string Key() const {
     Json config = config_.dump;
     if (config.contains("metadata") && config["metadata"].is_object()) {
@@ -96,8 +96,8 @@ class Preparation {
   TaskDefinition Describe() {
     LoadDocuments();
     return AtDocument(0, [&] {
-      const PromptBuilder builder(config_, options_.prompts, documents_.columns, Documents{}, options_.fewshot_seed,
-                                  documents_.rows.front());
+      const PromptBuilder builder(config_, options_.prompts, documents_.columns, Documents{},
+                                  options_.fewshot_seed, documents_.rows.front());
       TaskDefinition task = Define(builder);
       CheckOf(task)(builder.Document(0, documents_.rows.front()));
       return task;
@@ -125,7 +125,8 @@ class Preparation {
       CheckCancelled();
       std::vector<Request> requests;
       const PreparedDocument document = AtDocument(static_cast<size_t>(i), [&] {
-        PreparedDocument built = builder.Build(i, documents_.rows[static_cast<size_t>(i)], &requests);
+        PreparedDocument built =
+            builder.Build(i, documents_.rows[static_cast<size_t>(i)], &requests);
         check(built);
         return built;
       });
@@ -161,7 +162,8 @@ class Preparation {
       }
     };
     const DocumentCheck check = at_task([&] { return options_.checker(task); });
-    return [check, at_task](const PreparedDocument& document) { at_task([&] { check(document); }); };
+    return
+        [check, at_task](const PreparedDocument& document) { at_task([&] { check(document); }); };
   }
 
   bool UsesSamples() const {
@@ -206,7 +208,10 @@ class Preparation {
     if (out->first) {
       DataFile& first = *out->first;
       first.hash = Sha256OfFile(first.fd.get(), first.path);
-      files_.push_back({{"use", "types"}, {"split", split}, {"file", first.path.string()}, {"hash", first.hash}});
+      files_.push_back({{"use", "types"},
+                        {"split", split},
+                        {"file", first.path.string()},
+                        {"hash", first.hash}});
     }
   }
 

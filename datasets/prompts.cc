@@ -253,8 +253,8 @@ void PromptBuilder::CheckLabels(const PreparedDocument& document) const {
   if (document.choices.empty()) Fail("doc_to_choice gives no choice");
   const Json& target = document.target;
   if (target.is_array() != multiple_target_) {
-    Fail(fmt::format("doc_to_target gives {}, expected {} as for the first document", jinja::PythonRepr(target),
-                     multiple_target_ ? "a list" : "one label"));
+    Fail(fmt::format("doc_to_target gives {}, expected {} as for the first document",
+                     jinja::PythonRepr(target), multiple_target_ ? "a list" : "one label"));
   }
   const bool fine = target.is_array() ? std::all_of(target.begin(), target.end(), IsLabel)
                                       : IsLabel(target) || target.is_string();

@@ -11,9 +11,10 @@ namespace evald {
 /// yaml-cpp 0.7 loses a line break before the closing quote and makes raw bytes of "\xE9".
 std::optional<std::string> ReadQuotedScalar(std::string_view text, size_t at);
 
-/// The literal or folded YAML scalar that begins at byte `at` of `text`, behind its anchor and tag if it has any; nothing
-/// when there is another scalar. `indent` is the column of the mapping or list that it lies in. As libyaml reads it,
-/// which PyYAML uses: yaml-cpp 0.7 loses line breaks at the end of folded text.
+/// The literal or folded YAML scalar that begins at byte `at` of `text`, behind its anchor and tag
+/// if it has any; nothing when there is another scalar. `indent` is the column of the mapping or
+/// list that it lies in. As libyaml reads it, which PyYAML uses: yaml-cpp 0.7 loses line breaks at
+/// the end of folded text.
 std::optional<std::string> ReadBlockScalar(std::string_view text, size_t at, int indent);
 
 }  // namespace evald

@@ -19,7 +19,8 @@ const Json& SourcesTable() {
     if (!FindBuiltinFile("sources.yaml", &text)) {
       throw Error(ErrorKind::kInternal, "datasets/tasks/sources.yaml was not built in");
     }
-    return ParseYaml(std::string(text), "sources.yaml", std::string(kBuiltinPrefix), ReadRoots()).value.at("sources");
+    return ParseYaml(std::string(text), "sources.yaml", std::string(kBuiltinPrefix), ReadRoots())
+        .value.at("sources");
   }();
   return kTable;
 }
@@ -56,13 +57,16 @@ std::vector<fs::path> FallbackPlaces(const TaskConfig& config, const std::string
 
 Json Listed(const Json& files) { return files.is_array() ? files : Json::array({files}); }
 
-DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& data_dir, const ReadRoots& roots) {
+DataFile OpenOwn(const TaskConfig& config, const Json& file, const fs::path& data_dir,
+                 const ReadRoots& roots) {
   const fs::path base = config.folder.empty() ? data_dir : fs::path(config.folder);
   const fs::path path = (base / file.get<std::string>()).lexically_normal();
   if (!roots.HasFile(path)) {
     const bool pattern = path.string().find_first_of("*?[") != std::string::npos;
-    throw Error(ErrorKind::kInput, fmt::format("{}: the data file {} is not there", config.data_files_where, path.string()),
-                pattern ? "patterns are not served: list the files" : "");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: the data file {} is not there", config.data_files_where, path.string()),
+        pattern ? "patterns are not served: list the files" : "");
   }
   return {path, roots.OpenFile(path), ""};
 }
@@ -86,10 +90,12 @@ SplitFiles OwnFiles(const TaskConfig& config, const std::string& split, const fs
                                                Suggestion(split, splits)));
   }
   SplitFiles out;
-  for (const Json& file : Listed(*entry)) out.files.push_back(OpenOwn(config, file, data_dir, roots));
-  out.rules = {true, config.dataset_path == "json"  ? DataFormat::kJson
-                     : config.dataset_path == "csv" ? DataFormat::kCsv
-                                                    : DataFormat::kByEnding,
+  for (const Json& file : Listed(*entry))
+    out.files.push_back(OpenOwn(config, file, data_dir, roots));
+  out.rules = {true,
+               config.dataset_path == "json"  ? DataFormat::kJson
+               : config.dataset_path == "csv" ? DataFormat::kCsv
+                                              : DataFormat::kByEnding,
                config.separator};
   if (data_files.is_object() && data_files.begin().key() != split) {
     out.first = OpenOwn(config, Listed(data_files.front()).front(), data_dir, roots);
@@ -143,7 +149,8 @@ SplitFiles FindSplit(const TaskConfig& config, const std::string& split, const f
               "looked at " + Join(looked, ", "));
 }
 
-Documents ReadSplit(const SplitFiles& files, const DataLimits& limits, const std::atomic<bool>* cancel) {
+Documents ReadSplit(const SplitFiles& files, const DataLimits& limits,
+                    const std::atomic<bool>* cancel) {
   Documents out;
   DatasetColumns columns;
   if (files.first) {
@@ -151,7 +158,8 @@ Documents ReadSplit(const SplitFiles& files, const DataLimits& limits, const std
     CheckHash(first, ReadColumns(first.fd, first.path, limits, files.rules, cancel, &columns));
   }
   for (const DataFile& file : files.files) {
-    CheckHash(file, ReadDocuments(file.fd, file.path, limits, files.rules, files.range, cancel, &columns, &out));
+    CheckHash(file, ReadDocuments(file.fd, file.path, limits, files.rules, files.range, cancel,
+                                  &columns, &out));
   }
   if (out.rows.empty()) {
     throw Error(ErrorKind::kInput, fmt::format("{}: no document of this split is in the file",

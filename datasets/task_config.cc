@@ -100,7 +100,8 @@ class ConfigReader {
     CheckSupported();
     config_.name = top_.Text("task", "");
     if (config_.name.empty()) top_.Fail("task", "the task has no name");
-    if (const std::string wrong = WrongWithName(config_.name); !wrong.empty()) top_.Fail("task", "the name of a task: " + wrong);
+    if (const std::string wrong = WrongWithName(config_.name); !wrong.empty())
+      top_.Fail("task", "the name of a task: " + wrong);
     config_.where = top_.Where("task");
     config_.alias = top_.Text("task_alias", config_.name);
     ReadDataset();
@@ -146,7 +147,8 @@ class ConfigReader {
     if (!kwargs.is_null()) {
       if (!kwargs.is_object()) top_.Fail("dataset_kwargs", "dataset_kwargs is not a mapping");
       const Section section(yaml_, kwargs, "/dataset_kwargs");
-      section.CheckKeys({"data_files", "trust_remote_code", "sep", "delimiter"}, "dataset_kwargs (as supported here)");
+      section.CheckKeys({"data_files", "trust_remote_code", "sep", "delimiter"},
+                        "dataset_kwargs (as supported here)");
       for (const char* key : {"sep", "delimiter"}) ReadSeparator(section, key);
       config_.data_files = section.At("data_files");
       config_.data_files_where = section.Where("data_files");
@@ -163,11 +165,13 @@ class ConfigReader {
   void ReadSeparator(const Section& section, const char* key) {
     const Json& value = section.At(key);
     if (value.is_null()) return;
-    const bool fine = value.is_string() && value.get_ref<const std::string&>().size() == 1 &&
-                      std::string_view(",;\t|:").find(value.get<std::string>()[0]) != std::string_view::npos;
+    const bool fine =
+        value.is_string() && value.get_ref<const std::string&>().size() == 1 &&
+        std::string_view(",;\t|:").find(value.get<std::string>()[0]) != std::string_view::npos;
     if (!fine || config_.dataset_path != "csv") {
-      section.Fail(key, fmt::format("{} is {}, expected a comma, semicolon, tab, bar or colon, and a dataset_path of 'csv'", key,
-                                    Section::Shown(value)));
+      section.Fail(key, fmt::format("{} is {}, expected a comma, semicolon, tab, bar or colon, and "
+                                    "a dataset_path of 'csv'",
+                                    key, Section::Shown(value)));
     }
     config_.separator = value.get<std::string>()[0];
   }
@@ -250,7 +254,8 @@ class ConfigReader {
     };
     out.split = own("split", top_.At("fewshot_split"));
     if (!out.split.is_null() && (!out.split.is_string() || IsFunction(out.split))) {
-      const std::string wrong = fmt::format("is {}, expected the name of a split", Section::Shown(out.split));
+      const std::string wrong =
+          fmt::format("is {}, expected the name of a split", Section::Shown(out.split));
       if (fewshot.contains("split")) section.Fail("split", "fewshot_config.split " + wrong);
       top_.Fail("fewshot_split", "fewshot_split " + wrong);
     }
@@ -262,7 +267,9 @@ class ConfigReader {
     if (out.samples.is_array()) {
       for (const Json& sample : out.samples) {
         if (!sample.is_object()) {
-          section.Fail("samples", fmt::format("samples holds {}, expected mappings, one for each example", Section::Shown(sample)));
+          section.Fail("samples",
+                       fmt::format("samples holds {}, expected mappings, one for each example",
+                                   Section::Shown(sample)));
         }
       }
     }

@@ -39,7 +39,7 @@ struct TaskConfig {
   std::string dataset_name;
   Json data_files;  ///< dataset_kwargs.data_files, or null
   std::string data_files_where;
-  char separator = ',';         ///< of the fields of CSV: dataset_kwargs.delimiter or sep
+  char separator = ',';  ///< of the fields of CSV: dataset_kwargs.delimiter or sep
   std::string training_split;
   std::string validation_split;
   std::string test_split;

@@ -24,8 +24,8 @@ constexpr size_t kSoughtBytesMax = 1 << 20;
 // Adds the task files of `folder` and of the folders in it; links to folders are not followed.
 void FindYamlFiles(const ReadFolder& folder, int depth, std::vector<std::string>* files) {
   if (depth > kDepthMax) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: folders of tasks are nested more than {} deep", folder.path().string(), kDepthMax));
+    throw Error(ErrorKind::kInput, fmt::format("{}: folders of tasks are nested more than {} deep",
+                                               folder.path().string(), kDepthMax));
   }
   for (const std::string& name : folder.Names(".", kEntriesMax)) {
     const fs::path path = folder / name;
@@ -36,7 +36,8 @@ void FindYamlFiles(const ReadFolder& folder, int depth, std::vector<std::string>
       if (inner.exists()) FindYamlFiles(inner, depth + 1, files);
     }
     if (files->size() > kFilesMax) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: more than {} task files", path.string(), kFilesMax));
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: more than {} task files", path.string(), kFilesMax));
     }
   }
 }
@@ -53,15 +54,16 @@ std::vector<std::string> YamlFilesUnder(const fs::path& root, const ReadRoots& r
   return files;
 }
 
-// The name that a file seems to define which cannot be read as YAML, or is wrong in another way: what stands behind
-// "task:" or "group:" at the beginning of a line.
+// The name that a file seems to define which cannot be read as YAML, or is wrong in another way:
+// what stands behind "task:" or "group:" at the beginning of a line.
 std::string NameSoughtIn(const std::string& path, const ReadRoots& roots) {
   try {
     for (const std::string& line : Split(roots.Read(path, kSoughtBytesMax), '\n')) {
       for (const std::string_view key : {"task:", "group:"}) {
         if (!line.starts_with(key)) continue;
         std::string_view name = Trim(std::string_view(line).substr(key.size()));
-        if (name.size() > 1 && (name.front() == '"' || name.front() == '\'') && name.back() == name.front()) {
+        if (name.size() > 1 && (name.front() == '"' || name.front() == '\'') &&
+            name.back() == name.front()) {
           name = name.substr(1, name.size() - 2);
         }
         if (!name.empty()) return std::string(name);
@@ -74,7 +76,8 @@ std::string NameSoughtIn(const std::string& path, const ReadRoots& roots) {
 
 void CheckName(const std::string& what, const std::string& name, const std::string& where) {
   const std::string wrong = WrongWithName(name);
-  if (!wrong.empty()) throw Error(ErrorKind::kInput, fmt::format("{}: the name of a {}: {}", where, what, wrong));
+  if (!wrong.empty())
+    throw Error(ErrorKind::kInput, fmt::format("{}: the name of a {}: {}", where, what, wrong));
 }
 
 std::vector<std::string> TagsOf(const YamlMapping& yaml) {
@@ -82,7 +85,8 @@ std::vector<std::string> TagsOf(const YamlMapping& yaml) {
   if (found == yaml.value.end() || found->is_null()) return {};
   std::vector<std::string> tags;
   for (const Json& tag : found->is_array() ? *found : Json::array({*found})) {
-    if (!tag.is_string()) throw Error(ErrorKind::kInput, yaml.Where("/tag") + ": a tag is not text");
+    if (!tag.is_string())
+      throw Error(ErrorKind::kInput, yaml.Where("/tag") + ": a tag is not text");
     CheckName("tag", tag.get<std::string>(), yaml.Where("/tag"));
     tags.push_back(tag.get<std::string>());
   }
@@ -101,7 +105,8 @@ TaskIndex::TaskIndex(const std::vector<fs::path>& task_dirs, const ReadRoots& ro
   std::set<std::string> none;
   for (size_t i = 0; i < kBuiltinFileCount; ++i) {
     if (kBuiltinFiles[i].path == "sources.yaml") continue;
-    AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), roots, &builtin, &none);
+    AddFile(std::string(kBuiltinPrefix) + std::string(kBuiltinFiles[i].path), roots, &builtin,
+            &none);
   }
   Merge(std::move(builtin));
   for (const fs::path& root : task_dirs) AddFolder(root, roots);
@@ -127,18 +132,20 @@ void TaskIndex::AddFolder(const fs::path& root, const ReadRoots& roots) {
   }
   for (const auto& [name, entry] : own) bad_names_.erase(name);
   if (const size_t bad = bad_files_.size() - bad_before; bad > 0) {
-    log::Warn("{}: {} of {} task files are passed over ('evald tasks' lists them); the first: {}", root.string(), bad,
-              files.size(), bad_files_[bad_before].problem);
+    log::Warn("{}: {} of {} task files are passed over ('evald tasks' lists them); the first: {}",
+              root.string(), bad, files.size(), bad_files_[bad_before].problem);
   }
   size_t told = 0;
   for (const std::string& sentence : doubled) {
     if (++told <= kLinesMax) log::Warn("{}", sentence);
   }
-  if (told > kLinesMax) log::Warn("and {} more keys are written twice below {}", told - kLinesMax, root.string());
+  if (told > kLinesMax)
+    log::Warn("and {} more keys are written twice below {}", told - kLinesMax, root.string());
   Merge(std::move(own));
 }
 
-void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries* entries, std::set<std::string>* doubled) {
+void TaskIndex::AddFile(const std::string& path, const ReadRoots& roots, Entries* entries,
+                        std::set<std::string>* doubled) {
   TaskEntry entry;
   entry.path = path;
   entry.yaml = LoadTaskYaml(path, roots);
@@ -182,11 +189,13 @@ void TaskIndex::Merge(Entries entries) {
   for (auto& [name, entry] : entries) {
     const auto existing = entries_.find(name);
     if (existing != entries_.end() && ++replaced <= kLinesMax) {
-      log::Warn("'{}' of {} takes the place of the one {}", name, SourceOf(entry), SourceOf(existing->second));
+      log::Warn("'{}' of {} takes the place of the one {}", name, SourceOf(entry),
+                SourceOf(existing->second));
     }
     entries_[name] = std::move(entry);
   }
-  if (replaced > kLinesMax) log::Warn("and {} more names take the place of others", replaced - kLinesMax);
+  if (replaced > kLinesMax)
+    log::Warn("and {} more names take the place of others", replaced - kLinesMax);
 }
 
 const TaskEntry* TaskIndex::Find(const std::string& name) const {

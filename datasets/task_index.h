@@ -32,15 +32,17 @@ struct BadTaskFile {
 /// in order of their paths; one that names neither a task nor a group is there to be included only.
 /// Later folders win over earlier ones and over the built-in files, with a line in the log.
 ///
-/// A file that cannot be read, and one that defines a name of its folder a second time, is passed over: a line in the
-/// log for each folder says so. A name that only such a file defines stands for no other task, such as a built-in one:
-/// whoever asks for it gets the file's error.
+/// A file that cannot be read, and one that defines a name of its folder a second time, is passed
+/// over: a line in the log for each folder says so. A name that only such a file defines stands for
+/// no other task, such as a built-in one: whoever asks for it gets the file's error.
 class TaskIndex {
  public:
   /// Throws Error(kInput) for a folder that is not there. Folders and files are read below `roots`.
-  explicit TaskIndex(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots = {});
+  explicit TaskIndex(const std::vector<std::filesystem::path>& task_dirs,
+                     const ReadRoots& roots = {});
 
-  /// Null for a name that no file defines. Throws Error(kInput) "file:line: ..." for one whose file is passed over.
+  /// Null for a name that no file defines. Throws Error(kInput) "file:line: ..." for one whose file
+  /// is passed over.
   const TaskEntry* Find(const std::string& name) const;
   const std::map<std::string, TaskEntry>& entries() const { return entries_; }
   std::vector<std::string> Names() const;
@@ -49,7 +51,8 @@ class TaskIndex {
  private:
   using Entries = std::map<std::string, TaskEntry>;
 
-  static void AddFile(const std::string& path, const ReadRoots& roots, Entries* entries, std::set<std::string>* doubled);
+  static void AddFile(const std::string& path, const ReadRoots& roots, Entries* entries,
+                      std::set<std::string>* doubled);
   void AddFolder(const std::filesystem::path& root, const ReadRoots& roots);
   void Merge(Entries entries);
 

@@ -39,11 +39,13 @@ std::string Summary(const TaskEntry& entry) {
 }  // namespace
 
 struct TaskRegistry::State {
-  State(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots) : index(task_dirs, roots) {}
+  State(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots)
+      : index(task_dirs, roots) {}
   TaskIndex index;
 };
 
-TaskRegistry::TaskRegistry(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots)
+TaskRegistry::TaskRegistry(const std::vector<std::filesystem::path>& task_dirs,
+                           const ReadRoots& roots)
     : state_(std::make_unique<State>(task_dirs, roots)) {}
 TaskRegistry::~TaskRegistry() = default;
 
@@ -63,7 +65,8 @@ std::vector<TaskListing> TaskRegistry::List() const {
 
 std::vector<TaskProblem> TaskRegistry::Problems() const {
   std::vector<TaskProblem> problems;
-  for (const BadTaskFile& file : state_->index.bad_files()) problems.push_back({file.path, file.problem});
+  for (const BadTaskFile& file : state_->index.bad_files())
+    problems.push_back({file.path, file.problem});
   return problems;
 }
 

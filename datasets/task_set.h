@@ -74,26 +74,29 @@ struct PrepareOptions {
   const std::atomic<bool>* cancel = nullptr;
   ReadRoots roots;    ///< below which data files lie
   DataLimits limits;  ///< of data files
-  /// Told what is done from now on, "reading data/test.jsonl", so that whoever ends this process can say at
-  /// what; from the thread that prepares.
+  /// Told what is done from now on, "reading data/test.jsonl", so that whoever ends this process
+  /// can say at what; from the thread that prepares.
   std::function<void(const std::string& what)> doing;
-  /// Makes the check of a task's documents, where there is one: it throws Error(kInput) for a document that could not be
-  /// scored. Each document that is rendered is checked; one of a task that is found prepared was.
+  /// Makes the check of a task's documents, where there is one: it throws Error(kInput) for a
+  /// document that could not be scored. Each document that is rendered is checked; one of a task
+  /// that is found prepared was.
   std::function<DocumentCheck(const TaskDefinition& task)> checker;
 };
 
 /// All tasks that are known: the built-in ones and those of further folders.
 class TaskRegistry {
  public:
-  /// Reads the task files of `task_dirs`, and what they include, below `roots`; those win over built-in
-  /// ones of the same name. Files that cannot be understood are passed over (see Problems). Throws Error(kInput) for a folder that is not there.
-  explicit TaskRegistry(const std::vector<std::filesystem::path>& task_dirs, const ReadRoots& roots = {});
+  /// Reads the task files of `task_dirs`, and what they include, below `roots`; those win over
+  /// built-in ones of the same name. Files that cannot be understood are passed over (see
+  /// Problems). Throws Error(kInput) for a folder that is not there.
+  explicit TaskRegistry(const std::vector<std::filesystem::path>& task_dirs,
+                        const ReadRoots& roots = {});
   ~TaskRegistry();
 
   std::vector<TaskListing> List() const;
   std::vector<TaskProblem> Problems() const;
-  /// Throws Error(kUsage) for a name that is not known, with the nearest, and Error(kInput) "file:line: ..." for one
-  /// whose file cannot be understood.
+  /// Throws Error(kUsage) for a name that is not known, with the nearest, and Error(kInput)
+  /// "file:line: ..." for one whose file cannot be understood.
   ResolvedTasks Resolve(const std::vector<TaskRequest>& requests) const;
 
  private:
@@ -101,7 +104,8 @@ class TaskRegistry {
   std::unique_ptr<State> state_;
 };
 
-/// What the task's file alone says of it: no documents are counted, and it is as if each had one target and one context.
+/// What the task's file alone says of it: no documents are counted, and it is as if each had one
+/// target and one context.
 TaskDefinition DefineTask(const LeafTask& task);
 
 /// Reads the task's data and says what it comes to, without rendering prompts.

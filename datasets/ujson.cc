@@ -28,7 +28,8 @@ bool IsLooseNumber(std::string_view text) {
 std::string UjsonText(double exact) {
   const double value = UjsonNumber(fmt::format("{}", exact));
   const double magnitude = std::fabs(value);
-  if (magnitude > 1e16 - 1 || (magnitude != 0 && magnitude < 1e-15)) return fmt::format("{:.10g}", value);
+  if (magnitude > 1e16 - 1 || (magnitude != 0 && magnitude < 1e-15))
+    return fmt::format("{:.10g}", value);
   auto whole = static_cast<uint64_t>(magnitude);
   const double scaled = (magnitude - static_cast<double>(whole)) * kPowerOfDecimals;
   auto fraction = static_cast<uint64_t>(scaled);
@@ -45,8 +46,9 @@ std::string UjsonText(double exact) {
 }
 
 double UjsonNumber(std::string_view text) {
-  static constexpr double kNegativePowers[] = {1.0,  0.1,  0.01, 1e-3, 1e-4,  1e-5,  1e-6,  1e-7,
-                                               1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15};
+  static constexpr double kNegativePowers[] = {1.0,   0.1,   0.01,  1e-3, 1e-4,  1e-5,
+                                               1e-6,  1e-7,  1e-8,  1e-9, 1e-10, 1e-11,
+                                               1e-12, 1e-13, 1e-14, 1e-15};
   size_t at = text.starts_with('-') ? 1 : 0;
   const double sign = at == 1 ? -1.0 : 1.0;
   uint64_t whole = 0;
@@ -79,7 +81,8 @@ std::optional<Json> UjsonScalar(const std::string& given) {
   const std::string text = given.substr(begin, given.find_last_not_of(white) + 1 - begin);
   const auto refuse = [&given]() {
     throw Error(ErrorKind::kInput,
-                fmt::format("the text '{}' stands in a column of mixed types, where the datasets library reads it as JSON",
+                fmt::format("the text '{}' stands in a column of mixed types, where the datasets "
+                            "library reads it as JSON",
                             given.substr(0, 60)),
                 "write the column with one type");
   };

@@ -28,7 +28,8 @@ constexpr size_t kIncludesMax = 50;
 // Turns a tree of yaml-cpp into JSON.
 class Converter {
  public:
-  Converter(const std::string& text, std::string file, std::string folder, const ReadRoots& roots, YamlMapping* out)
+  Converter(const std::string& text, std::string file, std::string folder, const ReadRoots& roots,
+            YamlMapping* out)
       : text_(text), file_(std::move(file)), folder_(std::move(folder)), roots_(roots), out_(out) {}
 
   // `indent` is the column of the mapping or list that the node lies in, -1 at the top.
@@ -70,7 +71,8 @@ class Converter {
 
  private:
   [[noreturn]] void Fail(const YAML::Node& node, const std::string& message) const {
-    throw Error(ErrorKind::kInput, fmt::format("{}: {}{}", Place(node.Mark()), KeyInWords(), message));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: {}{}", Place(node.Mark()), KeyInWords(), message));
   }
 
   // "key 'metric_list.0.metric': ", of the value that is being read; "" at the top.
@@ -101,7 +103,8 @@ class Converter {
         Merge(item.second, value, &merged);
       } else {
         if (object.contains(name)) {
-          out_->doubled.insert(fmt::format("{}: the key '{}' is written twice; this one counts", Place(item.first.Mark()), name));
+          out_->doubled.insert(fmt::format("{}: the key '{}' is written twice; this one counts",
+                                           Place(item.first.Mark()), name));
         }
         object[name] = std::move(value);
       }
@@ -133,17 +136,20 @@ class Converter {
     return node.Scalar();
   }
 
-  // yaml-cpp gives quoted text the tag "!", too. One that is written has the text read as if it were plain.
+  // yaml-cpp gives quoted text the tag "!", too. One that is written has the text read as if it
+  // were plain.
   bool IsWrittenTag(const YAML::Node& node) const {
     const YAML::Mark mark = node.Mark();
-    return !mark.is_null() && mark.pos >= 0 && text_.substr(static_cast<size_t>(mark.pos), 1) == "!";
+    return !mark.is_null() && mark.pos >= 0 &&
+           text_.substr(static_cast<size_t>(mark.pos), 1) == "!";
   }
 
   Json Scalar(const YAML::Node& node, int indent) const {
     const std::string text = TextOf(node, indent);
     const std::string& tag = node.Tag();
     if (!IsUtf8(text)) Fail(node, "the text is not valid UTF-8");
-    if (tag == "!function") return std::string(kFunctionTag) + Function(node, std::string(Trim(text)));
+    if (tag == "!function")
+      return std::string(kFunctionTag) + Function(node, std::string(Trim(text)));
     if (tag == "tag:yaml.org,2002:str" || (tag == "!" && !IsWrittenTag(node))) return text;
     static const std::set<std::string> kTypes = {"null", "bool", "int", "float"};
     const std::string type = tag.substr(tag.rfind(':') + 1);
@@ -177,8 +183,10 @@ class Converter {
 
 // Where the functions of a file are looked for.
 std::string FolderOf(const std::string& path) {
-  if (!path.starts_with(kBuiltinPrefix)) return fs::absolute(path).parent_path().lexically_normal().string();
-  return std::string(kBuiltinPrefix) + fs::path(path.substr(kBuiltinPrefix.size())).parent_path().filename().string();
+  if (!path.starts_with(kBuiltinPrefix))
+    return fs::absolute(path).parent_path().lexically_normal().string();
+  return std::string(kBuiltinPrefix) +
+         fs::path(path.substr(kBuiltinPrefix.size())).parent_path().filename().string();
 }
 
 bool ReadTaskFile(const std::string& path, const ReadRoots& roots, std::string* text) {
@@ -319,13 +327,15 @@ YamlMapping ParseYaml(const std::string& text, const std::string& file, const st
     const int line = e.mark.line + 1;
     const int tab = LineIndentedByTab(text, line - 1, line);
     throw Error(ErrorKind::kInput,
-                e.mark.is_null()
-                    ? fmt::format("{}: broken YAML: {}", file, e.msg)
-                    : fmt::format("{}:{}: broken YAML: {}", file, tab > 0 ? tab : line, tab > 0 ? TabSentence(tab) : e.msg));
+                e.mark.is_null() ? fmt::format("{}: broken YAML: {}", file, e.msg)
+                                 : fmt::format("{}:{}: broken YAML: {}", file, tab > 0 ? tab : line,
+                                               tab > 0 ? TabSentence(tab) : e.msg));
   }
   return out;
 }
 
-YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots) { return Loader(roots).Load(path); }
+YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots) {
+  return Loader(roots).Load(path);
+}
 
 }  // namespace evald

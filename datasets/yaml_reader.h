@@ -12,7 +12,8 @@
 
 namespace evald {
 
-/// What a `!function` value is kept as: the tag and the name that datasets/known_modules.h gives it.
+/// What a `!function` value is kept as: the tag and the name that datasets/known_modules.h gives
+/// it.
 inline constexpr std::string_view kFunctionTag = "!function ";
 
 /// Whether `value` stands for a `!function`; gives its full name without the tag.
@@ -31,10 +32,10 @@ struct YamlMapping {
 
 /// Reads one YAML text as PyYAML's safe loader does (YAML 1.1: yes and on are booleans, 1e5 is
 /// text), with lm-evaluation-harness's tag `!function`. `folder` is the absolute path of the folder
-/// that the file lies in, or "builtin:" and its name below datasets/tasks; functions are looked for there. Throws Error(kInput) "file:line: ..." for broken YAML, a value that is not a mapping,
-/// an unknown tag, a date, and more than 200,000 nodes
-/// or 16 MiB of text once aliases are written out. Of a doubled key the last counts, as in
-/// PyYAML; `doubled` says so.
+/// that the file lies in, or "builtin:" and its name below datasets/tasks; functions are looked for
+/// there. Throws Error(kInput) "file:line: ..." for broken YAML, a value that is not a mapping, an
+/// unknown tag, a date, and more than 200,000 nodes or 16 MiB of text once aliases are written out.
+/// Of a doubled key the last counts, as in PyYAML; `doubled` says so.
 YamlMapping ParseYaml(const std::string& text, const std::string& file, const std::string& folder,
                       const ReadRoots& roots);
 
@@ -43,8 +44,8 @@ inline constexpr std::string_view kBuiltinPrefix = "builtin:";
 
 /// Reads a task file and the files it includes: what a file says itself wins over what it includes,
 /// a later include over an earlier one (lm_eval/tasks/_yaml_loader.py, 0.4.13). An include is
-/// looked for beside the file that includes it, then among the built-in ones. All of them are read below
-/// `roots`. Throws Error(kInput).
+/// looked for beside the file that includes it, then among the built-in ones. All of them are read
+/// below `roots`. Throws Error(kInput).
 YamlMapping LoadTaskYaml(const std::string& path, const ReadRoots& roots = {});
 
 }  // namespace evald

@@ -45,8 +45,10 @@ bool IsNullText(const std::string& text) {
 }
 
 std::optional<bool> BooleanOf(const std::string& text) {
-  static const std::set<std::string> kTrue = {"yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"};
-  static const std::set<std::string> kFalse = {"no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"};
+  static const std::set<std::string> kTrue = {"yes",  "Yes", "YES", "true", "True",
+                                              "TRUE", "on",  "On",  "ON"};
+  static const std::set<std::string> kFalse = {"no",    "No",  "NO",  "false", "False",
+                                               "FALSE", "off", "Off", "OFF"};
   if (kTrue.count(text) != 0) return true;
   if (kFalse.count(text) != 0) return false;
   return std::nullopt;
@@ -56,7 +58,8 @@ std::optional<bool> BooleanOf(const std::string& text) {
   Fail(fmt::format("'{}' is no {}", text.substr(0, 40), type));
 }
 
-// The number without its sign and without underscores; `negative` says whether the sign was a minus.
+// The number without its sign and without underscores; `negative` says whether the sign was a
+// minus.
 std::string WithoutSign(std::string text, bool* negative) {
   text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
   *negative = text.starts_with('-');
@@ -64,7 +67,8 @@ std::string WithoutSign(std::string text, bool* negative) {
   return text;
 }
 
-int64_t Digits(const std::string& digits, int base, const std::string& shown, bool negative = false) {
+int64_t Digits(const std::string& digits, int base, const std::string& shown,
+               bool negative = false) {
   if (digits.empty() || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
     RefuseNumber(shown, "integer");
   }
@@ -74,7 +78,8 @@ int64_t Digits(const std::string& digits, int base, const std::string& shown, bo
   } catch (const Error&) {
     Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
   }
-  if (!value) Fail(fmt::format("the integer {} is no number of base {}", shown.substr(0, 40), base));
+  if (!value)
+    Fail(fmt::format("the integer {} is no number of base {}", shown.substr(0, 40), base));
   return *value;
 }
 
@@ -82,7 +87,8 @@ int64_t Digits(const std::string& digits, int base, const std::string& shown, bo
 int64_t BaseSixty(const std::string& text, const std::string& shown) {
   int64_t value = 0;
   for (const std::string& part : Split(text, ':')) {
-    if (value > INT64_MAX / 61) Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
+    if (value > INT64_MAX / 61)
+      Fail(fmt::format("the integer {} is beyond 64 bits", shown.substr(0, 40)));
     value = value * 60 + Digits(part, 10, shown);
   }
   return value;
@@ -114,7 +120,8 @@ Json FloatOf(const std::string& text) {
   } else {
     double base = 1;
     std::vector<std::string> parts = Split(digits, ':');
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part, base *= 60) value += Float(*part, text) * base;
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part, base *= 60)
+      value += Float(*part, text) * base;
   }
   return negative ? -value : value;
 }
@@ -125,14 +132,18 @@ Json PlainScalar(const std::string& text) {
   if (IsNullText(text)) return nullptr;
   if (const auto boolean = BooleanOf(text)) return *boolean;
   if (text == "=") Fail("a plain '=' has no meaning; put it in quotes");
-  if (text.size() > kNumberBytesMax || std::string("+-.0123456789").find(text[0]) == std::string::npos) return text;
+  if (text.size() > kNumberBytesMax ||
+      std::string("+-.0123456789").find(text[0]) == std::string::npos)
+    return text;
   if (LooksLikeFloat(text)) {
     const bool special = text.find_first_of("nN") != std::string::npos;
-    if (special) Fail(fmt::format("'{}' would be read as a special number; put it in quotes", text));
+    if (special)
+      Fail(fmt::format("'{}' would be read as a special number; put it in quotes", text));
     return FloatOf(text);
   }
   if (LooksLikeInteger(text)) return IntegerOf(text);
-  if (LooksLikeDate(text)) Fail(fmt::format("'{}' would be read as a date; put it in quotes", text));
+  if (LooksLikeDate(text))
+    Fail(fmt::format("'{}' would be read as a date; put it in quotes", text));
   return text;
 }
 
@@ -140,7 +151,8 @@ Json TaggedScalar(const std::string& type, const std::string& text) {
   if (type == "null") return nullptr;
   if (type == "bool") {
     std::string lower = text;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
     const auto boolean = BooleanOf(lower);
     if (!boolean) RefuseNumber(text, "boolean");
     return *boolean;

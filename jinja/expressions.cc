@@ -206,7 +206,8 @@ Value Interpreter::Attribute(const Value& subject, const std::string& name) {
              sequence != nullptr && sequence->group && (name == "grouper" || name == "list")) {
     return sequence->items[name == "list" ? 1 : 0];
   }
-  if (subject.moment() != nullptr) Fail(fmt::format("the attribute '{}' of a date is not supported", name));
+  if (subject.moment() != nullptr)
+    Fail(fmt::format("the attribute '{}' of a date is not supported", name));
   if (HasMethod(this, subject, name)) {
     auto method = std::make_shared<Callable>();
     method->name = name;

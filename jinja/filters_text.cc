@@ -264,12 +264,14 @@ Value FileSizeFormat(Interpreter* in, const Value& subject, const Args& args) {
   const double bytes = FloatOf(in, subject);
   if (!std::isfinite(bytes)) in->Fail("filesizeformat needs a finite number");
   if (bytes == 1) return Value(std::string("1 Byte"));
-  if (bytes < base) return Value(fmt::format("{} Bytes", static_cast<int64_t>(std::max(bytes, -9e18))));
+  if (bytes < base)
+    return Value(fmt::format("{} Bytes", static_cast<int64_t>(std::max(bytes, -9e18))));
   static constexpr std::string_view kPrefixes = "kMGTPEZY";
   double unit = base * base;
   size_t at = 0;
   for (; at + 1 < kPrefixes.size() && bytes >= unit; ++at) unit *= base;
-  const std::string prefix = binary ? fmt::format("{}i", at == 0 ? 'K' : kPrefixes[at]) : std::string(1, kPrefixes[at]);
+  const std::string prefix =
+      binary ? fmt::format("{}i", at == 0 ? 'K' : kPrefixes[at]) : std::string(1, kPrefixes[at]);
   return Value(fmt::format("{:.1f} {}B", base * bytes / unit, prefix));
 }
 
@@ -294,7 +296,8 @@ std::string UrlQuoted(Interpreter* in, const Value& value, bool in_query) {
 Value UrlEncode(Interpreter* in, const Value& subject, const Args& args) {
   const BoundArgs bound(in, "urlencode", args, {}, 0);
   RefuseMarkup(in, subject, "urlencode");
-  if (subject.sequence() != nullptr || subject.loop() != nullptr) in->Fail("urlencode of a list is not supported");
+  if (subject.sequence() != nullptr || subject.loop() != nullptr)
+    in->Fail("urlencode of a list is not supported");
   if (subject.dict() == nullptr) return Value(UrlQuoted(in, subject, false));
   std::string out;
   for (const auto& [key, value] : subject.dict()->items()) {

@@ -342,10 +342,12 @@ class PercentReader {
     spec.fill = U' ';
     if (spec.align == '\0') spec.align = '>';
     spec.precision = -1;
-    if (value.IsString() && Decode(value.AsText()).size() == 1) return FormatText(value.AsText(), spec);
+    if (value.IsString() && Decode(value.AsText()).size() == 1)
+      return FormatText(value.AsText(), spec);
     const int64_t code = value.IsInteger() ? value.AsInt() : -1;
     const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    if (code < 0 || code > 0x10ffff || surrogate) in_->Fail("the format '%c' needs a character, or the code of one");
+    if (code < 0 || code > 0x10ffff || surrogate)
+      in_->Fail("the format '%c' needs a character, or the code of one");
     std::string text;
     AppendUtf8(static_cast<char32_t>(code), &text);
     return FormatText(text, spec);

@@ -76,8 +76,9 @@ Value RaiseException(Interpreter& in, const Args& args) {
   in.Stop("the template stops: " + in.Text(bound.At(0)));
 }
 
-// Where the conversion of a strftime format ends that begins behind the '%' at `at`: past flags, a width and E or O
-// (glibc's). The letter there is the conversion; the end of the format where none follows.
+// Where the conversion of a strftime format ends that begins behind the '%' at `at`: past flags, a
+// width and E or O (glibc's). The letter there is the conversion; the end of the format where none
+// follows.
 size_t ConversionAt(std::string_view format, size_t at) {
   at = format.find_first_not_of("_-0^#+", at);
   if (at != std::string_view::npos) at = format.find_first_not_of("0123456789", at);
@@ -85,9 +86,10 @@ size_t ConversionAt(std::string_view format, size_t at) {
   return std::min(at, format.size());
 }
 
-// datetime.strftime's own conversions, of a moment without a time zone and without microseconds: '%f' is 000000, and
-// '%z' and '%Z' are nothing (CPython 3.11, _strftime in datetime). The C library does the others. Refuses conversions that
-// show a time of day where `has_time` is false.
+// datetime.strftime's own conversions, of a moment without a time zone and without microseconds:
+// '%f' is 000000, and
+// '%z' and '%Z' are nothing (CPython 3.11, _strftime in datetime). The C library does the others.
+// Refuses conversions that show a time of day where `has_time` is false.
 std::string PythonFormat(Interpreter& in, const std::string& format, bool has_time) {
   static constexpr std::string_view kTimeOfDay = "HIklMSpPrRTXcsf";
   std::string out;
@@ -99,9 +101,11 @@ std::string PythonFormat(Interpreter& in, const std::string& format, bool has_ti
     const size_t at = ConversionAt(format, i + 1);
     const char letter = at < format.size() ? format[at] : '\0';
     if (!has_time && letter != '\0' && kTimeOfDay.find(letter) != std::string_view::npos) {
-      in.Fail(fmt::format("strftime_now is asked for the time of day ('{}'), and chat_date names only a day; write it "
-                          "with a time, such as 2026-01-31T14:05:09",
-                          format.substr(i, at + 1 - i)));
+      in.Fail(
+          fmt::format("strftime_now is asked for the time of day ('{}'), and chat_date names only "
+                      "a day; write it "
+                      "with a time, such as 2026-01-31T14:05:09",
+                      format.substr(i, at + 1 - i)));
     }
     if (at == i + 1 && letter == 'f') {
       out += "000000";
@@ -117,7 +121,8 @@ Value StrftimeNow(Interpreter& in, const Args& args) {
   const BoundArgs bound(&in, "strftime_now", args, {"format"}, 1);
   const std::optional<ChatDate>& now = in.options().now;
   if (!now) {
-    in.Fail("strftime_now makes prompts depend on the date; name the day with chat_date in eval.yaml");
+    in.Fail(
+        "strftime_now makes prompts depend on the date; name the day with chat_date in eval.yaml");
   }
   const auto seconds = static_cast<time_t>(now->seconds);
   std::tm parts{};

@@ -25,21 +25,27 @@ Parts PartsOf(int64_t seconds) {
   const auto days = std::chrono::floor<std::chrono::days>(std::chrono::seconds(seconds));
   const std::chrono::year_month_day date{std::chrono::sys_days(days)};
   const int64_t rest = seconds - days.count() * kDaySeconds;
-  return {static_cast<int>(date.year()), static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-          rest / 3600, rest / 60 % 60, rest % 60};
+  return {static_cast<int>(date.year()),
+          static_cast<unsigned>(date.month()),
+          static_cast<unsigned>(date.day()),
+          rest / 3600,
+          rest / 60 % 60,
+          rest % 60};
 }
 
 }  // namespace
 
 std::string Moment::Str() const {
   const Parts p = PartsOf(seconds);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", p.year, p.month, p.day, p.hour, p.minute, p.second);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", p.year, p.month, p.day, p.hour,
+                     p.minute, p.second);
 }
 
 std::string Moment::Repr() const {
   const Parts p = PartsOf(seconds);
   const std::string second = p.second == 0 ? "" : fmt::format(", {}", p.second);
-  return fmt::format("datetime.datetime({}, {}, {}, {}, {}{})", p.year, p.month, p.day, p.hour, p.minute, second);
+  return fmt::format("datetime.datetime({}, {}, {}, {}, {}{})", p.year, p.month, p.day, p.hour,
+                     p.minute, second);
 }
 
 Json MomentToJson(const Moment& moment) {
@@ -49,7 +55,8 @@ Json MomentToJson(const Moment& moment) {
 }
 
 bool IsMoment(const Json& value) {
-  return value.is_binary() && value.get_binary().has_subtype() && value.get_binary().subtype() == kMomentSubtype &&
+  return value.is_binary() && value.get_binary().has_subtype() &&
+         value.get_binary().subtype() == kMomentSubtype &&
          value.get_binary().size() == sizeof(Moment::seconds);
 }
 
@@ -69,7 +76,8 @@ Json PlainDates(Json value) {
 
 bool HoldsMoment(const Json& value) {
   if (!value.is_structured()) return IsMoment(value);
-  return std::any_of(value.begin(), value.end(), [](const Json& item) { return HoldsMoment(item); });
+  return std::any_of(value.begin(), value.end(),
+                     [](const Json& item) { return HoldsMoment(item); });
 }
 
 }  // namespace evald::jinja

@@ -31,7 +31,8 @@ struct TemplateOptions {
   /// transformers' additions: raise_exception, strftime_now, a tojson that escapes nothing, and
   /// {% generation %}.
   bool chat = false;
-  /// The moment that strftime_now shows. Without one, strftime_now is refused; with a day alone, so is the time of day.
+  /// The moment that strftime_now shows. Without one, strftime_now is refused; with a day alone, so
+  /// is the time of day.
   std::optional<ChatDate> now;
   RenderLimits limits;
 

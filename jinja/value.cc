@@ -239,9 +239,9 @@ int Value::Depth() const {
 }
 
 std::string TypeName(const Value& value) {
-  static const char* const kNames[] = {"Undefined", "NoneType",  "bool",       "int",
-                                       "float",     "str",       "list",       "dict",
-                                       "function",  "Namespace", "LoopContext", "datetime.datetime"};
+  static const char* const kNames[] = {
+      "Undefined", "NoneType", "bool",     "int",       "float",       "str",
+      "list",      "dict",     "function", "Namespace", "LoopContext", "datetime.datetime"};
   if (const Sequence* sequence = value.sequence()) {
     static const char* const kFlavours[] = {"list", "tuple", "range", "dict view", "generator"};
     return kFlavours[static_cast<int>(sequence->flavour)];
@@ -314,7 +314,8 @@ bool Equals(const Value& a, const Value& b) {
     return a.sequence() == b.sequence() || EqualSequences(*a.sequence(), *b.sequence());
   }
   if (a.dict() != nullptr && b.dict() != nullptr) return EqualDicts(*a.dict(), *b.dict());
-  if (a.moment() != nullptr && b.moment() != nullptr) return a.moment()->seconds == b.moment()->seconds;
+  if (a.moment() != nullptr && b.moment() != nullptr)
+    return a.moment()->seconds == b.moment()->seconds;
   return a.IsNone()
              ? b.IsNone()
              : a.storage().index() == b.storage().index() && a.callable() == b.callable() &&

@@ -218,11 +218,11 @@ Json AggregateTask(const TaskDefinition& task, const std::vector<ScoredDocument>
 }
 
 double BootstrapDraws(const TaskDefinition& task, int64_t documents, int bootstrap_iters) {
-  const auto columns = std::count_if(task.metrics.begin(), task.metrics.end(), [](const MetricSpec& spec) {
-    return IsBootstrapped(spec.aggregation);
-  });
-  return static_cast<double>(columns) * static_cast<double>(task.filters.size()) * static_cast<double>(documents) *
-         bootstrap_iters;
+  const auto columns =
+      std::count_if(task.metrics.begin(), task.metrics.end(),
+                    [](const MetricSpec& spec) { return IsBootstrapped(spec.aggregation); });
+  return static_cast<double>(columns) * static_cast<double>(task.filters.size()) *
+         static_cast<double>(documents) * bootstrap_iters;
 }
 
 Json AggregateGroups(const std::vector<GroupDefinition>& groups, const Json& results) {

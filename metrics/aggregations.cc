@@ -52,7 +52,8 @@ double WeightedMean(const Pairs& pairs) {
   double weights = 0;
   for (const double value : pairs.first) weighted += value;
   for (const double value : pairs.second) weights += value;
-  if (weights == 0) throw Error(ErrorKind::kInput, "the texts are empty: there is nothing to divide by");
+  if (weights == 0)
+    throw Error(ErrorKind::kInput, "the texts are empty: there is nothing to divide by");
   return weighted / weights;
 }
 
@@ -71,7 +72,8 @@ class Medians {
  public:
   explicit Medians(const std::vector<double>& values) : distinct_(values) {
     std::sort(distinct_.begin(), distinct_.end(), Before);
-    distinct_.erase(std::unique(distinct_.begin(), distinct_.end(), [](double a, double b) { return !Before(a, b); }),
+    distinct_.erase(std::unique(distinct_.begin(), distinct_.end(),
+                                [](double a, double b) { return !Before(a, b); }),
                     distinct_.end());
     ranks_.reserve(values.size());
     for (const double value : values) {
@@ -222,7 +224,8 @@ struct Draws {
 Aggregated Bootstrapped(const Statistic& statistic, size_t count, const Draws& draws) {
   Aggregated result{NumberToScore(statistic(AllOf(count))), kNotAvailable};
   if (count > 1 && draws.iterations > 1) {
-    result.stderr_ = NumberToScore(BootstrapStderr(statistic, count, draws.iterations, draws.stopped));
+    result.stderr_ =
+        NumberToScore(BootstrapStderr(statistic, count, draws.iterations, draws.stopped));
   }
   return result;
 }
@@ -263,7 +266,10 @@ struct Known {
 const Known kKnown[] = {
     {"mean", AggregateMean},
     {"nanmean",
-     [](const MetricValues& values, const Draws& draws) { return BootstrappedNumbers(values, draws, NanMean); }, true},
+     [](const MetricValues& values, const Draws& draws) {
+       return BootstrappedNumbers(values, draws, NanMean);
+     },
+     true},
     {"median",
      [](const MetricValues& values, const Draws& draws) {
        const std::vector<double> numbers = Numbers(values);
@@ -273,7 +279,8 @@ const Known kKnown[] = {
      true},
     {"perplexity",
      [](const MetricValues& values, const Draws& draws) {
-       return BootstrappedNumbers(values, draws, [](const std::vector<double>& v) { return std::exp(-Mean(v)); });
+       return BootstrappedNumbers(values, draws,
+                                  [](const std::vector<double>& v) { return std::exp(-Mean(v)); });
      },
      true},
     {"weighted_perplexity",
@@ -285,17 +292,21 @@ const Known kKnown[] = {
        return Aggregated{NumberToScore(-WeightedMean(PairsOf(values)) / std::numbers::ln2),
                          kNotAvailable};
      }},
-    {"f1", [](const MetricValues& values, const Draws& draws) { return AggregateLabels(values, draws, F1); }, true},
+    {"f1",
+     [](const MetricValues& values, const Draws& draws) {
+       return AggregateLabels(values, draws, F1);
+     },
+     true},
     {"matthews_corrcoef",
-     [](const MetricValues& values, const Draws& draws) { return AggregateLabels(values, draws, Matthews); }, true},
+     [](const MetricValues& values, const Draws& draws) {
+       return AggregateLabels(values, draws, Matthews);
+     },
+     true},
     {"brier_score",
      [](const MetricValues& values, const Draws&) {
        return Aggregated{NumberToScore(Brier(values)), kNotAvailable};
      }},
-    {"bypass",
-     [](const MetricValues&, const Draws&) {
-       return Aggregated{999, kNotAvailable};
-     }},
+    {"bypass", [](const MetricValues&, const Draws&) { return Aggregated{999, kNotAvailable}; }},
 };
 
 }  // namespace
@@ -321,8 +332,8 @@ void CheckAggregation(const std::string& name) {
   }
   constexpr std::string_view kTag = "!function ";
   if (name.starts_with(kTag)) {
-    RefuseFunction("", name.substr(kTag.size()), "is not known as an aggregation", AggregationNames(),
-                   "Python code of tasks is not run; served are ");
+    RefuseFunction("", name.substr(kTag.size()), "is not known as an aggregation",
+                   AggregationNames(), "Python code of tasks is not run; served are ");
   }
   throw Error(ErrorKind::kInput,
               fmt::format("the aggregation '{}' is not known{}", name,
@@ -330,23 +341,28 @@ void CheckAggregation(const std::string& name) {
               "served are " + Join(AggregationNames(), ", "));
 }
 
-void CheckAggregates(const std::string& name, const std::string& metric, const std::string& output_type) {
+void CheckAggregates(const std::string& name, const std::string& metric,
+                     const std::string& output_type) {
   if (name == "bypass" || metric == "bypass") return;
   const bool choice = output_type == "multiple_choice";
   const auto is_one_of = [](const std::string& text, std::initializer_list<const char*> names) {
     return std::find(names.begin(), names.end(), text) != names.end();
   };
   const char* given = "a number";
-  if (output_type == "loglikelihood_rolling" || (choice && is_one_of(metric, {"f1", "mcc"}))) given = "a pair of numbers";
-  if (choice && is_one_of(metric, {"brier_score", "likelihood"})) given = "a label and a list of numbers";
+  if (output_type == "loglikelihood_rolling" || (choice && is_one_of(metric, {"f1", "mcc"})))
+    given = "a pair of numbers";
+  if (choice && is_one_of(metric, {"brier_score", "likelihood"}))
+    given = "a label and a list of numbers";
   const char* taken = "a number";
-  if (is_one_of(name, {"weighted_perplexity", "bits_per_byte", "f1", "matthews_corrcoef"})) taken = "a pair of numbers";
+  if (is_one_of(name, {"weighted_perplexity", "bits_per_byte", "f1", "matthews_corrcoef"}))
+    taken = "a pair of numbers";
   if (name == "brier_score") taken = "a label and a list of numbers";
   if (std::string_view(given) == taken) return;
-  throw Error(ErrorKind::kInput,
-              fmt::format("the metric '{}' gives {} for each document, and the aggregation '{}' takes {}", metric, given, name,
-                          taken),
-              "name another aggregation, or leave out the metric");
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("the metric '{}' gives {} for each document, and the aggregation '{}' takes {}",
+                  metric, given, name, taken),
+      "name another aggregation, or leave out the metric");
 }
 
 Aggregated Aggregate(const std::string& name, const MetricValues& values, int bootstrap_iters,

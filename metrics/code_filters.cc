@@ -57,7 +57,8 @@ class MbppPredictions : public Filter {
       std::string code;
       TakesAnswer(fallbacks, [&] {
         RegexSteps steps;
-        if (!FirstBlock("```" + text, &code)) FirstBlock(language_.ReplaceAll(text, "```", &steps), &code);
+        if (!FirstBlock("```" + text, &code))
+          FirstBlock(language_.ReplaceAll(text, "```", &steps), &code);
       });
       programs.push_back(code);
     }
@@ -100,7 +101,8 @@ std::unique_ptr<Filter> MakeCustom(const Json& kwargs) {
     if (function == known.function) return known.make();
     names.emplace_back(known.function);
   }
-  RefuseFunction("", function, "is not known as a filter", names, "Python code of tasks is not run; served are ");
+  RefuseFunction("", function, "is not known as a filter", names,
+                 "Python code of tasks is not run; served are ");
 }
 
 }  // namespace

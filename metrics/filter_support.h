@@ -41,8 +41,8 @@ class EachFilter : public Filter {
 /// AnswerError for null, Error(kInput) for anything else.
 std::vector<Json> Iterate(const Json& value);
 
-/// The response as text. Throws AnswerError for null (what a filter `map` without default_value gives),
-/// Error(kInput) for anything else but a string.
+/// The response as text. Throws AnswerError for null (what a filter `map` without default_value
+/// gives), Error(kInput) for anything else but a string.
 const std::string& TextOf(const Json& response, const char* filter);
 
 /// `str.strip()`: without white space in Python's sense at both ends.
@@ -54,8 +54,8 @@ struct PythonIndex {
 };
 
 /// findall(text)[index]: the match as text, or its groups when the pattern has more than one.
-/// False when nothing matches. Throws AnswerError when something matches but not so often, RegexGivenUp
-/// when that takes too many steps.
+/// False when nothing matches. Throws AnswerError when something matches but not so often,
+/// RegexGivenUp when that takes too many steps.
 bool FindNth(const Regex& regex, std::string_view text, PythonIndex index,
              std::vector<std::string>* groups);
 

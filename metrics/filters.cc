@@ -165,7 +165,8 @@ std::vector<Json> Iterate(const Json& value) {
 
 const std::string& TextOf(const Json& response, const char* filter) {
   if (response.is_string()) return response.get_ref<const std::string&>();
-  if (response.is_null()) throw AnswerError("no text", fmt::format("{}: found null, expected text", filter));
+  if (response.is_null())
+    throw AnswerError("no text", fmt::format("{}: found null, expected text", filter));
   throw Error(ErrorKind::kInput,
               fmt::format("{}: found {}, expected text", filter, ToLine(response).substr(0, 200)));
 }

@@ -13,8 +13,8 @@
 
 namespace evald {
 
-/// An answer that a filter or metric cannot take, by what the model wrote and not by how the task is
-/// written. It is scored as the filter's fallback and counted under `reason`.
+/// An answer that a filter or metric cannot take, by what the model wrote and not by how the task
+/// is written. It is scored as the filter's fallback and counted under `reason`.
 class AnswerError : public Error {
  public:
   AnswerError(std::string reason, const std::string& message)
@@ -51,8 +51,8 @@ class Filter {
 
   /// `responses` is at first the list of a request's repeats (strings, or [log-likelihood,
   /// is_greedy] pairs); later what the step before made of it. A response that the filter cannot
-  /// take becomes its fallback and is counted in `fallbacks`. Throws AnswerError where the filter has
-  /// none, Error(kInput) where the harness raises whatever the model wrote.
+  /// take becomes its fallback and is counted in `fallbacks`. Throws AnswerError where the filter
+  /// has none, Error(kInput) where the harness raises whatever the model wrote.
   virtual Json Apply(const Json& responses, const PreparedDocument& document,
                      Fallbacks* fallbacks) const = 0;
 };

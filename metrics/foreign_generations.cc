@@ -16,11 +16,14 @@ namespace evald {
 namespace {
 
 // Documents that the task has without its limit.
-int64_t AllDocuments(const PreparedTask& task) { return task.task().value("original_documents", task.document_count()); }
+int64_t AllDocuments(const PreparedTask& task) {
+  return task.task().value("original_documents", task.document_count());
+}
 
 bool NamesDocumentBeyond(const Json& line, const PreparedTask& task) {
   const auto id = line.find("doc_id");
-  return id != line.end() && id->is_number_integer() && *id >= task.document_count() && *id < AllDocuments(task);
+  return id != line.end() && id->is_number_integer() && *id >= task.document_count() &&
+         *id < AllDocuments(task);
 }
 
 class EvaldLines : public ForeignReader {
@@ -176,7 +179,8 @@ class CompletionLines : public ForeignReader {
     }
   }
 
-  // The ids of documents that are left out are not known: with a limit, any id that is not known may be one's.
+  // The ids of documents that are left out are not known: with a limit, any id that is not known
+  // may be one's.
   bool IsBeyondLimit(const Json& line) const override {
     const auto id = line.find("task_id");
     return limited_ && id != line.end() && doc_ids_.count(IdText(*id)) == 0;
@@ -214,12 +218,16 @@ GenerationsForm FormOf(const Json& line, const std::string& where) {
     return GenerationsForm::kEvald;
   }
   if (line.contains("task_id") && line.contains("completion")) return GenerationsForm::kCompletions;
-  constexpr const char* kForms = "expected evald's own lines (doc_id, idx, repeat, text, ...: docs/formats.md), "
-                                 "lm-evaluation-harness's samples (doc_id, resps) or HumanEval's (task_id, completion)";
+  constexpr const char* kForms =
+      "expected evald's own lines (doc_id, idx, repeat, text, ...: docs/formats.md), "
+      "lm-evaluation-harness's samples (doc_id, resps) or HumanEval's (task_id, completion)";
   if (!line.is_object()) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: found {}, which is no generation", where, line.type_name()), kForms);
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: found {}, which is no generation", where, line.type_name()),
+                kForms);
   }
-  const std::vector<std::string> known = {"doc_id", "resps", "text", "loglikelihood", "task_id", "completion"};
+  const std::vector<std::string> known = {"doc_id",        "resps",   "text",
+                                          "loglikelihood", "task_id", "completion"};
   std::vector<std::string> keys;
   std::string meant;
   for (const auto& [key, value] : line.items()) {
@@ -228,7 +236,8 @@ GenerationsForm FormOf(const Json& line, const std::string& where) {
     if (!right && meant.empty()) meant = NearestName(key, known);
   }
   throw Error(ErrorKind::kInput,
-              fmt::format("{}: found {} with the keys [{}], which is no generation{}", where, line.type_name(), Join(keys, ", "),
+              fmt::format("{}: found {} with the keys [{}], which is no generation{}", where,
+                          line.type_name(), Join(keys, ", "),
                           meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)),
               kForms);
 }

@@ -28,15 +28,16 @@ struct ImportedGenerations {
   /// Lines of a samples file whose prompt_hash is not that of the task's prompt: its answers were
   /// given to another prompt.
   int64_t other_prompts = 0;
-  int64_t beyond_limit = 0;  ///< lines passed over: they answer documents that the task's limit leaves out
+  int64_t beyond_limit =
+      0;  ///< lines passed over: they answer documents that the task's limit leaves out
 };
 
 /// Reads a file of generations for `task`, plain or gzipped, in whichever form its first line has,
 /// and commits them as evald's lines to `out` (in the file's order). Holds no more than one line of
 /// at most 256 MiB at a time.
 ///
-/// Where a limit leaves documents of the task out, their lines are passed over. Of completions these are all whose
-/// task_id is none of the documents that are left.
+/// Where a limit leaves documents of the task out, their lines are passed over. Of completions
+/// these are all whose task_id is none of the documents that are left.
 ///
 /// Throws Error(kInput) "file:line: ..." for a broken line, a form that changes, a document or
 /// task_id that the task does not have, a request answered twice, and for a document with too few

@@ -30,8 +30,8 @@ double CpuSeconds() {
   return seconds;
 }
 
-// The run's own files are read: what is wrong with them is damage, which another attempt or --resume mends. Only what
-// the task itself is scored with can be an input error.
+// The run's own files are read: what is wrong with them is damage, which another attempt or
+// --resume mends. Only what the task itself is scored with can be an input error.
 template <typename Work>
 auto Reading(Work work) -> decltype(work()) {
   try {
@@ -57,7 +57,8 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
   const double begun = CpuSeconds();
   const int64_t begun_us = MonotonicMicros();
   const PreparedTask prepared = Reading([&] { return PreparedTask(job.prepared); });
-  const TaskDefinition task = Reading([&] { return TaskFromJson(prepared.task(), job.prepared + "/task.json"); });
+  const TaskDefinition task =
+      Reading([&] { return TaskFromJson(prepared.task(), job.prepared + "/task.json"); });
   if (job.first < 0 || job.end > prepared.document_count() || job.first >= job.end) {
     throw Error(ErrorKind::kInput,
                 fmt::format("documents [{}, {}) of '{}', which has {}", job.first, job.end,
@@ -65,7 +66,8 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
   }
   const Scorer scorer(task, NeedsCode(task) ? code_runner() : nullptr);
   if (!job.hash.empty()) CheckHash(job.generations, job.hash);
-  const GenerationReader generations = Reading([&] { return GenerationReader(job.generations, job.first, job.end); });
+  const GenerationReader generations =
+      Reading([&] { return GenerationReader(job.generations, job.first, job.end); });
   PendingFile scores(job.file);
   for (int64_t doc_id = job.first; doc_id < job.end; ++doc_id) {
     if (stop) {
@@ -74,7 +76,8 @@ bool RunJob(const protocol::Job& job, const CodeRunnerSource& code_runner,
     }
     const PreparedDocument document = Reading([&] { return prepared.Document(doc_id); });
     const int requests = scorer.Requests(document);
-    const auto answers = Reading([&] { return generations.Read(doc_id, requests, prepared.repeats()); });
+    const auto answers =
+        Reading([&] { return generations.Read(doc_id, requests, prepared.repeats()); });
     const ScoredDocument score = scorer.Score(document, answers);
     scores.Append(ToLine(ToJson(score)) + "\n");
     FailPoint("metric.after_line");

@@ -43,7 +43,8 @@ LineIndex::LineIndex(const std::filesystem::path& path, int64_t first, int64_t e
       const Line line{static_cast<uint64_t>(content.data() - text.data()),
                       static_cast<uint32_t>(content.size()), number};
       const auto leading = LeadingDocument(content);
-      const int64_t doc_id = leading ? *leading : Field<int64_t>(Parse(line), "doc_id", Where(line));
+      const int64_t doc_id =
+          leading ? *leading : Field<int64_t>(Parse(line), "doc_id", Where(line));
       if (doc_id >= first && doc_id < end) lines_[doc_id].push_back(line);
     }
     offset = stop + 1;

@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   std::string sandbox = "{}";
   std::string log_level = "info";
   pid_t parent = 0;
-  evald::CommandLine app("evald-metric", "evald-metric: scores generations for an evald agent, which starts it");
+  evald::CommandLine app("evald-metric",
+                         "evald-metric: scores generations for an evald agent, which starts it");
   app.AddOption("--socket", &options.socket, "the agent's Unix socket").Required();
   app.AddOption("--id", &options.id, "what the agent calls this process").Required();
   app.AddOption("--sandbox", &sandbox, "limits on code that is run, as JSON");

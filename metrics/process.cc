@@ -187,12 +187,13 @@ void Serve(const protocol::Job& job, Sandbox* sandbox, Session* session) {
     session->Send(result);
     FailPoint("metric.after_job_done");
   } catch (const Error& e) {
-    const bool retry = e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage;  // these refuse the task
+    const bool retry =
+        e.kind() != ErrorKind::kInput && e.kind() != ErrorKind::kUsage;  // these refuse the task
     if (retry) sandbox->Drop();
     session->Send(protocol::JobFailed{job.job, retry, e.what(), job.attempt});
   } catch (const std::exception& e) {
-    session->Send(
-        protocol::JobFailed{job.job, true, fmt::format("task '{}': {}", job.task, e.what()), job.attempt});
+    session->Send(protocol::JobFailed{
+        job.job, true, fmt::format("task '{}': {}", job.task, e.what()), job.attempt});
   }
 }
 

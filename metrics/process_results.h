@@ -20,18 +20,19 @@ class ProcessResults {
   /// How many requests a document has.
   virtual size_t Requests(const PreparedDocument&) const { return 1; }
 
-  /// Throws Error(kInput) for a document whose target or choices Run refuses whatever the answer is, so that this is known
-  /// before an answer is computed. A document that passes may still be refused for its answer.
+  /// Throws Error(kInput) for a document whose target or choices Run refuses whatever the answer
+  /// is, so that this is known before an answer is computed. A document that passes may still be
+  /// refused for its answer.
   virtual void Check(const PreparedDocument&) const {}
 
-  /// The names that Run gives a number or a value to aggregate, whatever the documents are. A document may lack one:
-  /// pass@8 of four programs.
+  /// The names that Run gives a number or a value to aggregate, whatever the documents are. A
+  /// document may lack one: pass@8 of four programs.
   virtual std::vector<std::string> Metrics() const = 0;
 
   /// `filtered` holds one value per request, in order of idx. Returns metric name -> value, in the
   /// harness's order. Appends to `detail` what a code metric has to tell. Throws AnswerError
-  /// (metrics/filters.h) or RegexGivenUp for an answer that cannot be scored, Error(kInput) where the
-  /// harness raises.
+  /// (metrics/filters.h) or RegexGivenUp for an answer that cannot be scored, Error(kInput) where
+  /// the harness raises.
   virtual Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
                    Json* detail) const = 0;
 };

@@ -18,16 +18,20 @@ bool FindNth(const Regex& regex, std::string_view text, PythonIndex index,
   const auto wanted = static_cast<size_t>(index.value >= 0 ? index.value + 1 : -index.value);
   size_t seen = 0;
   RegexSteps steps;
-  regex.ForEachMatch(text, [&](const Regex::Match& match) {
-    kept.push_back(match);
-    if (kept.size() > wanted) kept.pop_front();
-    ++seen;
-    return index.value < 0 || seen < wanted;
-  }, &steps);
+  regex.ForEachMatch(
+      text,
+      [&](const Regex::Match& match) {
+        kept.push_back(match);
+        if (kept.size() > wanted) kept.pop_front();
+        ++seen;
+        return index.value < 0 || seen < wanted;
+      },
+      &steps);
   if (seen == 0) return false;
   if (seen < wanted) {
-    throw AnswerError("too few matches", fmt::format("group_select is {}, but the pattern matches {} times",
-                                                     index.value, seen));
+    throw AnswerError(
+        "too few matches",
+        fmt::format("group_select is {}, but the pattern matches {} times", index.value, seen));
   }
   const Regex::Match& match = index.value >= 0 ? kept.back() : kept.front();
   groups->clear();
@@ -85,10 +89,13 @@ std::unique_ptr<Filter> MakeRegexPos(const Json& kwargs) {
     const std::string& text = TextOf(response, "regex_pos");
     Json tags = Json::array();
     RegexSteps steps;
-    regex->ForEachMatch(text, [&](const Regex::Match& match) {
-      tags.push_back(text.substr(match[2].begin, match[2].end - match[2].begin));
-      return true;
-    }, &steps);
+    regex->ForEachMatch(
+        text,
+        [&](const Regex::Match& match) {
+          tags.push_back(text.substr(match[2].begin, match[2].end - match[2].begin));
+          return true;
+        },
+        &steps);
     return tags.empty() ? fallback : tags;
   };
   return std::make_unique<EachFilter>(tags_of, fallback);
@@ -131,18 +138,21 @@ class FormatSpan {
     const std::string stripped(PythonStrip(text));
     std::vector<std::string> entities;
     RegexSteps steps;
-    entity_.ForEachMatch(stripped, [&](const Regex::Match& match) {
-      const std::string label =
-          jinja::Lower(stripped.substr(match[1].begin, match[1].end - match[1].begin));
-      for (const std::string& part :
-           Split(std::string_view(stripped).substr(match[2].begin, match[2].end - match[2].begin),
-                 ',')) {
-        const std::string_view entity = PythonStrip(part);
-        if (jinja::Lower(entity) != "none")
-          entities.push_back(fmt::format("{}: {}", label, entity));
-      }
-      return true;
-    }, &steps);
+    entity_.ForEachMatch(
+        stripped,
+        [&](const Regex::Match& match) {
+          const std::string label =
+              jinja::Lower(stripped.substr(match[1].begin, match[1].end - match[1].begin));
+          for (const std::string& part : Split(
+                   std::string_view(stripped).substr(match[2].begin, match[2].end - match[2].begin),
+                   ',')) {
+            const std::string_view entity = PythonStrip(part);
+            if (jinja::Lower(entity) != "none")
+              entities.push_back(fmt::format("{}: {}", label, entity));
+          }
+          return true;
+        },
+        &steps);
     return Join(entities, " $ ");
   }
 
@@ -153,7 +163,8 @@ class FormatSpan {
 std::unique_ptr<Filter> MakeFormatSpan(const Json&) {
   const auto format = std::make_shared<const FormatSpan>();
   return std::make_unique<EachFilter>(
-      [format](const Json& response) { return Json((*format)(TextOf(response, "format_span"))); }, "");
+      [format](const Json& response) { return Json((*format)(TextOf(response, "format_span"))); },
+      "");
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ using Metric = std::function<void(const Answer& answer, Json* metrics, Json* det
 std::vector<std::string> Texts(const Json& value, const char* what) {
   std::vector<std::string> texts;
   for (const Json& item : value.is_array() ? Iterate(value) : std::vector<Json>{value}) {
-    if (item.is_null()) throw AnswerError("no text", fmt::format("{}: found null, expected text", what));
+    if (item.is_null())
+      throw AnswerError("no text", fmt::format("{}: found null, expected text", what));
     if (!item.is_string()) {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: found {}, expected text", what, ToLine(item)));
@@ -58,8 +59,7 @@ Metric MakeExactMatch(const TaskDefinition& task, const MetricSpec& spec) {
                   "end the filter pipeline with take_first");
     }
     const std::vector<std::string> predictions = Texts(answer.result, "exact_match");
-    if (predictions.empty())
-      throw AnswerError("no text", "exact_match: the filters leave nothing");
+    if (predictions.empty()) throw AnswerError("no text", "exact_match: the filters leave nothing");
     const std::vector<std::string> golds(predictions.size(),
                                          Texts(answer.gold, "exact_match, the target")[0]);
     (*metrics)["exact_match"] = match->Score(predictions, golds);
@@ -156,8 +156,10 @@ class Generation : public ProcessResults {
       ChoiceText(document);
     } else if (several_ && !bypass_) {
       const Json& target = document.target;
-      const std::vector<Json> targets = target.is_string() || target.is_array() ? Iterate(target) : std::vector<Json>{target};
-      const bool texts = std::all_of(targets.begin(), targets.end(), [](const Json& one) { return one.is_string(); });
+      const std::vector<Json> targets =
+          target.is_string() || target.is_array() ? Iterate(target) : std::vector<Json>{target};
+      const bool texts = std::all_of(targets.begin(), targets.end(),
+                                     [](const Json& one) { return one.is_string(); });
       if (targets.empty() || !texts) RefuseTarget(document, "text or a list of texts");
     } else if (runs_code_ && !document.target.is_string()) {
       RefuseTarget(document, "the text of a test");
@@ -167,7 +169,8 @@ class Generation : public ProcessResults {
   Json Run(const PreparedDocument& document, const std::vector<Json>& filtered,
            Json* detail) const override {
     if (filtered.empty()) throw Error(ErrorKind::kInput, "the document has no response");
-    if (filtered[0].is_null() && !bypass_) throw AnswerError("no text", "the filters leave null, expected text");
+    if (filtered[0].is_null() && !bypass_)
+      throw AnswerError("no text", "the filters leave null, expected text");
     const Answer answer{Gold(document, filtered[0]), filtered[0]};
     Json metrics = Json::object();
     for (const Metric& metric : metrics_) metric(answer, &metrics, detail);
@@ -190,8 +193,8 @@ class Generation : public ProcessResults {
   }
 
   [[noreturn]] static void RefuseTarget(const PreparedDocument& document, const char* expected) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("doc_to_target gives {}, expected {}", ToLine(document.target).substr(0, 200), expected));
+    throw Error(ErrorKind::kInput, fmt::format("doc_to_target gives {}, expected {}",
+                                               ToLine(document.target).substr(0, 200), expected));
   }
 
   static Json ChoiceText(const PreparedDocument& document) {

@@ -44,9 +44,11 @@ void CheckFirstStep(const TaskDefinition& task, const FilterPipeline& pipeline) 
   if (pipeline.steps.empty() || pipeline.steps.front().function != "take_first_k") return;
   const Json k = pipeline.steps.front().kwargs.value("k", Json());
   if (!k.is_number_integer() || k.get<int64_t>() <= task.repeats) return;
-  throw Error(ErrorKind::kInput, fmt::format("filter_list, pipeline '{}': take_first_k takes {} responses, and repeats is {}",
-                                             pipeline.name, k.get<int64_t>(), task.repeats),
-              "raise the task's repeats");
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("filter_list, pipeline '{}': take_first_k takes {} responses, and repeats is {}",
+                  pipeline.name, k.get<int64_t>(), task.repeats),
+      "raise the task's repeats");
 }
 
 }  // namespace
@@ -142,7 +144,8 @@ Scorer::Scorer(const TaskDefinition& task, CodeRunner* runner) : state_(std::mak
                   "there is no filter pipeline; the default is 'none' with take_first");
     }
     state_->process = MakeProcessResults(task, runner);
-    for (const MetricSpec& spec : task.metrics) CheckAggregates(spec.aggregation, spec.metric, task.output_type);
+    for (const MetricSpec& spec : task.metrics)
+      CheckAggregates(spec.aggregation, spec.metric, task.output_type);
   } catch (Error& e) {
     e.AddContext(fmt::format("task '{}'", task.name));
     throw;
@@ -154,7 +157,8 @@ Scorer::~Scorer() = default;
 std::vector<std::pair<std::string, std::string>> Scorer::Metrics() const {
   std::vector<std::pair<std::string, std::string>> metrics;
   for (const FilterChain& chain : state_->filters) {
-    for (const std::string& metric : state_->process->Metrics()) metrics.emplace_back(metric, chain.name());
+    for (const std::string& metric : state_->process->Metrics())
+      metrics.emplace_back(metric, chain.name());
   }
   return metrics;
 }

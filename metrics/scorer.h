@@ -29,7 +29,8 @@ class Scorer {
   /// (metric, filter) of the values that the task's results will have.
   std::vector<std::pair<std::string, std::string>> Metrics() const;
 
-  /// Throws Error(kInput) "<what is wrong>" for a document that cannot be scored whatever the answers to it are.
+  /// Throws Error(kInput) "<what is wrong>" for a document that cannot be scored whatever the
+  /// answers to it are.
   void Check(const PreparedDocument& document) const;
 
   /// How many requests (without repeats) a document of this task has.

@@ -19,10 +19,11 @@ double MeanStderr(const std::vector<double>& values);
 /// The standard deviation of `statistic` over `iterations` samples with replacement of `count`
 /// items, drawn as the harness draws them: chunks of min(1000, iterations), the i-th from
 /// random.Random(i).choices. `statistic` gets the positions drawn and may be called from several
-/// threads at once. NaN when fewer than two samples come out. Throws Error(kInfrastructure) soon after `stopped` has begun
-/// to be true; `stopped` may be null, and is asked from several threads.
+/// threads at once. NaN when fewer than two samples come out. Throws Error(kInfrastructure) soon
+/// after `stopped` has begun to be true; `stopped` may be null, and is asked from several threads.
 double BootstrapStderr(const std::function<double(const std::vector<size_t>&)>& statistic,
-                       size_t count, int iterations, const std::function<bool()>& stopped = nullptr);
+                       size_t count, int iterations,
+                       const std::function<bool()>& stopped = nullptr);
 
 /// Throws Error(kInfrastructure) where `stopped` is true; it may be null.
 void ThrowIfStopped(const std::function<bool()>& stopped);

@@ -26,7 +26,8 @@ Hashes ReadHashes(const fs::path& directory) {
   } catch (const Error& e) {
     throw Error(ErrorKind::kInput, e.message(), kPrepareAgain);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: expected a hash for each file: {}", file.string(), e.what()),
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: expected a hash for each file: {}", file.string(), e.what()),
                 kPrepareAgain);
   }
 }
@@ -36,10 +37,11 @@ void CheckBytes(const Hashes& hashes, const fs::path& file, std::string_view byt
   const auto expected = hashes.find(file.filename().string());
   const std::string found = HashHex(bytes);
   if (expected != hashes.end() && expected->second == found) return;
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: has changed since it was prepared: found hash {}, {} says {}", file.string(), found,
-                          kHashesFile, expected == hashes.end() ? "nothing" : expected->second),
-              kPrepareAgain);
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: has changed since it was prepared: found hash {}, {} says {}", file.string(),
+                  found, kHashesFile, expected == hashes.end() ? "nothing" : expected->second),
+      kPrepareAgain);
 }
 
 }  // namespace evald::prepared

@@ -53,18 +53,18 @@ class PreparedTask {
   PreparedTask& operator=(PreparedTask&&) noexcept;
 
   const std::filesystem::path& directory() const;
-  const Json& task() const;            ///< task.json
-  std::string name() const;            ///< the task's name
+  const Json& task() const;  ///< task.json
+  std::string name() const;  ///< the task's name
   int repeats() const;
   int64_t document_count() const;
-  int64_t request_count() const;       ///< without repeats
+  int64_t request_count() const;  ///< without repeats
   /// Requests of documents [first, end), without repeats, in order; with tokens when a tokens file
   /// was attached.
   std::vector<Request> Requests(int64_t first, int64_t end) const;
   PreparedDocument Document(int64_t doc_id) const;
 
-  /// Makes `tokens-<tokenizer_key>.bin` if it is not there yet, or is damaged, by calling `encode` for every
-  /// request (from `threads` threads at once), and attaches it.
+  /// Makes `tokens-<tokenizer_key>.bin` if it is not there yet, or is damaged, by calling `encode`
+  /// for every request (from `threads` threads at once), and attaches it.
   void MakeTokens(const std::string& tokenizer_key, const RequestEncoder& encode, int threads);
   /// Attaches an existing tokens file; false when there is none.
   bool AttachTokens(const std::string& tokenizer_key);

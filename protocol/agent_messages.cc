@@ -115,13 +115,15 @@ void Members(V&, AgentStop&) {}
 namespace {
 
 // The alternatives of AgentMessage, in its order.
-constexpr const char* kTypes[] = {"agent_hello", "agent_welcome", "agent_refused", "ping",          "pong",
-                                  "agent_ready", "from",          "ended",         "agent_leaving", "agent_left",
-                                  "start",       "to",            "kill",          "agent_stop"};
+constexpr const char* kTypes[] = {
+    "agent_hello", "agent_welcome", "agent_refused", "ping",  "pong", "agent_ready", "from",
+    "ended",       "agent_leaving", "agent_left",    "start", "to",   "kill",        "agent_stop"};
 
 }  // namespace
 
-std::string EncodeBody(const AgentMessage& message) { return ToLine(VariantToJson(message, kTypes)); }
+std::string EncodeBody(const AgentMessage& message) {
+  return ToLine(VariantToJson(message, kTypes));
+}
 
 std::string EncodeFrame(uint64_t number, uint64_t ack, std::string_view body) {
   return fmt::format("{{\"number\":{},\"ack\":{},{}\n", number, ack, body.substr(1));
@@ -132,16 +134,16 @@ Frame DecodeFrame(std::string_view line) {
   Frame frame;
   frame.number = Field<uint64_t>(json, "number", "message");
   frame.ack = Field<uint64_t>(json, "ack", "message");
-  frame.message = VariantFromJson<AgentMessage>(Field<std::string>(json, "type", "message"), json, kTypes,
-                                                " between agent and orchestrator");
+  frame.message = VariantFromJson<AgentMessage>(Field<std::string>(json, "type", "message"), json,
+                                                kTypes, " between agent and orchestrator");
   return frame;
 }
 
 bool IsHostName(std::string_view name) {
   constexpr size_t kLengthMax = 63;
-  return !name.empty() && name.size() <= kLengthMax && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_';
-  });
+  return !name.empty() && name.size() <= kLengthMax &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; });
 }
 
 }  // namespace evald::protocol

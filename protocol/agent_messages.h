@@ -9,9 +9,10 @@
 #include "evald/json.h"
 #include "protocol/messages.h"
 
-/// The protocol between an agent and the orchestrator: newline-delimited JSON as between an agent and
-/// its processes, each message in a frame with its number and an acknowledgement (docs/protocol.md).
-/// Times are microseconds of the sender's CLOCK_MONOTONIC unless it says otherwise.
+/// The protocol between an agent and the orchestrator: newline-delimited JSON as between an agent
+/// and its processes, each message in a frame with its number and an acknowledgement
+/// (docs/protocol.md). Times are microseconds of the sender's CLOCK_MONOTONIC unless it says
+/// otherwise.
 namespace evald::protocol {
 
 inline constexpr int kAgentVersion = 1;
@@ -56,9 +57,9 @@ struct HeldProcess {
   std::string id;  ///< "w0", "m1"
   std::string program;
   std::vector<std::string> arguments;
-  std::string tag;  ///< of StartProcess
-  int64_t pid = 0;  ///< 0: it has not said hello
-  Json engine;      ///< of its Hello
+  std::string tag;          ///< of StartProcess
+  int64_t pid = 0;          ///< 0: it has not said hello
+  Json engine;              ///< of its Hello
   bool loading = false;     ///< a Load was sent
   std::string fingerprint;  ///< of that Load
   Json loaded;              ///< the Loaded that answered it; null: not yet
@@ -79,7 +80,8 @@ struct ProcessEnded {
   std::string error;  ///< why it could not be started
 };
 struct AgentLeaving {};  ///< gives up its host once nothing is held
-struct AgentLeft {};     ///< nothing is held any more: its last word, it ends once this is acknowledged
+struct AgentLeft {
+};  ///< nothing is held any more: its last word, it ends once this is acknowledged
 
 struct StartProcess {
   std::string process;
@@ -96,8 +98,9 @@ struct KillProcess {
 };
 struct AgentStop {};  ///< ends all processes and the agent
 
-using AgentMessage = std::variant<AgentHello, AgentWelcome, AgentRefused, AgentPing, AgentPong, AgentReady, FromProcess,
-                                  ProcessEnded, AgentLeaving, AgentLeft, StartProcess, ToProcess, KillProcess, AgentStop>;
+using AgentMessage = std::variant<AgentHello, AgentWelcome, AgentRefused, AgentPing, AgentPong,
+                                  AgentReady, FromProcess, ProcessEnded, AgentLeaving, AgentLeft,
+                                  StartProcess, ToProcess, KillProcess, AgentStop>;
 
 /// A message on its way.
 struct Frame {

@@ -28,8 +28,12 @@ void Within(const std::string& where, const char* key, T value, T least, T most)
   }
 }
 
-void Seconds(const std::string& where, const char* key, double value) { Within(where, key, value, 0.0, kSecondsMax); }
-void Count(const std::string& where, const char* key, int64_t value) { Within(where, key, value, int64_t{0}, kCountMax); }
+void Seconds(const std::string& where, const char* key, double value) {
+  Within(where, key, value, 0.0, kSecondsMax);
+}
+void Count(const std::string& where, const char* key, int64_t value) {
+  Within(where, key, value, int64_t{0}, kCountMax);
+}
 
 void Bytes(const std::string& where, const char* key, size_t bytes, size_t most) {
   if (bytes > most) Throw(where, key, fmt::format("{} bytes, expected at most {}", bytes, most));
@@ -38,7 +42,8 @@ void Bytes(const std::string& where, const char* key, size_t bytes, size_t most)
 // A text for people, which nothing is decided by: its beginning is enough.
 void CutText(std::string* text) {
   if (text->size() <= kTextBytesMax) return;
-  constexpr size_t kRoom = 16;  // for the ellipsis, and what stands for a character that is cut through
+  constexpr size_t kRoom =
+      16;  // for the ellipsis, and what stands for a character that is cut through
   text->resize(kTextBytesMax - kRoom);
   *text = ReplaceInvalidUtf8(*text) + "…";
 }
@@ -51,7 +56,8 @@ void Attempt(const std::string& where, int64_t trial, int attempt) {
 void Documents(const std::string& where, int64_t first, int64_t end) {
   Count(where, "first", first);
   Count(where, "end", end);
-  if (first >= end) Throw(where, "end", fmt::format("{} is not behind first, which is {}", end, first));
+  if (first >= end)
+    Throw(where, "end", fmt::format("{} is not behind first, which is {}", end, first));
 }
 
 // Whoever reads a member with a fallback for an absent one finds no null in its place.
@@ -65,7 +71,8 @@ void DropNulls(Json* object, std::initializer_list<const char*> keys) {
 // Leaves of the engine what an EngineInfo has, and nothing else.
 void Engine(const std::string& where, const char* key, Json* engine) {
   const std::string within = fmt::format("{}: key '{}'", where, key);
-  if (!engine->is_object()) Throw(where, key, fmt::format("found {}, expected an object", engine->type_name()));
+  if (!engine->is_object())
+    Throw(where, key, fmt::format("found {}, expected an object", engine->type_name()));
   Bytes(where, key, ToLine(*engine).size(), kEngineBytesMax);
   const EngineInfo info = EngineInfoFromJson(*engine, within);
   Within(within, "max_length", info.max_length, 0, INT32_MAX);
@@ -83,7 +90,8 @@ void Isolation(const std::string& where, const char* key, const Json& isolation)
 
 // Engine::LoadReport, of which the orchestrator reads these members.
 void Report(const std::string& where, const char* key, Json* members) {
-  if (!members->is_object()) Throw(where, key, fmt::format("found {}, expected an object", members->type_name()));
+  if (!members->is_object())
+    Throw(where, key, fmt::format("found {}, expected an object", members->type_name()));
   Bytes(where, key, ToLine(*members).size(), kEngineBytesMax);
   DropNulls(members, {"bytes", "gb_per_s", "scoring"});
   const Json& report = *members;
@@ -93,7 +101,8 @@ void Report(const std::string& where, const char* key, Json* members) {
   const auto found = members->find("scoring");
   if (found == members->end()) return;
   Json& scoring = *found;
-  if (!scoring.is_object()) Throw(within, "scoring", fmt::format("found {}, expected an object", scoring.type_name()));
+  if (!scoring.is_object())
+    Throw(within, "scoring", fmt::format("found {}, expected an object", scoring.type_name()));
   DropNulls(&scoring, {"offered", "reason"});
   FieldOr<bool>(scoring, "offered", true, within + ": key 'scoring'");
   FieldOr<std::string>(scoring, "reason", "", within + ": key 'scoring'");
@@ -102,7 +111,8 @@ void Report(const std::string& where, const char* key, Json* members) {
 // Processes are called "w0", "m1".
 bool IsScorer(const std::string& process) { return process.starts_with('m'); }
 
-// A HeldProcess is the orchestrator's own memory of the process, kept by its agent: it comes back through the agent.
+// A HeldProcess is the orchestrator's own memory of the process, kept by its agent: it comes back
+// through the agent.
 void Held(HeldProcess& held, const std::string& where) {
   Bytes(where, "id", held.id.size(), kNameBytesMax);
   Bytes(where, "program", held.program.size(), kNameBytesMax);
@@ -119,7 +129,8 @@ void Held(HeldProcess& held, const std::string& where) {
   }
   if (held.loaded.is_null()) return;
   const std::string within = where + ": key 'loaded'";
-  Json engine = Field<Json>(held.loaded, "engine", within), report = Field<Json>(held.loaded, "report", within);
+  Json engine = Field<Json>(held.loaded, "engine", within),
+       report = Field<Json>(held.loaded, "report", within);
   Engine(within, "engine", &engine);
   Report(within, "report", &report);
   held.loaded = {{"engine", std::move(engine)}, {"report", std::move(report)}};
@@ -134,7 +145,8 @@ void Check(Hello& hello, const std::string& where) {
   CutText(&hello.waits);
   if (hello.role == "metric") {
     Isolation(where, "engine", hello.engine);
-  } else if (!hello.engine.is_null()) {  // null: the worker could make no engine, or waits for its device
+  } else if (!hello.engine
+                  .is_null()) {  // null: the worker could make no engine, or waits for its device
     Engine(where, "engine", &hello.engine);
   }
 }
@@ -145,7 +157,9 @@ void Check(Loaded& loaded, const std::string& where) {
   Report(where, "report", &loaded.report);
 }
 
-void Check(Want& want, const std::string& where) { Within(where, "count", want.count, 0, kWantsMax); }
+void Check(Want& want, const std::string& where) {
+  Within(where, "count", want.count, 0, kWantsMax);
+}
 
 void Check(Progress& progress, const std::string& where) {
   Attempt(where, progress.trial, progress.attempt);
@@ -213,7 +227,8 @@ void Check(Span& span, const std::string& where) {
   Within(where, "begin", span.begin, -kMicrosMax, kMicrosMax);
   Within(where, "end", span.end, -kMicrosMax, kMicrosMax);
   if (span.args.is_null()) return;
-  if (!span.args.is_object()) Throw(where, "args", fmt::format("found {}, expected an object", span.args.type_name()));
+  if (!span.args.is_object())
+    Throw(where, "args", fmt::format("found {}, expected an object", span.args.type_name()));
   Bytes(where, "args", ToLine(span.args).size(), kSpanBytesMax);
   DropNulls(&span.args, {"job", "trials"});
   const std::string within = where + ": key 'args'";
@@ -231,9 +246,11 @@ void Check(AgentHello& hello, const std::string& where) {
   Within(where, "threads", hello.threads, 0, 1 << 20);
   Within(where, "metric_processes", hello.metric_processes, 0, kMetricProcessesMax);
   if (hello.devices.size() > kDevicesMax) {
-    Throw(where, "devices", fmt::format("{} devices, expected at most {}", hello.devices.size(), kDevicesMax));
+    Throw(where, "devices",
+          fmt::format("{} devices, expected at most {}", hello.devices.size(), kDevicesMax));
   }
-  for (const std::string& device : hello.devices) Bytes(where, "devices", device.size(), kNameBytesMax);
+  for (const std::string& device : hello.devices)
+    Bytes(where, "devices", device.size(), kNameBytesMax);
 }
 
 void Check(AgentPing& ping, const std::string& where) {
@@ -244,20 +261,25 @@ void Check(AgentPing& ping, const std::string& where) {
 void Check(AgentReady& ready, const std::string& where) {
   const size_t processes_max = kDevicesMax + static_cast<size_t>(kMetricProcessesMax);
   if (ready.processes.size() > processes_max) {
-    Throw(where, "processes", fmt::format("{} processes, expected at most {}", ready.processes.size(), processes_max));
+    Throw(where, "processes",
+          fmt::format("{} processes, expected at most {}", ready.processes.size(), processes_max));
   }
-  for (size_t i = 0; i < ready.processes.size(); ++i) Held(ready.processes[i], fmt::format("{}: processes[{}]", where, i));
+  for (size_t i = 0; i < ready.processes.size(); ++i)
+    Held(ready.processes[i], fmt::format("{}: processes[{}]", where, i));
   if (ready.staged.size() > kStagedMax) {
-    Throw(where, "staged", fmt::format("{} checkpoints, expected at most {}", ready.staged.size(), kStagedMax));
+    Throw(where, "staged",
+          fmt::format("{} checkpoints, expected at most {}", ready.staged.size(), kStagedMax));
   }
-  for (const std::string& fingerprint : ready.staged) Bytes(where, "staged", fingerprint.size(), kNameBytesMax);
+  for (const std::string& fingerprint : ready.staged)
+    Bytes(where, "staged", fingerprint.size(), kNameBytesMax);
 }
 
 void Check(FromProcess& from, const std::string& where) {
   Bytes(where, "process", from.process.size(), kNameBytesMax);
   const auto* hello = std::get_if<Hello>(&from.message);
   if (hello != nullptr && (hello->role == "metric") != IsScorer(from.process)) {
-    Throw(where, "process", fmt::format("process '{}' says that it is a {}", from.process, hello->role));
+    Throw(where, "process",
+          fmt::format("process '{}' says that it is a {}", from.process, hello->role));
   }
 }
 

@@ -15,7 +15,8 @@ namespace {
 using Use = SettingUse;
 using Form = SettingForm;
 
-// More of any of these helps nobody. Without a limit one number takes all memory, or a time that no clock can tell.
+// More of any of these helps nobody. Without a limit one number takes all memory, or a time that no
+// clock can tell.
 constexpr double kLengthMax = 2147483647;
 constexpr double kConcurrencyMax = 65'536;
 constexpr double kChunkMax = 1'048'576;
@@ -37,7 +38,9 @@ bool StaysBelow(std::string_view path) {
 }
 
 bool IsPlainAscii(std::string_view text, std::string_view without) {
-  return std::all_of(text.begin(), text.end(), [&](char c) { return c > 0x20 && c < 0x7f && without.find(c) == without.npos; });
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return c > 0x20 && c < 0x7f && without.find(c) == without.npos;
+  });
 }
 
 bool IsUrl(std::string_view url) {
@@ -51,7 +54,8 @@ bool IsUrl(std::string_view url) {
 }
 
 bool IsVariable(std::string_view name) {
-  return name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
+  return name.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
 }
 
 // Text with a NUL in it would end there for a program that is started.
@@ -59,12 +63,16 @@ bool IsProgramText(const Json& value) {
   return value.is_string() && value.get_ref<const std::string&>().find('\0') == std::string::npos;
 }
 
-bool AreTexts(const Json& value) { return value.is_array() && std::all_of(value.begin(), value.end(), IsProgramText); }
+bool AreTexts(const Json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), IsProgramText);
+}
 
 bool AreVariables(const Json& value) {
   if (!value.is_object()) return false;
   for (const auto& [name, text] : value.items()) {
-    if (name.empty() || name.find('=') != name.npos || name.find('\0') != name.npos || !IsProgramText(text)) return false;
+    if (name.empty() || name.find('=') != name.npos || name.find('\0') != name.npos ||
+        !IsProgramText(text))
+      return false;
   }
   return true;
 }
@@ -95,8 +103,8 @@ bool AreFactors(const Json& value, double most) {
 
 bool IsRange(const Json& value, double least, double most) {
   if (!value.is_array()) return IsIntegerWithin(value, least, most);
-  return value.size() == 2 && IsIntegerWithin(value[0], least, most) && IsIntegerWithin(value[1], least, most) &&
-         value[0] <= value[1];
+  return value.size() == 2 && IsIntegerWithin(value[0], least, most) &&
+         IsIntegerWithin(value[1], least, most) && value[0] <= value[1];
 }
 
 bool HasForm(const EngineSetting& setting, const Json& value) {
@@ -138,7 +146,8 @@ std::string Describe(const EngineSetting& setting) {
     case Form::kSwitch:
       return "true or false";
     case Form::kInteger:
-      return fmt::format("an integer of at least {:.0f} and at most {:.0f}", setting.least, setting.most);
+      return fmt::format("an integer of at least {:.0f} and at most {:.0f}", setting.least,
+                         setting.most);
     case Form::kNumber:
       return fmt::format("a number from {} to {}", setting.least, setting.most);
     case Form::kText:
@@ -154,9 +163,12 @@ std::string Describe(const EngineSetting& setting) {
     case Form::kMembers:
       return "names with their values, such as {top_k: 1}";
     case Form::kFactors:
-      return fmt::format("a factor above 0 and at most {} for each device named, as {{\"cpu:1\": 10}}", setting.most);
+      return fmt::format(
+          "a factor above 0 and at most {} for each device named, as {{\"cpu:1\": 10}}",
+          setting.most);
     case Form::kRange:
-      return fmt::format("an integer from {:.0f} to {:.0f}, or [least, most]", setting.least, setting.most);
+      return fmt::format("an integer from {:.0f} to {:.0f}, or [least, most]", setting.least,
+                         setting.most);
   }
   return "";
 }
@@ -169,15 +181,17 @@ bool IsAbsent(const Json& settings, const char* key) {
 // The settings without which an engine cannot work. Every value that is there has its form.
 std::optional<SettingProblem> FindMissing(const std::string& engine, const Json& settings) {
   if (engine == "replay" && IsAbsent(settings, "generations")) {
-    return SettingProblem{"generations", "found nothing, expected a run's folder, its `generations` folder or a file",
-                          "name the folder of the run whose answers are to be scored again"};
+    return SettingProblem{
+        "generations", "found nothing, expected a run's folder, its `generations` folder or a file",
+        "name the folder of the run whose answers are to be scored again"};
   }
   if (engine == "openai" && IsAbsent(settings, "command") == IsAbsent(settings, "base_url")) {
     const bool neither = IsAbsent(settings, "command");
     return SettingProblem{
         neither ? "command" : "base_url",
-        fmt::format("found {}, expected either `command`, to start a server, or `base_url`, where one runs",
-                    neither ? "nothing" : FoundInstead(settings["base_url"])),
+        fmt::format(
+            "found {}, expected either `command`, to start a server, or `base_url`, where one runs",
+            neither ? "nothing" : FoundInstead(settings["base_url"])),
         neither ? "give one of the two" : "leave one of the two out"};
   }
   return std::nullopt;
@@ -191,7 +205,13 @@ const std::vector<EngineSetting>& EngineSettings() {
       {"native", "kv_cache", Use::kValue, Form::kBytes},
       {"native", "concurrency", Use::kValue, Form::kInteger, 1, kConcurrencyMax},
       {"native", "chunk", Use::kValue, Form::kInteger, 1, kChunkMax},
-      {"native", "kernels", Use::kValue, Form::kWord, 0, 0, {"auto", "avx512", "avx2", "portable", "avx512_bf16"}},
+      {"native",
+       "kernels",
+       Use::kValue,
+       Form::kWord,
+       0,
+       0,
+       {"auto", "avx512", "avx2", "portable", "avx512_bf16"}},
       {"native", "fast", Use::kValue, Form::kSwitch},
       {"native", "graphs", Use::kValue, Form::kSwitch},
       {"native", "ahead", Use::kValue, Form::kSwitch},
@@ -257,9 +277,13 @@ std::string ExpectedInstead(SettingUse use, const Json& value) {
     case Use::kReadPath:
       return value.is_string() && text.find('\0') == text.npos ? "" : "a path";
     case Use::kUrl:
-      return IsUrl(text) ? "" : "http://host:port or https://host:port, with a path or without, and nothing else in it";
+      return IsUrl(text) ? ""
+                         : "http://host:port or https://host:port, with a path or without, and "
+                           "nothing else in it";
     case Use::kUrlPath:
-      if (text.starts_with('/') && IsPlainAscii(text, "\\%") && StaysBelow(text.substr(0, text.find('?')))) return "";
+      if (text.starts_with('/') && IsPlainAscii(text, "\\%") &&
+          StaysBelow(text.substr(0, text.find('?'))))
+        return "";
       return "a path on the server, such as /health";
     case Use::kVariable:
       return !text.empty() && IsVariable(text) ? "" : "the name of an environment variable";
@@ -286,23 +310,28 @@ std::string FoundInstead(const Json& value) {
 
 std::optional<SettingProblem> FindSettingProblem(const std::string& engine, const Json& settings) {
   if (settings.is_null()) return FindSettingProblem(engine, Json::object());
-  const std::string see = fmt::format("docs/engines.md says what each setting of engine '{}' takes", engine);
+  const std::string see =
+      fmt::format("docs/engines.md says what each setting of engine '{}' takes", engine);
   if (!settings.is_object()) {
-    return SettingProblem{"", fmt::format("the settings are {}, expected an object", FoundInstead(settings)), see};
+    return SettingProblem{
+        "", fmt::format("the settings are {}, expected an object", FoundInstead(settings)), see};
   }
   const std::vector<std::string> known = SettingKeys(engine);
   for (const auto& [key, value] : settings.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    return SettingProblem{key, "unknown key" + Suggestion(key, known),
-                          known.empty() ? "it takes no settings" : "the settings are " + Join(known, ", ")};
+    return SettingProblem{
+        key, "unknown key" + Suggestion(key, known),
+        known.empty() ? "it takes no settings" : "the settings are " + Join(known, ", ")};
   }
   for (const EngineSetting& setting : EngineSettings()) {
     const auto found = settings.find(setting.key);
     if (engine != setting.engine || found == settings.end()) continue;
     const std::string expected = ExpectedInstead(setting, *found);
     if (expected.empty()) continue;
-    const bool quotes = !found->is_structured() && setting.form == Form::kText && setting.use == Use::kValue;
-    return SettingProblem{setting.key, fmt::format("found {}, expected {}", FoundInstead(*found), expected),
+    const bool quotes =
+        !found->is_structured() && setting.form == Form::kText && setting.use == Use::kValue;
+    return SettingProblem{setting.key,
+                          fmt::format("found {}, expected {}", FoundInstead(*found), expected),
                           quotes ? "put it in quotes" : see};
   }
   return FindMissing(engine, settings);

@@ -8,14 +8,15 @@
 
 namespace evald {
 
-/// What a setting of an engine makes evald do. The service decides by it what a submitted run may set.
+/// What a setting of an engine makes evald do. The service decides by it what a submitted run may
+/// set.
 enum class SettingUse {
-  kValue,        ///< a number, a switch, or text that names nothing outside of the engine
-  kReadPath,     ///< a file or folder that is read; relative ones start from the folder of eval.yaml
-  kCommand,      ///< a program that is started, or what it is started with
-  kUrl,          ///< a server that is called
-  kUrlPath,      ///< what follows the server's URL in a call
-  kVariable,     ///< the name of an environment variable whose value is sent to the server
+  kValue,     ///< a number, a switch, or text that names nothing outside of the engine
+  kReadPath,  ///< a file or folder that is read; relative ones start from the folder of eval.yaml
+  kCommand,   ///< a program that is started, or what it is started with
+  kUrl,       ///< a server that is called
+  kUrlPath,   ///< what follows the server's URL in a call
+  kVariable,  ///< the name of an environment variable whose value is sent to the server
 };
 
 /// The type that a setting's value has in JSON.
@@ -43,22 +44,23 @@ struct EngineSetting {
   std::vector<std::string> words = {};
 };
 
-/// Every key that any engine takes below `engine:`, and nothing else: an engine refuses what is not in this list,
-/// so that no setting can be added without saying what it makes evald do and which values it takes. No setting names a
-/// file to write. Paths that only tests need come from the environment of the worker process (docs/engines.md,
-/// "emulated").
+/// Every key that any engine takes below `engine:`, and nothing else: an engine refuses what is not
+/// in this list, so that no setting can be added without saying what it makes evald do and which
+/// values it takes. No setting names a file to write. Paths that only tests need come from the
+/// environment of the worker process (docs/engines.md, "emulated").
 const std::vector<EngineSetting>& EngineSettings();
 
 /// The engines of the list, each once, and the keys of one engine, in the list's order.
 std::vector<std::string> EngineNames();
 std::vector<std::string> SettingKeys(const std::string& engine);
 
-/// The form that text of such a use must have, as "http://host:port ..."; "" when `value` has it. A value that is no
-/// string has not the form of a path, a URL or a name. A null value or empty text is an absent setting: "".
+/// The form that text of such a use must have, as "http://host:port ..."; "" when `value` has it. A
+/// value that is no string has not the form of a path, a URL or a name. A null value or empty text
+/// is an absent setting: "".
 std::string ExpectedInstead(SettingUse use, const Json& value);
 
-/// The values that `setting` takes, as "an integer from 1 to 65536"; "" when `value` is one of them. A null value is an
-/// absent setting: "".
+/// The values that `setting` takes, as "an integer from 1 to 65536"; "" when `value` is one of
+/// them. A null value is an absent setting: "".
 std::string ExpectedInstead(const EngineSetting& setting, const Json& value);
 
 /// A value as an error message shows it: one line of ASCII, cut when it is long.
@@ -70,8 +72,9 @@ struct SettingProblem {
   std::string remedy;
 };
 
-/// The first thing wrong with an engine's settings (an object; null is none) that shows without a look at files, the
-/// environment or the processor. The service, `evald validate`, `evald run` and the worker ask here, so that they agree.
+/// The first thing wrong with an engine's settings (an object; null is none) that shows without a
+/// look at files, the environment or the processor. The service, `evald validate`, `evald run` and
+/// the worker ask here, so that they agree.
 std::optional<SettingProblem> FindSettingProblem(const std::string& engine, const Json& settings);
 
 }  // namespace evald

@@ -14,7 +14,8 @@
 
 /// How messages are turned into JSON and back. A message lists its members once, in a function
 /// `Members(visitor, message)` beside it, under their names on the wire; an encoder and a decoder
-/// walk the list. Each decoded message is held against its bounds (checks.h). Internal to this room.
+/// walk the list. Each decoded message is held against its bounds (checks.h). Internal to this
+/// room.
 namespace evald::protocol {
 
 struct MemberEncoder;
@@ -61,7 +62,9 @@ struct MemberDecoder {
   void Optional(const char* name, T& value) {
     value = FieldOr<T>(json, name, value, where);
   }
-  void operator()(const char* name, Message& message) { message = MessageFromJson(Field<Json>(json, name, where)); }
+  void operator()(const char* name, Message& message) {
+    message = MessageFromJson(Field<Json>(json, name, where));
+  }
   template <HasMembers T>
   void operator()(const char* name, std::vector<T>& parts) {
     const auto found = json.find(name);
@@ -85,11 +88,11 @@ Json VariantToJson(const V& message, const char* const (&types)[std::variant_siz
   return std::move(encoder.json);
 }
 
-/// The way back, of a message whose "type" is `type`. Throws Error(kInput) when it is none of `types`;
-/// `scope` then says of what.
+/// The way back, of a message whose "type" is `type`. Throws Error(kInput) when it is none of
+/// `types`; `scope` then says of what.
 template <typename V, size_t I = 0>
-V VariantFromJson(const std::string& type, const Json& json, const char* const (&types)[std::variant_size_v<V>],
-                  const char* scope = "") {
+V VariantFromJson(const std::string& type, const Json& json,
+                  const char* const (&types)[std::variant_size_v<V>], const char* scope = "") {
   if constexpr (I == std::variant_size_v<V>) {
     throw Error(ErrorKind::kInput, fmt::format("unknown message type '{}'{}", type, scope),
                 "both ends must be of the same version of evald");

@@ -193,11 +193,10 @@ void Members(V&, Stop&) {}
 namespace {
 
 // The alternatives of Message, in its order.
-constexpr const char* kTypes[] = {"hello",      "loaded",     "want",         "progress",
-                                  "slice_done", "trial_done", "trial_failed", "job_done",
-                                  "job_failed", "span",       "load",         "lease",
-                                  "job",        "revoke",     "drain",        "stop",
-                                  "revoked",    "shorten",    "shortened",    "follow"};
+constexpr const char* kTypes[] = {
+    "hello",    "loaded",     "want",    "progress", "slice_done", "trial_done", "trial_failed",
+    "job_done", "job_failed", "span",    "load",     "lease",      "job",        "revoke",
+    "drain",    "stop",       "revoked", "shorten",  "shortened",  "follow"};
 
 }  // namespace
 
@@ -209,7 +208,9 @@ Message MessageFromJson(const Json& json) {
 
 std::string Encode(const Message& message) { return ToLine(ToJson(message)) + '\n'; }
 
-Message Decode(std::string_view line) { return MessageFromJson(ParseJson(line, "message", kLineValuesMax)); }
+Message Decode(std::string_view line) {
+  return MessageFromJson(ParseJson(line, "message", kLineValuesMax));
+}
 
 bool LineSplitter::Next(std::string* line) {
   const size_t end = buffer_.find('\n', std::max(begin_, scanned_));

@@ -15,7 +15,8 @@ namespace evald::protocol {
 
 inline constexpr int kVersion = 1;
 inline constexpr size_t kLineBytesMax = 4 * 1024 * 1024;
-/// Of the JSON of one line: a tree takes some 100 bytes for a value that two bytes of the line may hold.
+/// Of the JSON of one line: a tree takes some 100 bytes for a value that two bytes of the line may
+/// hold.
 inline constexpr size_t kLineValuesMax = 200'000;
 
 /// A slice: documents [first, end) of one prepared task, whose generations go into one file.
@@ -58,8 +59,8 @@ struct Progress {      ///< the heartbeat; sent at least once a second, also whe
   int64_t tokens_in = 0;
   int64_t tokens_out = 0;
   int64_t engine_silent_ms = 0;  ///< since the engine last came back from what it was asked
-  std::string oldest_task;       ///< of the trial's requests, the one that the engine was given first
-  double oldest_seconds = 0;     ///< since then
+  std::string oldest_task;    ///< of the trial's requests, the one that the engine was given first
+  double oldest_seconds = 0;  ///< since then
   int64_t pulled = 0;   ///< bytes of the checkpoint that is being loaded, where the engine tells
   int64_t to_pull = 0;  ///< of so many; 0: it loads nothing, or does not tell
 };
@@ -91,7 +92,8 @@ struct TrialFailed {
   bool retry = true;  ///< false: would fail again anywhere (bad input)
   std::string message;
   bool device = false;  ///< with trial -1: its GPU is at fault, not what it was to load
-  std::string task;     ///< with retry false: the task whose request can never be answered; "": no one's
+  std::string
+      task;  ///< with retry false: the task whose request can never be answered; "": no one's
 };
 struct JobDone {
   int64_t job = 0;
@@ -108,7 +110,8 @@ struct JobFailed {
   std::string message;
   int attempt = 0;
 };
-struct Revoked {  ///< answers a Revoke: nothing more is written for the attempt, its files are at rest
+struct Revoked {  ///< answers a Revoke: nothing more is written for the attempt, its files are at
+                  ///< rest
   int64_t trial = 0;
   int attempt = 0;
 };
@@ -158,7 +161,8 @@ struct Revoke {  ///< stop working on a trial; its lease is gone
   int64_t trial = 0;
   int attempt = 0;
 };
-struct Shorten {  ///< another device is free: give back what was not begun of a slice, from `end` on
+struct Shorten {  ///< another device is free: give back what was not begun of a slice, from `end`
+                  ///< on
   int64_t trial = 0;
   int attempt = 0;
   std::string task;
@@ -169,8 +173,8 @@ struct Drain {};  ///< finish what is leased, take nothing new, then leave
 struct Stop {};   ///< leave now; committed and half-written files stay
 
 using Message = std::variant<Hello, Loaded, Want, Progress, SliceDone, TrialDone, TrialFailed,
-                             JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop, Revoked,
-                             Shorten, Shortened, Follow>;
+                             JobDone, JobFailed, Span, Load, Lease, Job, Revoke, Drain, Stop,
+                             Revoked, Shorten, Shortened, Follow>;
 
 Json ToJson(const Message& message);
 /// Throws Error(kInput) as Decode does.
@@ -179,8 +183,8 @@ Message MessageFromJson(const Json& json);
 /// One line, with its newline.
 std::string Encode(const Message& message);
 /// Throws Error(kInput) that says which member of which message is wrong. Members that are not
-/// known are passed over, so that a later version may add some. What decoded is typed and bounded (checks.h): also
-/// `engine`, `report` and `args`, which stay JSON.
+/// known are passed over, so that a later version may add some. What decoded is typed and bounded
+/// (checks.h): also `engine`, `report` and `args`, which stay JSON.
 Message Decode(std::string_view line);
 
 /// Cuts a byte stream into lines. Throws Error(kInput) for a line longer than kLineBytesMax, and

@@ -24,7 +24,8 @@ class SeenAttempts {
     return true;
   }
 
-  /// It was taken back: it may be given again, by an orchestrator that does not know of the first time.
+  /// It was taken back: it may be given again, by an orchestrator that does not know of the first
+  /// time.
   void Remove(int64_t item, int attempt) {
     const std::pair<int64_t, int> entry(item, attempt);
     if (seen_.erase(entry) > 0) order_.erase(std::find(order_.begin(), order_.end(), entry));

@@ -54,18 +54,24 @@ FilterPipeline PipelineFromJson(const Json& json, const std::string& where) {
 
 }  // namespace
 
-void RefuseFunction(const std::string& where, const std::string& function, const std::string& problem,
-                    const std::vector<std::string>& served, const std::string& remedy) {
+void RefuseFunction(const std::string& where, const std::string& function,
+                    const std::string& problem, const std::vector<std::string>& served,
+                    const std::string& remedy) {
   const std::string known = remedy + (served.empty() ? "none" : Join(served, ", "));
   if (!function.starts_with('/')) {
-    throw Error(ErrorKind::kInput, fmt::format("{}the function '{}' {}{}", where, function, problem, Suggestion(function, served)),
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}the function '{}' {}{}", where, function, problem,
+                            Suggestion(function, served)),
                 known);
   }
   const size_t dot = function.rfind('.');
   throw Error(ErrorKind::kInput,
-              fmt::format("{}the function '{}' of {}.py {}", where, function.substr(dot + 1), function.substr(0, dot), problem),
-              known + ". A function counts as lm_eval's where its file has the content of lm_eval's release; other Python code "
-                      "of tasks is not run");
+              fmt::format("{}the function '{}' of {}.py {}", where, function.substr(dot + 1),
+                          function.substr(0, dot), problem),
+              known +
+                  ". A function counts as lm_eval's where its file has the content of lm_eval's "
+                  "release; other Python code "
+                  "of tasks is not run");
 }
 
 Json ToJson(const TaskDefinition& task) {

@@ -82,8 +82,8 @@ class AddedTokens {
     Split(text, normalized_, segments);
   }
 
-  int32_t Id(std::string_view content) const;         ///< -1 for none
-  const AddedToken* Token(int32_t id) const;          ///< null for none
+  int32_t Id(std::string_view content) const;  ///< -1 for none
+  const AddedToken* Token(int32_t id) const;   ///< null for none
   /// How a token is spelled when decoded: by its content, or by what the normalizer made of that.
   const std::string* DecodedSpelling(int32_t id) const;  ///< null for none
   /// Whether a special token has this content.

@@ -34,8 +34,8 @@ std::string Widened(const std::string& plain, bool negated, const Widening& wide
   return fmt::format("[{}{}]", negated ? "^" : "", rest);
 }
 
-// A letter and its other case, both since Unicode 15 or 16 (or one of the two): Oniguruma 6.9.8 does
-// not know them as such. Source: CaseFolding.txt of Unicode 16.
+// A letter and its other case, both since Unicode 15 or 16 (or one of the two): Oniguruma 6.9.8
+// does not know them as such. Source: CaseFolding.txt of Unicode 16.
 struct CasePair {
   char32_t upper;
   char32_t lower;
@@ -200,8 +200,8 @@ class Rewriter {
     for (const char* same : {"space", "blank", "cntrl", "xdigit", "ascii"}) {
       if (name == same) return;
     }
-    for (const char* known : {"alnum", "alpha", "digit", "graph", "lower", "print", "punct",
-                              "upper", "word"}) {
+    for (const char* known :
+         {"alnum", "alpha", "digit", "graph", "lower", "print", "punct", "upper", "word"}) {
       if (name != known) continue;
       throw Error(ErrorKind::kInput,
                   fmt::format("the class [:{}:] is not understood, expected a property such as "
@@ -214,8 +214,9 @@ class Rewriter {
   void BareEscape() {
     const char kind = At(at_ + 1);
     if (kind == 'X' || kind == 'y' || kind == 'Y') {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("\\{} is not understood: it depends on the version of Unicode", kind));
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("\\{} is not understood: it depends on the version of Unicode", kind));
     }
     if (kind == 'w' || kind == 'W') return BareWord(kind == 'W');
     if (!flags_.any_case) return Escape();
@@ -236,8 +237,8 @@ class Rewriter {
     if (property) out_ += ')';
   }
 
-  // Outside of a class \w also takes the superscripts and fractions of Latin-1: Oniguruma looks them
-  // up in a table of its own there.
+  // Outside of a class \w also takes the superscripts and fractions of Latin-1: Oniguruma looks
+  // them up in a table of its own there.
   void BareWord(bool negated) {
     const std::string word = "\\w\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
     out_ += fmt::format("(?-i:{})", Widened(word, negated, WideningOf("w")));

@@ -19,8 +19,8 @@
 #include "tokenizer/pre_tokenizers.h"
 #include "tokenizer/scratch.h"
 #include "tokenizer/special_tokens.h"
-#include "tokenizer/tokenizer_class.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_class.h"
 #include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_json.h"
 
@@ -236,7 +236,8 @@ std::string KeyOf(std::string_view text, const Json& file, const tok::SpecialTok
       if (name != "merges") parts["model"][name] = value;
     }
   }
-  return ContentKey(fmt::format("{}{}\n{}\n{}", kRulesVersion, ToLine(parts), tok::Spell(special), text));
+  return ContentKey(
+      fmt::format("{}{}\n{}\n{}", kRulesVersion, ToLine(parts), tok::Spell(special), text));
 }
 
 // Distinct tokens of the model and of the batches.

@@ -171,9 +171,7 @@ std::string RegisteredClass(std::string_view model_type) {
   return "";
 }
 
-bool OverridesNamedClass(std::string_view model_type) {
-  return Contains(kOverriding, model_type);
-}
+bool OverridesNamedClass(std::string_view model_type) { return Contains(kOverriding, model_type); }
 
 bool IsKnownClass(std::string_view tokenizer_class) {
   for (const Row& row : kRegistered) {

@@ -31,7 +31,8 @@ constexpr size_t kAddedMax = 4096;
 
 void CheckCount(size_t tokens, const std::string& where) {
   if (tokens <= kAddedMax) return;
-  throw Error(ErrorKind::kInput, fmt::format("{}: adds more than {} tokens to every text", where, kAddedMax));
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: adds more than {} tokens to every text", where, kAddedMax));
 }
 
 // The part that the sequence A or B of a template means.
@@ -65,7 +66,8 @@ void ApplyTemplate(const Json& json, bool special, const std::string& where, Par
       continue;
     }
     const Json sequence = Field<Json>(piece, "Sequence", where);
-    const std::vector<int32_t>& part = PartNamed(*parts, Field<std::string>(sequence, "id", where), where);
+    const std::vector<int32_t>& part =
+        PartNamed(*parts, Field<std::string>(sequence, "id", where), where);
     CheckCount(tokens += part.size(), where);
     whole.push_back(part);
   }

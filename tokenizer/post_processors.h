@@ -10,7 +10,8 @@ namespace evald::tok {
 
 /// The tokens of a text and those put around it, in their order.
 struct Arrangement {
-  static constexpr int32_t kText = -1;  ///< stands for the tokens of the text, once or several times
+  static constexpr int32_t kText =
+      -1;  ///< stands for the tokens of the text, once or several times
 
   std::vector<int32_t> with_special = {kText};
   std::vector<int32_t> without_special = {kText};

@@ -54,9 +54,9 @@ int64_t IdOf(const std::string& key, const std::string& where) {
   int64_t id = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
   if (error == std::errc() && end == key.data() + key.size()) return id;
-  throw Error(ErrorKind::kInput,
-              fmt::format("{}: added_tokens_decoder: found the key '{}', expected an id", where,
-                          key));
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("{}: added_tokens_decoder: found the key '{}', expected an id", where, key));
 }
 
 // added_tokens_decoder; where there is none, added_tokens.json and then tokenizer.json.
@@ -146,8 +146,7 @@ std::vector<NamedToken> ReadExtra(const TokenizerConfig& config) {
 // What TokenizersBackend.__init__ adds to what the backend has: every token of the decoder in order
 // of id, then the named and the extra ones that are not known yet.
 std::vector<DeclaredToken> Missing(const Decoder& decoder, const std::set<std::string>& in_backend,
-                                   const NamedTokens& named,
-                                   const std::vector<NamedToken>& extra) {
+                                   const NamedTokens& named, const std::vector<NamedToken>& extra) {
   std::set<std::string> known = in_backend;
   std::set<std::string> names;
   for (const auto& [name, token] : named) names.insert(token.token.content);
@@ -242,8 +241,8 @@ Json NamedTokenContents(const ReadFolder& directory) {
   if (text.find("\"pad_token\"") != std::string::npos) {  // of its padding
     file["padding"] = ParseTokenizerJson(text, path.string()).json.value("padding", Json());
   }
-  const SpecialTokens tokens = ReadSpecialTokens(config, rules != nullptr ? *rules : without_defaults,
-                                                 file, path.string());
+  const SpecialTokens tokens =
+      ReadSpecialTokens(config, rules != nullptr ? *rules : without_defaults, file, path.string());
   Json contents = Json::object();
   for (const auto& [name, content] : tokens.named) contents[name] = content;
   return contents;

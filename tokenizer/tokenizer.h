@@ -45,8 +45,8 @@ class Tokenizer {
   /// Ids of the tokens that the files or the class name; -1 when there is none.
   virtual int32_t bos_id() const = 0;
   virtual int32_t eos_id() const = 0;
-  /// Content hash (SHA-256, 32 hexadecimal digits of it) of everything that decides an encoding, as it was read. Names
-  /// tokens files, which users share.
+  /// Content hash (SHA-256, 32 hexadecimal digits of it) of everything that decides an encoding, as
+  /// it was read. Names tokens files, which users share.
   virtual std::string key() const = 0;
   /// XXH3-128 of the tokenizer.json that this was made of.
   virtual std::string file_hash() const = 0;

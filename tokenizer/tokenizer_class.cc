@@ -19,11 +19,7 @@ constexpr const char* kEndOfText = "<|endoftext|>";
 
 constexpr ClassRules kClasses[] = {
     {.name = kFromFile, .build = Build::kFromFile},
-    {.name = "LlamaTokenizer",
-     .build = Build::kLlama,
-     .bos = "<s>",
-     .eos = "</s>",
-     .unk = "<unk>"},
+    {.name = "LlamaTokenizer", .build = Build::kLlama, .bos = "<s>", .eos = "</s>", .unk = "<unk>"},
     {.name = "GPT2Tokenizer",
      .build = Build::kGpt2,
      .bos = kEndOfText,
@@ -75,7 +71,8 @@ std::string TextOr(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Whether the key is there, with an empty text: for AutoTokenizer the name of no class that it knows.
+// Whether the key is there, with an empty text: for AutoTokenizer the name of no class that it
+// knows.
 bool IsEmptyText(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && *found == "";
@@ -185,8 +182,8 @@ Json SequenceOf(const char* key, Json parts) {
 void RebuildModel(bool fuse_unknown, bool byte_fallback, Json* file) {
   Json* model = file->is_object() && file->contains("model") ? &(*file)["model"] : nullptr;
   if (model == nullptr || !model->is_object()) return;  // the reader of the model refuses it
-  for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix",
-                          "end_of_word_suffix"}) {
+  for (const char* key :
+       {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
     (*model)[key] = nullptr;
   }
   (*model)["fuse_unk"] = fuse_unknown;
@@ -200,10 +197,8 @@ void RebuildLlama(const Json& settings, const std::string& where, Json* file) {
   const char* scheme = !prefix ? "never" : legacy ? "always" : "first";
   RebuildModel(true, true, file);
   (*file)["normalizer"] = nullptr;
-  (*file)["pre_tokenizer"] = {{"type", "Metaspace"},
-                              {"replacement", kMark},
-                              {"prepend_scheme", scheme},
-                              {"split", false}};
+  (*file)["pre_tokenizer"] = {
+      {"type", "Metaspace"}, {"replacement", kMark}, {"prepend_scheme", scheme}, {"split", false}};
   Json decoders = Json::array();
   decoders.push_back({{"type", "Replace"}, {"pattern", {{"String", kMark}}}, {"content", " "}});
   decoders.push_back({{"type", "ByteFallback"}});
@@ -243,8 +238,8 @@ PickedClass PickClass(const ClassFiles& files, std::string_view tokenizer_json) 
   if (!hints.own_code.empty()) return PickBesideOwnCode(hints);
   const std::string named = hints.named();
   if (named.empty() && hints.empty_in_config && hints.overrides) return hints.OfModelType();
-  const bool names_none = hints.empty_in_tokenizer_config ||
-                          (hints.empty_in_config && !hints.registered.empty());
+  const bool names_none =
+      hints.empty_in_tokenizer_config || (hints.empty_in_config && !hints.registered.empty());
   if (named.empty()) return names_none ? hints.AsItIs() : hints.OfModelType();
   // Checkpoints in the manner of Llama 3 name LlamaTokenizer, which is not made for their files.
   if (WithoutFast(named) == "LlamaTokenizer" && !hints.overrides &&

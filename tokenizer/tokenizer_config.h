@@ -33,13 +33,12 @@ struct TokenizerConfig {
 };
 
 /// SPECIAL_TOKENS_ATTRIBUTES of transformers' tokenization_utils_base.py, in its order.
-inline constexpr const char* kTokenAttributes[] = {"bos_token", "eos_token", "unk_token",
-                                                   "sep_token", "pad_token", "cls_token",
-                                                   "mask_token"};
+inline constexpr const char* kTokenAttributes[] = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 bool IsTokenAttribute(const std::string& key);
 
-/// A JSON file of at most 64 MiB beside a tokenizer.json, which holds an object; an empty object where there is no such
-/// file. Throws Error(kInput) for one that is broken.
+/// A JSON file of at most 64 MiB beside a tokenizer.json, which holds an object; an empty object
+/// where there is no such file. Throws Error(kInput) for one that is broken.
 Json ReadObject(const ReadFolder& directory, const char* name);
 
 /// Files that are absent say nothing. Throws Error(kInput) for a broken one and for settings that

@@ -87,7 +87,7 @@ struct EngineOptions {
   std::string device;    ///< "cpu:0", "cuda:<uuid>"
   int threads = 1;       ///< CPU threads it may use
   uint64_t seed = 1234;  ///< keys the sampling generator
-  ReadRoots roots;       ///< below which it reads files that a run names, other than a staged checkpoint
+  ReadRoots roots;  ///< below which it reads files that a run names, other than a staged checkpoint
 };
 
 /// Makes an engine. Throws Error(kUsage) naming an unknown engine or setting and the nearest known.

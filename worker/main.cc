@@ -34,29 +34,33 @@ void Declare(evald::Command app, Arguments* line) {
   app.AddOption("--socket", &line->worker.socket, "the agent's Unix socket");
   app.AddOption("--id", &line->worker.id, "what the agent calls this worker");
   app.AddOption("--engine", &engine.name, "native, openai, replay or emulated");
-  app.AddOption("--settings", &line->settings, "the engine's settings, as JSON; - reads them from standard input");
+  app.AddOption("--settings", &line->settings,
+                "the engine's settings, as JSON; - reads them from standard input");
   app.AddOption("--device", &engine.device, "cpu:0 (the default), cuda:<uuid>");
   app.AddOption("--threads", &engine.threads, "CPU threads the engine may use").Positive();
   app.AddOption("--seed", &engine.seed, "keys the sampling generator");
-  app.AddOption("--read-root", &line->read_roots,
-                  "a folder below which it reads the files that a run names; any number; none: anywhere");
+  app.AddOption(
+      "--read-root", &line->read_roots,
+      "a folder below which it reads the files that a run names; any number; none: anywhere");
   app.AddOption("--cpu-affinity", &line->cpus, "CPUs to run on, such as 0-3,8");
   app.AddOption("--parent", &line->parent, "process id of the agent, whose end ends this worker");
   app.AddOption("--log-level", &line->log_level, "trace, debug, info, warn, error or off");
-  app.AddFlag(
-      "--check-settings", &line->check_settings,
-      "only say whether the engine takes its settings: {\"ok\":true}, or a key and what is "
-      "wrong with it");
+  app.AddFlag("--check-settings", &line->check_settings,
+              "only say whether the engine takes its settings: {\"ok\":true}, or a key and what is "
+              "wrong with it");
   app.AddFlag("--list-devices", &line->list_devices,
-                "only print the GPUs that it would compute on, as JSON");
+              "only print the GPUs that it would compute on, as JSON");
 }
 
 // Throws for an argument that this way of calling the worker needs.
 void CheckWhole(const Arguments& line) {
   if (line.list_devices) return;
-  if (line.worker.engine.name.empty()) throw evald::Error(evald::ErrorKind::kUsage, "--engine is required", "see 'evald-worker --help'");
+  if (line.worker.engine.name.empty())
+    throw evald::Error(evald::ErrorKind::kUsage, "--engine is required",
+                       "see 'evald-worker --help'");
   if (!line.check_settings && (line.worker.socket.empty() || line.worker.id.empty())) {
-    throw evald::Error(evald::ErrorKind::kUsage, "--socket and --id are required", "see 'evald-worker --help'");
+    throw evald::Error(evald::ErrorKind::kUsage, "--socket and --id are required",
+                       "see 'evald-worker --help'");
   }
 }
 
@@ -65,7 +69,8 @@ std::string SettingsText(const std::string& given) {
   return given == "-" ? evald::ReadFile("/dev/stdin") : given;
 }
 
-// What of the engine's options has a form of its own. That it has not is for the agent to hear, which is connected later.
+// What of the engine's options has a form of its own. That it has not is for the agent to hear,
+// which is connected later.
 void ReadEngine(Arguments* line) {
   try {
     line->worker.engine.roots = evald::ReadRoots(line->read_roots);
@@ -95,7 +100,8 @@ int CheckSettings(const evald::WorkerOptions& worker) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  evald::CommandLine app("evald-worker", "evald-worker: generates for an evald agent, which starts it");
+  evald::CommandLine app("evald-worker",
+                         "evald-worker: generates for an evald agent, which starts it");
   Arguments line;
   Declare(app, &line);
   if (const int status = app.ParseOrStatus(argc, argv); status >= 0) return status;

@@ -166,7 +166,8 @@ void OpenTrial::Charge(double seconds, int64_t of_all) {
 std::optional<int64_t> OpenTrial::Shorten(const std::string& task, int64_t first, int64_t end) {
   for (OpenSlice& slice : slices_) {
     if (slice.taken || slice.spec.task != task || slice.spec.first != first) continue;
-    slice.spec.end = std::clamp(std::max(end, slice.next_document), std::min(first + 1, slice.spec.end), slice.spec.end);
+    slice.spec.end = std::clamp(std::max(end, slice.next_document),
+                                std::min(first + 1, slice.spec.end), slice.spec.end);
     return slice.spec.end;
   }
   return std::nullopt;

@@ -60,16 +60,16 @@ class OpenTrial {
   /// Slices of which requests are in flight.
   std::vector<size_t> slices_in_flight() const;
 
-  /// Keeps the answer to a request that Next gave, `seconds` after it was given to the engine. Throws
-  /// like GenerationsFile::Add.
+  /// Keeps the answer to a request that Next gave, `seconds` after it was given to the engine.
+  /// Throws like GenerationsFile::Add.
   void Finish(size_t slice, Generation generation, double seconds);
 
-  /// The slice of `task` that begins at `first` ends at `end` from now on, or where it has been begun.
-  /// Returns its end; nothing when it is whole, or not of this trial.
+  /// The slice of `task` that begins at `first` ends at `end` from now on, or where it has been
+  /// begun. Returns its end; nothing when it is whole, or not of this trial.
   std::optional<int64_t> Shorten(const std::string& task, int64_t first, int64_t end);
 
-  /// The engine computed for `seconds`; they are shared by all requests in flight, `of_all` of which
-  /// are this trial's and others'.
+  /// The engine computed for `seconds`; they are shared by all requests in flight, `of_all` of
+  /// which are this trial's and others'.
   void Charge(double seconds, int64_t of_all);
   /// Hands finished generations to the kernel.
   void Flush();

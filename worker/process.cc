@@ -118,11 +118,12 @@ std::optional<int> TakeDevice(DeviceLock* lock, const std::string& id, protocol:
   return std::nullopt;
 }
 
-// There is no engine. The settings would be refused again anywhere; all else may work another time, on a GPU that is
-// healthy by then, or on another one. Gives the process's exit status.
+// There is no engine. The settings would be refused again anywhere; all else may work another time,
+// on a GPU that is healthy by then, or on another one. Gives the process's exit status.
 int TellUnmade(const WorkerOptions& options, const Error& error, protocol::Channel* channel) {
   const bool again = ExitStatusFor(error.kind()) != ExitStatus::kUsage;
-  const bool device = error.kind() == ErrorKind::kInfrastructure && options.engine.device.starts_with("cuda:");
+  const bool device =
+      error.kind() == ErrorKind::kInfrastructure && options.engine.device.starts_with("cuda:");
   channel->Send(MakeHello(options.id, Json()));
   channel->Send(protocol::TrialFailed{-1, 0, again, error.what(), device});
   log::Error("{}", error.what());

@@ -15,7 +15,8 @@ struct WorkerOptions {
   std::filesystem::path socket;  ///< of the agent
   std::string id;                ///< "w0"
   EngineOptions engine;
-  std::optional<Error> unreadable;  ///< why `engine` could not be read from the command line: the agent is told
+  std::optional<Error>
+      unreadable;  ///< why `engine` could not be read from the command line: the agent is told
 };
 
 /// Connects to the agent and works until it says so (docs/protocol.md). The calling thread receives

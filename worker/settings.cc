@@ -11,7 +11,8 @@ Settings::Settings(const std::string& engine, const Json& settings)
       where_(fmt::format("engine '{}'", engine)) {
   const auto wrong = FindSettingProblem(engine, json_);
   if (!wrong) return;
-  if (wrong->key.empty()) throw Error(ErrorKind::kUsage, where_ + ": " + wrong->problem, wrong->remedy);
+  if (wrong->key.empty())
+    throw Error(ErrorKind::kUsage, where_ + ": " + wrong->problem, wrong->remedy);
   throw SettingError(where_, wrong->key, wrong->problem, wrong->remedy);
 }
 
@@ -20,11 +21,13 @@ bool Settings::Has(const std::string& key) const {
   return found != json_.end() && !found->is_null();
 }
 
-void Settings::Refuse(const std::string& key, const std::string& expected, const std::string& remedy) const {
+void Settings::Refuse(const std::string& key, const std::string& expected,
+                      const std::string& remedy) const {
   const auto found = json_.find(key);
   throw SettingError(where_, key,
                      fmt::format("found {}, expected {}",
-                                 found == json_.end() ? "nothing" : FoundInstead(*found), expected), remedy);
+                                 found == json_.end() ? "nothing" : FoundInstead(*found), expected),
+                     remedy);
 }
 
 std::string Settings::Problem(const std::string& key, const std::string& message) const {

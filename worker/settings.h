@@ -30,8 +30,9 @@ class SettingError : public Error {
 /// SettingError naming the engine, the key and what was expected.
 class Settings {
  public:
-  /// `settings` may be null (none). Throws SettingError for what FindSettingProblem (protocol/engine_settings.h) finds:
-  /// a key that the engine does not have, a value of another type or out of its range, a setting that must be there.
+  /// `settings` may be null (none). Throws SettingError for what FindSettingProblem
+  /// (protocol/engine_settings.h) finds: a key that the engine does not have, a value of another
+  /// type or out of its range, a setting that must be there.
   Settings(const std::string& engine, const Json& settings);
 
   bool Has(const std::string& key) const;
@@ -49,9 +50,10 @@ class Settings {
     }
   }
 
-  /// Throws "engine 'x': key 'k': found ..., expected <expected>". For what shows only where the engine runs: a file
-  /// that is not there, a variable that is not set.
-  [[noreturn]] void Refuse(const std::string& key, const std::string& expected, const std::string& remedy) const;
+  /// Throws "engine 'x': key 'k': found ..., expected <expected>". For what shows only where the
+  /// engine runs: a file that is not there, a variable that is not set.
+  [[noreturn]] void Refuse(const std::string& key, const std::string& expected,
+                           const std::string& remedy) const;
 
  private:
   /// What Field says, without its place and its key.

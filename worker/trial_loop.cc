@@ -384,10 +384,11 @@ void TrialLoop::StepFailed(const Error& error) {
 }
 
 // A request that can never be answered is its task's error: `task` names it.
-void TrialLoop::Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error, const std::string& task) {
+void TrialLoop::Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error,
+                     const std::string& task) {
   const bool retry = error.kind() != ErrorKind::kInput;
-  send_(protocol::TrialFailed{trial->state()->trial, trial->state()->attempt, retry, error.what(), false,
-                              retry ? "" : task});
+  send_(protocol::TrialFailed{trial->state()->trial, trial->state()->attempt, retry, error.what(),
+                              false, retry ? "" : task});
   Drop(trial);
 }
 

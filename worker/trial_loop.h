@@ -80,7 +80,8 @@ class TrialLoop {
   void FlushAndCommit();
   void StepFailed(const Error& error);
   bool Broke();
-  void Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error, const std::string& task = "");
+  void Fail(const std::shared_ptr<OpenTrial>& trial, const Error& error,
+            const std::string& task = "");
   void Drop(const std::shared_ptr<OpenTrial>& trial);
   void TakeBackAll();
   void UpdateSnapshot();

@@ -28,7 +28,8 @@ std::string Readable(const std::string& mangled) {
 
 // When copies to the device had brought so many bytes; 0: never.
 uint64_t WeightsIn(std::vector<Activity> activities, uint64_t bytes) {
-  std::erase_if(activities, [](const Activity& activity) { return activity.kind != Activity::kCopyToDevice; });
+  std::erase_if(activities,
+                [](const Activity& activity) { return activity.kind != Activity::kCopyToDevice; });
   std::sort(activities.begin(), activities.end(),
             [](const Activity& a, const Activity& b) { return a.end < b.end; });
   uint64_t brought = 0;
@@ -64,14 +65,16 @@ std::vector<Stretch> Union(std::vector<Stretch> stretches, uint64_t from, uint64
 
 double Seconds(const std::vector<Stretch>& stretches) {
   double seconds = 0;
-  for (const Stretch& stretch : stretches) seconds += kNano * static_cast<double>(stretch.end - stretch.begin);
+  for (const Stretch& stretch : stretches)
+    seconds += kNano * static_cast<double>(stretch.end - stretch.begin);
   return seconds;
 }
 
 std::vector<Stretch> Of(const ActivityTrace& trace, bool kernels, bool copies) {
   std::vector<Stretch> stretches;
   for (const Activity& activity : trace.activities) {
-    if (activity.kind == Activity::kKernel ? kernels : copies) stretches.push_back({activity.begin, activity.end});
+    if (activity.kind == Activity::kKernel ? kernels : copies)
+      stretches.push_back({activity.begin, activity.end});
   }
   return stretches;
 }
@@ -91,7 +94,9 @@ void MeasureGaps(const std::vector<Stretch>& busy, uint64_t from, uint64_t to, B
     at = stretch.end;
   }
   gap(to);
-  const auto longer = [](const BusyShare::Gap& a, const BusyShare::Gap& b) { return a.seconds > b.seconds; };
+  const auto longer = [](const BusyShare::Gap& a, const BusyShare::Gap& b) {
+    return a.seconds > b.seconds;
+  };
   std::sort(share->longest.begin(), share->longest.end(), longer);
   share->longest.resize(std::min(share->longest.size(), kLongestMax));
 }
@@ -135,10 +140,12 @@ BusyShare ShareBusy(const ActivityTrace& trace, uint64_t weights_bytes) {
   std::map<uint32_t, double> by_name;
   for (const Activity& activity : trace.activities) {
     if (activity.kind != Activity::kKernel || activity.end <= from) continue;
-    by_name[activity.name] += kNano * static_cast<double>(activity.end - std::max(activity.begin, from));
+    by_name[activity.name] +=
+        kNano * static_cast<double>(activity.end - std::max(activity.begin, from));
   }
   for (const auto& [name, seconds] : by_name) {
-    share.kernel_seconds[name < trace.names.size() ? Readable(trace.names[name]) : "unnamed"] += seconds;
+    share.kernel_seconds[name < trace.names.size() ? Readable(trace.names[name]) : "unnamed"] +=
+        seconds;
   }
   return share;
 }

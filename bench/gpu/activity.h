@@ -32,21 +32,21 @@ std::map<int, ActivityTrace> ReadActivity(const std::filesystem::path& folder);
 /// How much of the time between "weights in" and the last kernel's end kernels ran.
 struct BusyShare {
   double window_seconds = 0;
-  double busy_seconds = 0;   ///< at least one kernel ran
-  double copies_seconds = 0; ///< a copy ran and no kernel
-  double share = 0;          ///< busy / window
+  double busy_seconds = 0;    ///< at least one kernel ran
+  double copies_seconds = 0;  ///< a copy ran and no kernel
+  double share = 0;           ///< busy / window
   /// Idle stretches by length: up to 10 us, 100 us, 1 ms, 10 ms, 100 ms, and longer; their seconds.
   std::vector<double> gaps_seconds;
   struct Gap {
     double at_seconds;  ///< after the window's begin
     double seconds;
   };
-  std::vector<Gap> longest;  ///< ten, longest first
+  std::vector<Gap> longest;                      ///< ten, longest first
   std::map<std::string, double> kernel_seconds;  ///< by name, overlaps counted twice
 };
 
-/// The weights are in when copies to the device have brought so many bytes, the process's first ones.
-/// A share of 0 with an empty window where they never were, or no kernel ran afterwards.
+/// The weights are in when copies to the device have brought so many bytes, the process's first
+/// ones. A share of 0 with an empty window where they never were, or no kernel ran afterwards.
 BusyShare ShareBusy(const ActivityTrace& trace, uint64_t weights_bytes);
 
 }  // namespace evald::bench

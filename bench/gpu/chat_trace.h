@@ -18,8 +18,8 @@ struct ChatLengths {
 /// 424,529 of answers, so 237.9 and 201.8 each). Other runs agree: 1,000 requests of the same data
 /// had 229,711 and 203,068 tokens with Llama-3.1-8B (vllm-project/vllm, pull request 18566).
 ///
-/// Of each distribution the quantiles (i + 1/2) / count are taken, with lengths between two edges of
-/// the histogram spread evenly in their logarithm. That gives means of 237 and 208. Prompts and
+/// Of each distribution the quantiles (i + 1/2) / count are taken, with lengths between two edges
+/// of the histogram spread evenly in their logarithm. That gives means of 237 and 208. Prompts and
 /// answers are paired at random.
 std::vector<ChatLengths> ChatTrace(int count, uint64_t seed);
 

@@ -85,8 +85,9 @@ Result RunGpuChoice(const Options& options) {
   engine->Load(checkpoint);
   const double before = MatrixRate(SizesOf(options));
   // Algorithms are chosen and buffers taken by the first questions, of another order.
-  AnswerAll(engine.get(), {questions.requests.rbegin(),
-                           questions.requests.rbegin() + static_cast<int64_t>(questions.requests.size() / 50)});
+  AnswerAll(engine.get(),
+            {questions.requests.rbegin(),
+             questions.requests.rbegin() + static_cast<int64_t>(questions.requests.size() / 50)});
   const Json warmed = engine->WorkReport();
   const Answered answered = AnswerAll(engine.get(), questions.requests);
   const Json done = engine->WorkReport();
@@ -94,27 +95,30 @@ Result RunGpuChoice(const Options& options) {
   const double after = MatrixRate(SizesOf(options));
 
   const auto documents = static_cast<double>(questions.documents);
-  const double flops = model.Flops(static_cast<double>(work.tokens_distinct), work.pairs, documents);
-  const int64_t computed = done.at("rows_computed").get<int64_t>() - warmed.at("rows_computed").get<int64_t>();
+  const double flops =
+      model.Flops(static_cast<double>(work.tokens_distinct), work.pairs, documents);
+  const int64_t computed =
+      done.at("rows_computed").get<int64_t>() - warmed.at("rows_computed").get<int64_t>();
   Result result;
   result.unit = "TFLOP/s";
   result.value = flops / answered.seconds / 1e12;
   result.baseline = "a bf16 product of 8,192 x 8,192 x 8,192, before and after";
   result.baseline_value = std::max(before, after) / 1e12;
   result.target = 0.6;
-  result.details = {{"questions_per_s", documents / answered.seconds},
-                    {"seconds", answered.seconds},
-                    {"questions", questions.documents},
-                    {"subjects", questions.tasks},
-                    {"requests", questions.requests.size()},
-                    {"tokens_asked", work.tokens_asked},
-                    {"tokens_distinct", work.tokens_distinct},
-                    {"tokens_computed", computed},
-                    {"prepare_seconds", questions.prepare_seconds},
-                    {"product_tflops", {before / 1e12, after / 1e12}},
-                    {"fast", options.fast},
-                    {"counted", "of distinct tokens alone: what is computed twice counts as time, not as work"},
-                    {"engine", ToJson(engine->Info())}};
+  result.details = {
+      {"questions_per_s", documents / answered.seconds},
+      {"seconds", answered.seconds},
+      {"questions", questions.documents},
+      {"subjects", questions.tasks},
+      {"requests", questions.requests.size()},
+      {"tokens_asked", work.tokens_asked},
+      {"tokens_distinct", work.tokens_distinct},
+      {"tokens_computed", computed},
+      {"prepare_seconds", questions.prepare_seconds},
+      {"product_tflops", {before / 1e12, after / 1e12}},
+      {"fast", options.fast},
+      {"counted", "of distinct tokens alone: what is computed twice counts as time, not as work"},
+      {"engine", ToJson(engine->Info())}};
   return result;
 }
 

@@ -16,7 +16,8 @@ constexpr double kTokensPerSecond = 16'000;  // the bar
 constexpr uint64_t kTraceSeed = 7;
 
 // What these requests need at least, on a machine of these rates: whatever the schedule, each token
-// is multiplied once, each step reads the weights, and each answer's token reads what it attends to.
+// is multiplied once, each step reads the weights, and each answer's token reads what it attends
+// to.
 struct Bound {
   double flops = 0;
   double bytes = 0;
@@ -41,7 +42,8 @@ struct Bound {
   }
 };
 
-std::vector<Request> RequestsOf(const std::vector<ChatLengths>& trace, int vocab_size, uint64_t seed) {
+std::vector<Request> RequestsOf(const std::vector<ChatLengths>& trace, int vocab_size,
+                                uint64_t seed) {
   std::vector<Request> requests;
   for (size_t i = 0; i < trace.size(); ++i) {
     Request request;
@@ -90,8 +92,8 @@ Result RunGpuGenerate(const Options& options) {
   const std::vector<int> concurrencies =
       options.quick ? std::vector<int>{8} : std::vector<int>{256, 512, 1000};
   for (const int concurrency : concurrencies) {
-    const auto engine = GpuEngine(options, {{"concurrency", concurrency},
-                                            {"max_length", options.quick ? 128 : 4096}});
+    const auto engine = GpuEngine(
+        options, {{"concurrency", concurrency}, {"max_length", options.quick ? 128 : 4096}});
     engine->Load(checkpoint);
     AnswerAll(engine.get(), RequestsOf({trace.begin(), trace.begin() + trace.size() / 8},
                                        model.vocab_size, 1'000'000));

@@ -40,7 +40,8 @@ class Recorder {
  public:
   bool Open(const std::string& folder) {
     const std::string path = folder + "/" + std::to_string(::getpid());
-    activities_ = ::open((path + ".activity").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    activities_ =
+        ::open((path + ".activity").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     names_ = ::open((path + ".names").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     return activities_ >= 0 && names_ >= 0;
   }
@@ -50,7 +51,8 @@ class Recorder {
     records_.clear();
     CUpti_Activity* record = nullptr;
     while (cuptiActivityGetNextRecord(buffer, bytes, &record) == CUPTI_SUCCESS) Add(*record);
-    Write(activities_, reinterpret_cast<const char*>(records_.data()), records_.size() * sizeof(Activity));
+    Write(activities_, reinterpret_cast<const char*>(records_.data()),
+          records_.size() * sizeof(Activity));
   }
 
  private:
@@ -137,8 +139,8 @@ bool Start() {
     return false;
   }
   if (!Check(cuptiActivityRegisterCallbacks(GiveBuffer, TakeBuffer), "callbacks")) return false;
-  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                                        CUPTI_ACTIVITY_KIND_MEMSET}) {
+  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET}) {
     if (!Check(cuptiActivityEnable(kind), "activity")) return false;
   }
   Check(cuptiActivityFlushPeriod(kFlushMillis), "flush period");

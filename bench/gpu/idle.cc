@@ -39,7 +39,7 @@ class Environment {
 };
 
 bool IsSharedMemory(const fs::path& folder) {
-  struct statfs about {};
+  struct statfs about{};
   return ::statfs(folder.c_str(), &about) == 0 && about.f_type == TMPFS_MAGIC;
 }
 
@@ -54,15 +54,16 @@ fs::path WriteConfig(const Options& options, const fs::path& checkpoint, const s
   if (options.fast) engine["fast"] = true;
   if (!options.graphs) engine["graphs"] = false;
   Json config = {{"checkpoint", checkpoint.string()},
-                       {"tasks", tasks},
-                       {"data_dir", options.data_dir.string()},
-                       {"engine", engine},
-                       {"workers", {{"devices", Json::array({"cuda:" + uuid})}}},
-                       {"cache_dir", (options.scratch / "cache").string()},
-                       {"state_dir", (options.scratch / "state").string()},
-                       {"output", {{"dir", (options.scratch / "runs").string()}, {"name", "run"}}}};
+                 {"tasks", tasks},
+                 {"data_dir", options.data_dir.string()},
+                 {"engine", engine},
+                 {"workers", {{"devices", Json::array({"cuda:" + uuid})}}},
+                 {"cache_dir", (options.scratch / "cache").string()},
+                 {"state_dir", (options.scratch / "state").string()},
+                 {"output", {{"dir", (options.scratch / "runs").string()}, {"name", "run"}}}};
   // What is killed on the way then leaves nothing beside the scratch folder.
-  if (IsSharedMemory(options.scratch)) config["staging"] = {{"root", (options.scratch / "staging").string()}};
+  if (IsSharedMemory(options.scratch))
+    config["staging"] = {{"root", (options.scratch / "staging").string()}};
   return WriteText(options.scratch / "eval.yaml", config.dump(1));
 }
 
@@ -108,8 +109,8 @@ Result RunGpuIdle(const Options& options) {
   const std::string script = R"("$0" run "$1" --json --quiet >"$2.results" 2>"$2"; echo $?)";
   CommandResult run;
   {
-    const Environment environment({{"CUDA_INJECTION64_PATH", library.string()},
-                                   {"EVALD_GPU_TRACE", traces.string()}});
+    const Environment environment(
+        {{"CUDA_INJECTION64_PATH", library.string()}, {"EVALD_GPU_TRACE", traces.string()}});
     run = RunCommand({"/bin/sh", "-c", script, (options.binaries / "evald").string(),
                       config.string(), log.string()});
   }
@@ -119,14 +120,16 @@ Result RunGpuIdle(const Options& options) {
     if (share.window_seconds > best.window_seconds) best = share;
   }
   if (best.window_seconds == 0) {
-    throw Error(ErrorKind::kInfrastructure,
-                fmt::format("no worker's kernels were recorded; evald run ended with {} and said: {}",
-                            std::string(Trim(run.output)), ReadFile(log).substr(0, 2000)));
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("no worker's kernels were recorded; evald run ended with {} and said: {}",
+                    std::string(Trim(run.output)), ReadFile(log).substr(0, 2000)));
   }
   Result result;
   result.unit = "of the time";
   result.value = best.share;
-  result.baseline = "all of it; kernels by CUPTI's records, from the last weight's copy to the last kernel";
+  result.baseline =
+      "all of it; kernels by CUPTI's records, from the last weight's copy to the last kernel";
   result.baseline_value = 1;
   result.target = 0.97;
   result.details = ToJson(best);

@@ -89,7 +89,8 @@ double MemoryRate(const LimitSizes& sizes) {
     }
     end.Record(stream);
     end.Synchronize();
-    best = std::max(best, 2.0 * kCopiesAtOnce * static_cast<double>(bytes) / SecondsBetween(begin, end));
+    best = std::max(best,
+                    2.0 * kCopiesAtOnce * static_cast<double>(bytes) / SecondsBetween(begin, end));
   } while (SecondsSince(started) < sizes.seconds);
   return best;
 }

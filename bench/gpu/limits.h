@@ -16,12 +16,12 @@ struct LimitSizes {
   static LimitSizes Quick() { return {uint64_t{1} << 20, 64, 0.01}; }
 };
 
-/// Device memory full of bf16 numbers, random in [-1, 1): products of equal ones are faster than real
-/// ones.
+/// Device memory full of bf16 numbers, random in [-1, 1): products of equal ones are faster than
+/// real ones.
 native::cuda::Memory RandomNumbers(uint64_t bytes, uint64_t seed);
 
-/// Bytes/s from page-locked memory of the host to the device, on as many streams as do best (1, 2 or
-/// 4).
+/// Bytes/s from page-locked memory of the host to the device, on as many streams as do best (1, 2
+/// or 4).
 double PinnedRate(const LimitSizes& sizes);
 
 /// Bytes/s of the device's memory: what a copy within it reads and writes together.

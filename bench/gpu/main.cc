@@ -6,20 +6,28 @@ namespace evald::bench {
 namespace {
 
 const std::vector<Workload> kWorkloads = {
-    {"pull", "GB/s of weights from shared memory to the GPU, against copies from page-locked memory", RunPull},
-    {"swap", "seconds from a staged checkpoint to its first token, against its bytes' time on the bus", RunSwap},
-    {"gpu-generate", "tokens/s of 1,000 requests with the lengths of a chat trace, against 16,000", RunGpuGenerate},
+    {"pull",
+     "GB/s of weights from shared memory to the GPU, against copies from page-locked memory",
+     RunPull},
+    {"swap",
+     "seconds from a staged checkpoint to its first token, against its bytes' time on the bus",
+     RunSwap},
+    {"gpu-generate", "tokens/s of 1,000 requests with the lengths of a chat trace, against 16,000",
+     RunGpuGenerate},
     {"gpu-choice", "5-shot MMLU: questions/s, and TFLOP/s against a large product", RunGpuChoice},
-    {"gpu-idle", "share of time in which the GPU computes during evald run of four tasks", RunGpuIdle},
+    {"gpu-idle", "share of time in which the GPU computes during evald run of four tasks",
+     RunGpuIdle},
     {"products", "what products cost whose rows do not depend on the batch", RunProducts},
 };
 
 void Declare(Command app, Options* options) {
-  app.AddOption("--checkpoint", &options->checkpoint, "A staged checkpoint (bench/gpu/make_checkpoint.py)");
+  app.AddOption("--checkpoint", &options->checkpoint,
+                "A staged checkpoint (bench/gpu/make_checkpoint.py)");
   app.AddOption("--gpu", &options->gpu, "UUID of the GPU; the first visible one by default");
   app.AddOption("--lengths", &options->lengths,
-                  "gpu-generate: write the requests' lengths there too, for bench/gpu/peers.py");
-  app.AddFlag("--graphs,!--no-graphs", &options->graphs, "Without: no batch is captured, should a driver refuse that");
+                "gpu-generate: write the requests' lengths there too, for bench/gpu/peers.py");
+  app.AddFlag("--graphs,!--no-graphs", &options->graphs,
+              "Without: no batch is captured, should a driver refuse that");
   app.AddFlag("--fast", &options->fast, "Let numbers depend on the batch, where that is faster");
 }
 
@@ -37,7 +45,8 @@ Json Device(const Options& options) {
 int main(int argc, char** argv) {
   using namespace evald::bench;
   evald::SetUpLog("evald-gpu-bench", "info");  // to standard error
-  return RunProgram({"evald-gpu-bench", "Benchmarks of evald on a GPU, each with its limit measured in the same run.",
+  return RunProgram({"evald-gpu-bench",
+                     "Benchmarks of evald on a GPU, each with its limit measured in the same run.",
                      kWorkloads, Declare, Device},
                     argc, argv);
 }

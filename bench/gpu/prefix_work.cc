@@ -11,7 +11,8 @@ PrefixWork PrefixWorkOf(std::vector<std::vector<int32_t>> sequences) {
   const std::vector<int32_t> none;
   const std::vector<int32_t>* before = &none;
   for (const std::vector<int32_t>& sequence : sequences) {
-    const auto differ = std::mismatch(sequence.begin(), sequence.end(), before->begin(), before->end());
+    const auto differ =
+        std::mismatch(sequence.begin(), sequence.end(), before->begin(), before->end());
     const int64_t shared = differ.first - sequence.begin();
     const auto length = static_cast<int64_t>(sequence.size());
     work.tokens_asked += length;

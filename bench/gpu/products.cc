@@ -1,8 +1,9 @@
+#include "worker/native/cuda/products.h"
+
 #include <algorithm>
 #include <memory>
 
 #include "bench/gpu/gpu_bench.h"
-#include "worker/native/cuda/products.h"
 
 namespace evald::bench {
 namespace {
@@ -48,9 +49,10 @@ Json Rates(Products* products, const Shape& shape, const std::vector<int64_t>& r
     const double seconds = SecondsBetween(begin, end) / rounds;
     const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(outputs) *
                          static_cast<double>(inputs);
-    rates[std::to_string(rows)] = {{"us", seconds * 1e6},
-                                   {"tflops", flops / seconds / 1e12},
-                                   {"weights_gb_per_s", static_cast<double>(weights.bytes()) / seconds / 1e9}};
+    rates[std::to_string(rows)] = {
+        {"us", seconds * 1e6},
+        {"tflops", flops / seconds / 1e12},
+        {"weights_gb_per_s", static_cast<double>(weights.bytes()) / seconds / 1e9}};
   }
   return rates;
 }
@@ -61,7 +63,8 @@ Json Rates(Products* products, const Shape& shape, const std::vector<int64_t>& r
 Result RunProducts(const Options& options) {
   UseBenchGpu(options);
   const std::vector<int64_t> rows =
-      options.quick ? std::vector<int64_t>{1, 16} : std::vector<int64_t>{1, 16, 64, 128, 256, 512, 1024, 4096, 8192};
+      options.quick ? std::vector<int64_t>{1, 16}
+                    : std::vector<int64_t>{1, 16, 64, 128, 256, 512, 1024, 4096, 8192};
   Json details = Json::object();
   double seconds[2] = {0, 0};
   for (const bool fast : {false, true}) {
@@ -69,7 +72,8 @@ Result RunProducts(const Options& options) {
     Json shapes = Json::object();
     for (const Shape& shape : kShapes) {
       shapes[shape.name] = Rates(products.get(), shape, rows, options);
-      seconds[fast ? 1 : 0] += shapes[shape.name][std::to_string(rows.back())]["us"].get<double>() / 1e6;
+      seconds[fast ? 1 : 0] +=
+          shapes[shape.name][std::to_string(rows.back())]["us"].get<double>() / 1e6;
     }
     details[fast ? "fast" : "invariant"] = {{"rates", shapes}, {"chosen", products->Report()}};
   }

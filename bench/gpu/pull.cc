@@ -1,3 +1,5 @@
+#include "worker/native/cuda/pull.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include "evald/error.h"
 #include "worker/native/config.h"
 #include "worker/native/cuda/device_weights.h"
-#include "worker/native/cuda/pull.h"
 
 namespace evald::bench {
 namespace fs = std::filesystem;
@@ -32,8 +33,8 @@ Json PullOf(const DeviceWeights& weights, const PullOptions& pull, int rounds,
   return report;
 }
 
-// A folder beside the checkpoint's whose files are links to the same ones: another checkpoint of the
-// same shape, as far as the engine can tell.
+// A folder beside the checkpoint's whose files are links to the same ones: another checkpoint of
+// the same shape, as far as the engine can tell.
 fs::path Twin(const fs::path& checkpoint, const fs::path& folder) {
   fs::create_directories(folder);
   for (const auto& entry : fs::directory_iterator(checkpoint)) {
@@ -98,7 +99,8 @@ Result RunPull(const Options& options) {
   return result;
 }
 
-// From a checkpoint that is staged to its first token, in an engine that holds another of its shape.
+// From a checkpoint that is staged to its first token, in an engine that holds another of its
+// shape.
 Result RunSwap(const Options& options) {
   const fs::path checkpoint = GpuCheckpoint(options);
   const fs::path twin = Twin(checkpoint, options.scratch / "twin");

@@ -7,11 +7,13 @@
 
 namespace evald {
 
-/// Refuses a `!function` that is not built in: throws Error(kInput) "<where>the function 'f' ... <problem>", naming the
-/// nearest of `served`. Names that begin with "/" are functions of a user's own file (datasets/known_modules.h); the
-/// file is named then, and the remedy says what counts as one of lm_eval's. `served` follows `remedy`.
-[[noreturn]] void RefuseFunction(const std::string& where, const std::string& function, const std::string& problem,
-                                 const std::vector<std::string>& served, const std::string& remedy);
+/// Refuses a `!function` that is not built in: throws Error(kInput) "<where>the function 'f' ...
+/// <problem>", naming the nearest of `served`. Names that begin with "/" are functions of a user's
+/// own file (datasets/known_modules.h); the file is named then, and the remedy says what counts as
+/// one of lm_eval's. `served` follows `remedy`.
+[[noreturn]] void RefuseFunction(const std::string& where, const std::string& function,
+                                 const std::string& problem, const std::vector<std::string>& served,
+                                 const std::string& remedy);
 
 /// One metric of a task, as its YAML file lists it.
 struct MetricSpec {
@@ -25,7 +27,8 @@ struct MetricSpec {
 /// One step of a filter pipeline: {"function": "regex", ...}.
 struct FilterStep {
   std::string function;  ///< "regex", "take_first", "custom", ...
-  Json kwargs = Json::object();  ///< a !function value is the string "!function <folder>/utils.name"
+  Json kwargs =
+      Json::object();  ///< a !function value is the string "!function <folder>/utils.name"
 };
 
 struct FilterPipeline {
@@ -37,9 +40,10 @@ struct FilterPipeline {
 /// need to know of it. Kept as task.json in the prepared folder.
 struct TaskDefinition {
   std::string name;
-  std::string alias;        ///< shown in tables; the name unless task_alias says otherwise
-  Json version;             ///< metadata.version, or null
-  std::string output_type;  ///< generate_until, loglikelihood, loglikelihood_rolling, multiple_choice
+  std::string alias;  ///< shown in tables; the name unless task_alias says otherwise
+  Json version;       ///< metadata.version, or null
+  std::string
+      output_type;  ///< generate_until, loglikelihood, loglikelihood_rolling, multiple_choice
   int repeats = 1;
   int num_fewshot = 0;
   bool unsafe_code = false;      ///< scoring runs the model's code
@@ -50,7 +54,7 @@ struct TaskDefinition {
   std::vector<FilterPipeline> filters;
   int64_t original_documents = 0;   ///< rows of the evaluated split
   int64_t effective_documents = 0;  ///< of these, evaluated (limit)
-  Json config;  ///< the task's whole configuration as lm-evaluation-harness reports it
+  Json config;   ///< the task's whole configuration as lm-evaluation-harness reports it
   Json sources;  ///< what the content key is made of: data files with hashes, few-shot seed, ...
 };
 

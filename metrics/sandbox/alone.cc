@@ -74,8 +74,8 @@ std::string OpenOwn(const fs::path& path, UniqueFd* folder) {
   return "";
 }
 
-/// Opens the file "times", whose page is written here: a full tmpfs shall fail this call and not, by a
-/// signal, a later one. "" or why it cannot be had.
+/// Opens the file "times", whose page is written here: a full tmpfs shall fail this call and not,
+/// by a signal, a later one. "" or why it cannot be had.
 std::string OpenTimes(const UniqueFd& folder, UniqueFd* times) {
   UniqueFd file(openat(folder.get(), "times", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   struct stat info = {};
@@ -113,15 +113,18 @@ TurnFolder::TurnFolder(const std::vector<fs::path>& candidates, int64_t patience
     }
     refused.push_back(path.string() + " (" + why + ")");
   }
-  log::Warn("no folder for the turns of programs can be had: {}. A program that must run alone is judged while others run",
-            Join(refused, ", "));
+  log::Warn(
+      "no folder for the turns of programs can be had: {}. A program that must run alone is judged "
+      "while others run",
+      Join(refused, ", "));
 }
 
 TurnFolder::~TurnFolder() = default;
 
 std::vector<fs::path> DefaultTurnFolders() {
   const std::string uid = std::to_string(geteuid());
-  return {"/dev/shm/evald-turns-" + uid, "/run/user/" + uid + "/evald-turns", "/tmp/evald-turns-" + uid};
+  return {"/dev/shm/evald-turns-" + uid, "/run/user/" + uid + "/evald-turns",
+          "/tmp/evald-turns-" + uid};
 }
 
 HostTurn::HostTurn(const TurnFolder& folder, bool alone, int64_t longest_us) : folder_(folder) {
@@ -141,8 +144,8 @@ HostTurn::~HostTurn() {
   TurnFolder::Page::Raise(folder_.page_->times->alone_again, now_us + (now_us - closed_us_));
 }
 
-/// Waits until nobody is before this object in the queue and the shared turns have had their time. The place is held
-/// until this turn is over, so that the next in the queue sees when that was.
+/// Waits until nobody is before this object in the queue and the shared turns have had their time.
+/// The place is held until this turn is over, so that the next in the queue sees when that was.
 UniqueFd HostTurn::AwaitOwnPlace(int64_t longest_us) const {
   UniqueFd queue = OpenFile(folder_.folder_, folder_.path_, "queue");
   Times& times = *folder_.page_->times;
@@ -152,7 +155,8 @@ UniqueFd HostTurn::AwaitOwnPlace(int64_t longest_us) const {
   own.l_whence = SEEK_SET;
   own.l_start = number;
   own.l_len = 1;
-  if (fcntl(queue.get(), F_OFD_SETLK, &own) != 0) ThrowErrno(folder_.path_ / "queue", "locking", errno);
+  if (fcntl(queue.get(), F_OFD_SETLK, &own) != 0)
+    ThrowErrno(folder_.path_ / "queue", "locking", errno);
   int64_t first_us = 0;  // since when nobody is before this object
   for (const int64_t begun_us = MonotonicMicros();; usleep(kPollUsMax)) {
     struct flock before = own;
@@ -164,7 +168,8 @@ UniqueFd HostTurn::AwaitOwnPlace(int64_t longest_us) const {
     const int64_t now_us = MonotonicMicros();
     if (first_us == 0 && (number == 0 || before.l_type == F_UNLCK)) first_us = now_us;
     // A folder in /tmp may remember the clock of an earlier boot: no pause is longer than a turn.
-    const int64_t again_us = std::min(TurnFolder::Page::Get(times.alone_again), first_us + longest_us);
+    const int64_t again_us =
+        std::min(TurnFolder::Page::Get(times.alone_again), first_us + longest_us);
     if (first_us != 0 && now_us >= again_us) return queue;
     CheckPatience("queue", begun_us);
   }
@@ -183,11 +188,12 @@ UniqueFd HostTurn::Lock(const char* name, int operation) const {
   return file;
 }
 
-/// Throws when the turns that were taken since have ended, or should have, and this one has not come.
+/// Throws when the turns that were taken since have ended, or should have, and this one has not
+/// come.
 void HostTurn::CheckPatience(const char* name, int64_t begun_us) const {
   Times& times = *folder_.page_->times;
-  const int64_t expected_us = std::max({begun_us, TurnFolder::Page::Get(times.turns_end),
-                                        TurnFolder::Page::Get(times.alone_again)});
+  const int64_t expected_us = std::max(
+      {begun_us, TurnFolder::Page::Get(times.turns_end), TurnFolder::Page::Get(times.alone_again)});
   if (MonotonicMicros() <= expected_us + folder_.patience_us_) return;
   throw Error(ErrorKind::kInfrastructure,
               "waiting for a turn to run a program: " + (folder_.path_ / name).string() +

@@ -38,18 +38,19 @@ class TurnFolder {
 std::vector<std::filesystem::path> DefaultTurnFolders();
 
 /// Turns of this user's programs on this host. Any number runs at a time, each holding a shared
-/// turn. A program that the clock ended for a cause that is not clear is run again in an exclusive turn,
-/// while no other evald sandbox of this user runs anything, so that its verdict does not depend on
-/// evald's own load. Programs of other users are not waited for: they are load of the machine like any
-/// other, and a lock that several users share is one that each of them can keep.
+/// turn. A program that the clock ended for a cause that is not clear is run again in an exclusive
+/// turn, while no other evald sandbox of this user runs anything, so that its verdict does not
+/// depend on evald's own load. Programs of other users are not waited for: they are load of the
+/// machine like any other, and a lock that several users share is one that each of them can keep.
 ///
-/// Exclusive turns are taken in the order in which they were asked for. After each the shared ones have
-/// as much time as it kept them waiting (`longest_us` at most), so all exclusive turns together take at most
-/// half of the time.
+/// Exclusive turns are taken in the order in which they were asked for. After each the shared ones
+/// have as much time as it kept them waiting (`longest_us` at most), so all exclusive turns
+/// together take at most half of the time.
 ///
-/// Three locks in the user's folder, which the kernel frees with the process. A byte of "queue" is locked
-/// for each exclusive turn that is waited for; its number is the place in the queue. "gate" is closed by
-/// an exclusive turn, so that no shared one begins; "turn" is held by every turn. One object per thread.
+/// Three locks in the user's folder, which the kernel frees with the process. A byte of "queue" is
+/// locked for each exclusive turn that is waited for; its number is the place in the queue. "gate"
+/// is closed by an exclusive turn, so that no shared one begins; "turn" is held by every turn. One
+/// object per thread.
 class HostTurn {
  public:
   /// Waits for as long as others may hold theirs: each turn says how long it may last at most
@@ -74,7 +75,8 @@ class HostTurn {
   UniqueFd place_;  ///< in the queue
   UniqueFd gate_;
   UniqueFd turn_;
-  int64_t closed_us_ = 0;  ///< since when an exclusive turn keeps others waiting; 0 for a shared one
+  int64_t closed_us_ =
+      0;  ///< since when an exclusive turn keeps others waiting; 0 for a shared one
 };
 
 }  // namespace evald::sandbox

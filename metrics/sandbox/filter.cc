@@ -102,11 +102,11 @@ constexpr const char* kFiles[] = {"access",
 
 constexpr const char* kMemory[] = {"brk", "mmap", "mprotect", "mremap", "msync", "munmap"};
 
-/// Advice of madvise(2) that says nothing of what a range holds. Other advice (MADV_FREE, MADV_WIPEONFORK,
-/// MADV_COLLAPSE), and mincore, tell a hole from a mapping: in some 50 calls they would find the memory that the
-/// completion record is hidden in.
-constexpr int kAdvice[] = {MADV_NORMAL,   MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED,
-                           MADV_DONTNEED, MADV_DONTFORK, MADV_HUGEPAGE, MADV_NOHUGEPAGE};
+/// Advice of madvise(2) that says nothing of what a range holds. Other advice (MADV_FREE,
+/// MADV_WIPEONFORK, MADV_COLLAPSE), and mincore, tell a hole from a mapping: in some 50 calls they
+/// would find the memory that the completion record is hidden in.
+constexpr int kAdvice[] = {MADV_NORMAL,   MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED,
+                           MADV_DONTNEED, MADV_DONTFORK, MADV_HUGEPAGE,   MADV_NOHUGEPAGE};
 
 constexpr const char* kTime[] = {"alarm",           "clock_getres",    "clock_gettime",
                                  "clock_nanosleep", "getitimer",       "gettimeofday",
@@ -175,8 +175,8 @@ constexpr const char* kSocketPairs[] = {"getpeername", "getsockname", "getsockop
                                         "recvmsg",     "sendmsg",     "sendto",     "shutdown"};
 
 /// Commands of fcntl(2) that concern the program's own descriptors alone.
-constexpr int kDescriptorCommands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,       F_SETFD,
-                                       F_GETFL, F_SETFL,         F_GETPIPE_SZ,  F_GETOWN,
+constexpr int kDescriptorCommands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,      F_SETFD,
+                                       F_GETFL, F_SETFL,         F_GETPIPE_SZ, F_GETOWN,
                                        F_GETLK, F_OFD_GETLK,     F_GET_SEALS};
 
 /// Locks, which would be locks on the host's files where a program locks one of those.
@@ -273,10 +273,12 @@ void AddProcessRules(Rules& rules, bool allow_processes) {
 /// lock that is always granted is what a real one is, but for a second open of one file.
 void AddDescriptorRules(Rules& rules) {
   for (const int command : kDescriptorCommands) {
-    rules.Allow("fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(command)));
+    rules.Allow("fcntl",
+                SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(command)));
   }
   for (const int command : kLockCommands) {
-    rules.Pretend("fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(command)));
+    rules.Pretend("fcntl",
+                  SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(command)));
   }
   for (const int command : {F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ}) {
     rules.Refuse("fcntl", EPERM,
@@ -314,7 +316,8 @@ std::vector<sock_filter> BuildFilter(bool allow_processes) {
   AllowAll(rules, kFiles);
   AllowAll(rules, kMemory);
   for (const int advice : kAdvice) {
-    rules.Allow("madvise", SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(advice)));
+    rules.Allow("madvise",
+                SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffull, static_cast<uint64_t>(advice)));
   }
   AllowAll(rules, kTime);
   AllowAll(rules, kProcess);

@@ -14,8 +14,8 @@ namespace evald::sandbox {
 /// pages no limit counts), signals to other processes. New processes only with `allow_processes`:
 /// code_eval's guard takes fork away as well; threads are always allowed.
 ///
-/// Locks on files (flock, fcntl) answer that they are granted and take none, since they would hold on
-/// files of the host; signals from files, leases and notices of changes are refused. With
+/// Locks on files (flock, fcntl) answer that they are granted and take none, since they would hold
+/// on files of the host; signals from files, leases and notices of changes are refused. With
 /// `allow_processes` SIGCHLD keeps its default action, so that no process's CPU time is lost.
 ///
 /// Throws Error(kInfrastructure) when libseccomp refuses a rule.

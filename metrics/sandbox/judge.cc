@@ -16,8 +16,8 @@ bool Completed(const ProgramReport& report, const ProgramRequest& request) {
   return std::memcmp(report.record, request.nonce, kNonceBytes) == 0;
 }
 
-/// The program's own words, made safe: valid UTF-8 in which nothing steers a terminal or a page, at most
-/// kDetailBytes bytes.
+/// The program's own words, made safe: valid UTF-8 in which nothing steers a terminal or a page, at
+/// most kDetailBytes bytes.
 std::string Detail(const ProgramReport& report) {
   const size_t bytes = std::min<size_t>(report.detail_bytes, kDetailBytes);
   std::string text = Printable(ReplaceInvalidUtf8(std::string_view(report.detail, bytes)));

@@ -61,7 +61,8 @@ RootPlan PlanRoot(const Interpreter& interpreter) {
   for (const auto* list : {&interpreter.folders, &interpreter.libraries, &interpreter.packages}) {
     wanted.insert(wanted.end(), list->begin(), list->end());
   }
-  // Time zones, and the locale that every Debian has (`locale.setlocale(locale.LC_ALL, 'C.UTF-8')`).
+  // Time zones, and the locale that every Debian has (`locale.setlocale(locale.LC_ALL,
+  // 'C.UTF-8')`).
   for (const char* folder : {"/usr/share/zoneinfo", "/usr/lib/locale/C.utf8"}) {
     if (fs::is_directory(folder)) wanted.emplace_back(folder);
   }

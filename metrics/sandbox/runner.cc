@@ -16,9 +16,9 @@ namespace evald {
 namespace {
 
 using sandbox::HostTurn;
-using sandbox::TurnFolder;
 using sandbox::ProgramReport;
 using sandbox::ProgramRequest;
+using sandbox::TurnFolder;
 using sandbox::Zygote;
 
 class ZygoteRunner : public CodeRunner {
@@ -85,7 +85,8 @@ class ZygoteRunner : public CodeRunner {
   }
 
   /// Holds the turn until the program has ended. A failing zygote is replaced once.
-  ProgramReport RunInTurn(const HostTurn&, const ProgramRequest& request, const std::string& source) {
+  ProgramReport RunInTurn(const HostTurn&, const ProgramRequest& request,
+                          const std::string& source) {
     for (bool again = false;; again = true) {
       try {
         if (!zygote_) zygote_.emplace(options_, interpreter_);

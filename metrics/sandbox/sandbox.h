@@ -13,8 +13,8 @@ namespace evald {
 struct SandboxOptions {
   bool unsafe = false;  ///< run without isolation; only on a person's explicit word
   std::string python = "/usr/bin/python3";
-  double cpu_seconds = 3.0;    ///< CPU time, tests included: HF code_eval's timeout
-  double wall_seconds = 15.0;  ///< for a program that sleeps or polls
+  double cpu_seconds = 3.0;            ///< CPU time, tests included: HF code_eval's timeout
+  double wall_seconds = 15.0;          ///< for a program that sleeps or polls
   uint64_t memory_bytes = 1ull << 30;  ///< address space
   uint64_t tmpfs_bytes = 16ull << 20;
   uint64_t output_bytes = 64 << 10;

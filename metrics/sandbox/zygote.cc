@@ -245,9 +245,11 @@ void Zygote::AwaitReady(const SandboxOptions& options) {
   seccomp_ = ready.seccomp != 0;
   if (options.allow_processes && ready.sees_processes == 0) {
     throw Infrastructure(
-        "metrics.sandbox.allow_processes: /proc does not show the sandbox its own processes, expected "
+        "metrics.sandbox.allow_processes: /proc does not show the sandbox its own processes, "
+        "expected "
         "/proc/PID/task/TID/children, by which their CPU time is counted",
-        "use a kernel with CONFIG_PROC_CHILDREN and a /proc without the mount option hidepid, or set "
+        "use a kernel with CONFIG_PROC_CHILDREN and a /proc without the mount option hidepid, or "
+        "set "
         "metrics.sandbox.allow_processes: false");
   }
 }

@@ -16,10 +16,10 @@
 #include "base/random_id.h"
 #include "base/version.h"
 #include "evald/error.h"
-#include "orchestrator/devices/programs.h"
 #include "orchestrator/agent/clock_offset.h"
 #include "orchestrator/agent/courier.h"
 #include "orchestrator/agent/process_book.h"
+#include "orchestrator/devices/programs.h"
 #include "orchestrator/fleet/conversation.h"
 #include "orchestrator/fleet/local_agent.h"
 #include "orchestrator/fleet/local_host.h"
@@ -47,7 +47,8 @@ UniqueFd LockRoot(const fs::path& root) {
   if (!lock) ThrowErrno(file, "open", errno);
   for (int attempt = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
     if (attempt == 20) {  // others only look whether it is taken
-      throw Error(ErrorKind::kUsage, fmt::format("{}: another agent works from this folder", root.string()),
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: another agent works from this folder", root.string()),
                   "stop it, or choose another --root");
     }
     ::usleep(20'000);
@@ -73,8 +74,9 @@ class Agent::Impl {
     MakeDirectories(host.log_dir);
     host_ = std::make_unique<LocalHost>(
         &loop_, host,
-        Host::Events{[this](const std::string& id, const protocol::Message& m) { OnProcessMessage(id, m); },
-                     [this](const std::string& id, const ProcessExit& exit) { OnExit(id, exit); }});
+        Host::Events{
+            [this](const std::string& id, const protocol::Message& m) { OnProcessMessage(id, m); },
+            [this](const std::string& id, const ProcessExit& exit) { OnExit(id, exit); }});
     if (!here()) MakeCourier();
   }
 
@@ -83,10 +85,14 @@ class Agent::Impl {
     staging.root = options_.staging_root;
     staging.state = options_.root;
     staging.keep_bytes = options_.staging_keep;
-    courier_.emplace(&loop_, options_.orchestrator, options_.root / "spool", instance_, staging,
-                     Courier::Hooks{[this](const std::string& id, const protocol::Message& m) { host_->Send(id, m); },
-                                    [this](const std::string& id, const protocol::Message& m) { Tell(id, m); },
-                                    [this](const std::string& id, const protocol::Message& m) { book_.Undelivered(id, m); }});
+    courier_.emplace(
+        &loop_, options_.orchestrator, options_.root / "spool", instance_, staging,
+        Courier::Hooks{
+            [this](const std::string& id, const protocol::Message& m) { host_->Send(id, m); },
+            [this](const std::string& id, const protocol::Message& m) { Tell(id, m); },
+            [this](const std::string& id, const protocol::Message& m) {
+              book_.Undelivered(id, m);
+            }});
   }
 
   void Run() {
@@ -161,14 +167,16 @@ class Agent::Impl {
       conversation_.Reset();
       session_ = welcome->session;
     }
-    const Conversation::Handlers handlers{[this](const protocol::AgentMessage& m) { OnOrchestratorMessage(m); },
-                                          [this](const std::string& why) {
-                                            if (courier_) courier_->SetConnected(false);
-                                            Redial(why);
-                                          }};
+    const Conversation::Handlers handlers{
+        [this](const protocol::AgentMessage& m) { OnOrchestratorMessage(m); },
+        [this](const std::string& why) {
+          if (courier_) courier_->SetConnected(false);
+          Redial(why);
+        }};
     if (!conversation_.Attach(wire, welcome->received, handlers, MonotonicMicros())) {
       session_.clear();
-      return wire->Close(fmt::format("it has received {} messages, more than were sent", welcome->received));
+      return wire->Close(
+          fmt::format("it has received {} messages, more than were sent", welcome->received));
     }
     redial_ = kFirstRedial;
     last_failure_.clear();
@@ -203,7 +211,8 @@ class Agent::Impl {
     std::vector<std::string> staged;
     if (here()) return staged;
     try {
-      for (const StagedInfo& info : ListStaged(options_.staging_root)) staged.push_back(info.fingerprint);
+      for (const StagedInfo& info : ListStaged(options_.staging_root))
+        staged.push_back(info.fingerprint);
     } catch (const Error& e) {  // then they are found when they are to be loaded
       log::Warn("what is staged here cannot be listed: {}", e.what());
     }
@@ -241,7 +250,8 @@ class Agent::Impl {
 
   void TellExit(const std::string& id, const ProcessExit& exit) {
     book_.Ended(id);
-    if (joined_) conversation_.Send(protocol::ProcessEnded{id, exit.exit_code, exit.signal, exit.error});
+    if (joined_)
+      conversation_.Send(protocol::ProcessEnded{id, exit.exit_code, exit.signal, exit.error});
     JoinWhenAtRest();
   }
 
@@ -271,12 +281,15 @@ class Agent::Impl {
     try {
       if (ending_ || leaving_) throw Error(ErrorKind::kInfrastructure, "its host is leaving");
       if (!WrongWithName(spec.id).empty()) {
-        throw Error(ErrorKind::kInput, fmt::format("the name of a process: {}", WrongWithName(spec.id)));
+        throw Error(ErrorKind::kInput,
+                    fmt::format("the name of a process: {}", WrongWithName(spec.id)));
       }
       if (!IsStartable(spec.program)) {
-        throw Error(ErrorKind::kInput, fmt::format("'{}' is not a program that an agent starts", spec.program));
+        throw Error(ErrorKind::kInput,
+                    fmt::format("'{}' is not a program that an agent starts", spec.program));
       }
-      if (book_.Knows(spec.id)) throw Error(ErrorKind::kInternal, fmt::format("{} runs already", spec.id));
+      if (book_.Knows(spec.id))
+        throw Error(ErrorKind::kInternal, fmt::format("{} runs already", spec.id));
       book_.Started(spec);
       host_->Start(spec);
     } catch (const Error& e) {
@@ -305,12 +318,15 @@ class Agent::Impl {
       said_left_ = true;
     }
     if (!StillNamed(lock_.get(), options_.root / kAgentLock)) return End("its folder is gone");
-    if (!conversation_.attached() && static_cast<double>(now - last_seen_us_) > 1e6 * options_.linger_s) Linger(now);
+    if (!conversation_.attached() &&
+        static_cast<double>(now - last_seen_us_) > 1e6 * options_.linger_s)
+      Linger(now);
     loop_.After(kTick, [this] { Tick(); });
   }
 
   void Linger(int64_t now) {
-    const std::string why = fmt::format("no orchestrator for {} s", (now - last_seen_us_) / 1'000'000);
+    const std::string why =
+        fmt::format("no orchestrator for {} s", (now - last_seen_us_) / 1'000'000);
     if (here()) return End(why);
     for (const std::string& id : book_.ids()) {
       log::Warn("{}; {} ends", why, id);
@@ -323,7 +339,8 @@ class Agent::Impl {
     pinged_us_ = MonotonicMicros();
     std::error_code error;
     const fs::space_info space = fs::space(ExistingPartOf(options_.staging_root), error);
-    conversation_.SendLoose(protocol::AgentPing{pinged_us_, error ? 0 : static_cast<int64_t>(space.capacity),
+    conversation_.SendLoose(protocol::AgentPing{pinged_us_,
+                                                error ? 0 : static_cast<int64_t>(space.capacity),
                                                 error ? 0 : static_cast<int64_t>(space.available)});
   }
 

@@ -22,7 +22,8 @@ struct AgentOptions {
   int metric_processes = 1;
   SandboxOptions sandbox;
   std::string config_id;  ///< what it was started with, told to the orchestrator
-  double linger_s = 600;  ///< without an orchestrator: then processes end, and on the orchestrator's own host the agent
+  double linger_s = 600;  ///< without an orchestrator: then processes end, and on the
+                          ///< orchestrator's own host the agent
 };
 
 /// The one owner of what belongs to a host: starts worker and metric processes as an orchestrator

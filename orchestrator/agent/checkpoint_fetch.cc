@@ -46,18 +46,22 @@ std::string EncodePath(const std::string& name) {
 
 }  // namespace
 
-CheckpointFetch::CheckpointFetch(OrchestratorAddress address, const std::string& instance, StagerOptions staging)
+CheckpointFetch::CheckpointFetch(OrchestratorAddress address, const std::string& instance,
+                                 StagerOptions staging)
     : address_(std::move(address)),
       url_(fmt::format("/v1/agents/{}/checkpoints/", instance)),
       staging_(std::move(staging)),
       root_(staging_.root) {}
 
-StagedCheckpoint CheckpointFetch::Wrap(const std::string& fingerprint, StagedLease lease, StageReport report) const {
+StagedCheckpoint CheckpointFetch::Wrap(const std::string& fingerprint, StagedLease lease,
+                                       StageReport report) const {
   root_.MarkUsed(fingerprint);
-  return StagedCheckpoint(root_, fingerprint, std::move(lease), staging_.keep_bytes, std::move(report));
+  return StagedCheckpoint(root_, fingerprint, std::move(lease), staging_.keep_bytes,
+                          std::move(report));
 }
 
-StagedCheckpoint CheckpointFetch::Obtain(const std::string& fingerprint, const std::atomic<bool>* cancel) const {
+StagedCheckpoint CheckpointFetch::Obtain(const std::string& fingerprint,
+                                         const std::atomic<bool>* cancel) const {
   const auto reuse = [&]() -> std::optional<StagedCheckpoint> {
     auto lease = root_.Lease(fingerprint);
     if (!lease) return std::nullopt;
@@ -85,7 +89,8 @@ StagedCheckpoint CheckpointFetch::Obtain(const std::string& fingerprint, const s
   for (const Json& file : Field<std::vector<Json>>(about, "files", url_)) {
     files.push_back({Field<std::string>(file, "name", url_), Field<uint64_t>(file, "bytes", url_)});
     if (!StaysInside(files.back().name)) {
-      throw Error(ErrorKind::kInput, fmt::format("'{}' is no name for a file of a checkpoint", files.back().name));
+      throw Error(ErrorKind::kInput,
+                  fmt::format("'{}' is no name for a file of a checkpoint", files.back().name));
     }
   }
   while (true) {
@@ -98,7 +103,8 @@ StagedCheckpoint CheckpointFetch::Obtain(const std::string& fingerprint, const s
   }
 }
 
-StagedCheckpoint CheckpointFetch::Fetch(const std::string& fingerprint, const std::vector<File>& files,
+StagedCheckpoint CheckpointFetch::Fetch(const std::string& fingerprint,
+                                        const std::vector<File>& files,
                                         const std::atomic<bool>* cancel) const {
   const int64_t begin = MonotonicMicros();
   const fs::path folder = root_.StagingFolderOf("fetch-" + fingerprint);
@@ -115,8 +121,9 @@ StagedCheckpoint CheckpointFetch::Fetch(const std::string& fingerprint, const st
   hooks.cancel = cancel;
   const std::string found = CopyTree(folder, stamps, {}, staging_.copy, hooks).fingerprint;
   if (found != fingerprint) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("the checkpoint that came has the fingerprint {}, expected {}",
-                                                        found, fingerprint));
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("the checkpoint that came has the fingerprint {}, expected {}", found,
+                            fingerprint));
   }
   CheckShards(ReadCheckpointLayout(folder));
   StagedRecord record;
@@ -135,7 +142,8 @@ StagedCheckpoint CheckpointFetch::Fetch(const std::string& fingerprint, const st
 }
 
 // Ranges of all files, taken in turn by a few connections.
-void CheckpointFetch::FetchInto(const fs::path& folder, const std::string& fingerprint, const std::vector<File>& files,
+void CheckpointFetch::FetchInto(const fs::path& folder, const std::string& fingerprint,
+                                const std::vector<File>& files,
                                 const std::atomic<bool>* cancel) const {
   struct Range {
     const File* file;
@@ -149,7 +157,8 @@ void CheckpointFetch::FetchInto(const fs::path& folder, const std::string& finge
     fs::create_directories(path.parent_path());
     fds.emplace_back(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!fds.back()) ThrowErrno(path, "create", errno);
-    if (::ftruncate(fds.back().get(), static_cast<off_t>(file.bytes)) != 0) ThrowErrno(path, "ftruncate", errno);
+    if (::ftruncate(fds.back().get(), static_cast<off_t>(file.bytes)) != 0)
+      ThrowErrno(path, "ftruncate", errno);
     for (uint64_t first = 0; first < file.bytes; first += kRangeBytes) {
       ranges.push_back({&file, first, std::min(kRangeBytes, file.bytes - first), fds.back().get()});
     }
@@ -162,7 +171,8 @@ void CheckpointFetch::FetchInto(const fs::path& folder, const std::string& finge
       FileClient client(address_, cancel);
       for (size_t i = next++; i < ranges.size(); i = next++) {
         const Range& range = ranges[i];
-        client.GetRange(url_ + fingerprint + EncodePath(range.file->name), range.first, range.count, range.fd);
+        client.GetRange(url_ + fingerprint + EncodePath(range.file->name), range.first, range.count,
+                        range.fd);
       }
     } catch (...) {
       next = ranges.size();

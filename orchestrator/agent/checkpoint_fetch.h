@@ -9,10 +9,10 @@
 
 namespace evald {
 
-/// Stages a checkpoint on this host by its fingerprint: what is staged here already is leased; else it
-/// is copied from its own folder, if that is to be seen here and holds the same; else it is fetched
-/// from the orchestrator's staged copy, several ranges at a time, and published if its tree hash is
-/// the fingerprint. Any thread; blocks.
+/// Stages a checkpoint on this host by its fingerprint: what is staged here already is leased; else
+/// it is copied from its own folder, if that is to be seen here and holds the same; else it is
+/// fetched from the orchestrator's staged copy, several ranges at a time, and published if its tree
+/// hash is the fingerprint. Any thread; blocks.
 class CheckpointFetch {
  public:
   CheckpointFetch(OrchestratorAddress address, const std::string& instance, StagerOptions staging);
@@ -26,10 +26,12 @@ class CheckpointFetch {
     std::string name;
     uint64_t bytes = 0;
   };
-  StagedCheckpoint Fetch(const std::string& fingerprint, const std::vector<File>& files, const std::atomic<bool>* cancel) const;
-  void FetchInto(const std::filesystem::path& folder, const std::string& fingerprint, const std::vector<File>& files,
-                 const std::atomic<bool>* cancel) const;
-  StagedCheckpoint Wrap(const std::string& fingerprint, StagedLease lease, StageReport report) const;
+  StagedCheckpoint Fetch(const std::string& fingerprint, const std::vector<File>& files,
+                         const std::atomic<bool>* cancel) const;
+  void FetchInto(const std::filesystem::path& folder, const std::string& fingerprint,
+                 const std::vector<File>& files, const std::atomic<bool>* cancel) const;
+  StagedCheckpoint Wrap(const std::string& fingerprint, StagedLease lease,
+                        StageReport report) const;
 
   OrchestratorAddress address_;
   std::string url_;

@@ -5,8 +5,8 @@
 namespace evald {
 
 /// What is to be added to this host's CLOCK_MONOTONIC to have the orchestrator's, measured by
-/// questions and answers: at the quickest of them the orchestrator's time lay in the middle, give or
-/// take half of what it took. A plain value; microseconds.
+/// questions and answers: at the quickest of them the orchestrator's time lay in the middle, give
+/// or take half of what it took. A plain value; microseconds.
 class ClockOffset {
  public:
   /// Asked at `sent` and answered at `came`, both on this clock; the other showed `theirs`.

@@ -18,9 +18,12 @@ constexpr int kTriesMax = 6;  // while the orchestrator is there
 
 // Whether files have to move for it.
 bool NamesFiles(const protocol::Message& message) {
-  if (const auto* load = std::get_if<protocol::Load>(&message)) return IsFingerprint(load->fingerprint);
-  return std::holds_alternative<protocol::Lease>(message) || std::holds_alternative<protocol::Job>(message) ||
-         std::holds_alternative<protocol::SliceDone>(message) || std::holds_alternative<protocol::JobDone>(message);
+  if (const auto* load = std::get_if<protocol::Load>(&message))
+    return IsFingerprint(load->fingerprint);
+  return std::holds_alternative<protocol::Lease>(message) ||
+         std::holds_alternative<protocol::Job>(message) ||
+         std::holds_alternative<protocol::SliceDone>(message) ||
+         std::holds_alternative<protocol::JobDone>(message);
 }
 
 // What the orchestrator hears when the files of a message cannot be had, or given.
@@ -28,19 +31,23 @@ std::optional<protocol::Message> Failure(const protocol::Message& message, const
   if (const auto* lease = std::get_if<protocol::Lease>(&message)) {
     return protocol::TrialFailed{lease->trial, lease->attempt, true, why};
   }
-  if (std::holds_alternative<protocol::Load>(message)) return protocol::TrialFailed{-1, 0, true, why};
-  if (const auto* job = std::get_if<protocol::Job>(&message)) return protocol::JobFailed{job->job, true, why};
+  if (std::holds_alternative<protocol::Load>(message))
+    return protocol::TrialFailed{-1, 0, true, why};
+  if (const auto* job = std::get_if<protocol::Job>(&message))
+    return protocol::JobFailed{job->job, true, why};
   if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
     return protocol::TrialFailed{slice->trial, slice->attempt, true, why};
   }
-  if (const auto* done = std::get_if<protocol::JobDone>(&message)) return protocol::JobFailed{done->job, true, why};
+  if (const auto* done = std::get_if<protocol::JobDone>(&message))
+    return protocol::JobFailed{done->job, true, why};
   return std::nullopt;
 }
 
 }  // namespace
 
-Courier::Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder, const std::string& instance,
-                 StagerOptions staging, Hooks hooks, std::chrono::milliseconds first_pause)
+Courier::Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder,
+                 const std::string& instance, StagerOptions staging, Hooks hooks,
+                 std::chrono::milliseconds first_pause)
     : loop_(loop),
       address_(std::move(address)),
       spool_(std::move(folder), instance),
@@ -86,7 +93,8 @@ void Courier::ToProcess(const std::string& id, const protocol::Message& message)
 }
 
 void Courier::FromProcess(const std::string& id, const protocol::Message& message) {
-  if (std::holds_alternative<protocol::Progress>(message)) return hooks_.to_orchestrator(id, message);
+  if (std::holds_alternative<protocol::Progress>(message))
+    return hooks_.to_orchestrator(id, message);
   if (std::holds_alternative<protocol::Loaded>(message)) {
     const std::lock_guard lock(staged_mutex_);
     auto& staged = staged_[id];
@@ -127,8 +135,8 @@ void Courier::BeginAnew() {
   for (const auto& [key, lane] : lanes) Advance(key);
 }
 
-// Hands on what needs no files; begins to move those of the first that does. That one stays in the lane
-// until it is through.
+// Hands on what needs no files; begins to move those of the first that does. That one stays in the
+// lane until it is through.
 void Courier::Advance(const LaneKey& key) {
   Lane& lane = lanes_[key];
   while (!lane.busy && !lane.waiting.empty()) {
@@ -155,29 +163,34 @@ void Courier::Advance(const LaneKey& key) {
   }
 }
 
-void Courier::Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>>& conversation, uint64_t serial,
-                     const Outcome& outcome) {
+void Courier::Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>>& conversation,
+                     uint64_t serial, const Outcome& outcome) {
   Lane& lane = lanes_[key];
   if (conversation != over_) return;  // of a conversation that is over
   lane.busy = false;
-  if (!lane.waiting.empty() && lane.waiting.front().serial == serial) {  // else: dropped with its process
+  if (!lane.waiting.empty() &&
+      lane.waiting.front().serial == serial) {  // else: dropped with its process
     const Errand errand = std::move(lane.waiting.front());
     lane.waiting.pop_front();
     if (key.second && !outcome.onward) hooks_.undelivered(key.first, errand.message);
-    if (outcome.onward) (key.second ? hooks_.to_process : hooks_.to_orchestrator)(key.first, *outcome.onward);
+    if (outcome.onward)
+      (key.second ? hooks_.to_process : hooks_.to_orchestrator)(key.first, *outcome.onward);
     if (outcome.back) hooks_.to_orchestrator(key.first, *outcome.back);
     // The process asked for something to do, and still does.
-    const bool asked = std::holds_alternative<protocol::Lease>(errand.message) || std::holds_alternative<protocol::Job>(errand.message);
-    if (key.second && asked && !outcome.onward) hooks_.to_orchestrator(key.first, protocol::Want{1});
+    const bool asked = std::holds_alternative<protocol::Lease>(errand.message) ||
+                       std::holds_alternative<protocol::Job>(errand.message);
+    if (key.second && asked && !outcome.onward)
+      hooks_.to_orchestrator(key.first, protocol::Want{1});
   }
   Advance(key);
 }
 
 // ---- files; on a thread
 
-// Tries until it works, is refused, has failed often enough while the orchestrator was there, or is not
-// wanted any more.
-Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& message, const std::atomic<bool>* over) {
+// Tries until it works, is refused, has failed often enough while the orchestrator was there, or is
+// not wanted any more.
+Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& message,
+                                const std::atomic<bool>* over) {
   int failed = 0;
   for (auto pause = first_pause_;; pause = std::min(pause * 2, kLongestPause)) {
     if (*over) return {};
@@ -194,13 +207,16 @@ Courier::Outcome Courier::Carry(const LaneKey& key, const protocol::Message& mes
     } catch (const std::exception& e) {
       return {{}, Failure(message, e.what())};
     }
-    for (auto left = pause; left.count() > 0 && !*over; left -= kNap) std::this_thread::sleep_for(std::min(left, kNap));
+    for (auto left = pause; left.count() > 0 && !*over; left -= kNap)
+      std::this_thread::sleep_for(std::min(left, kNap));
   }
 }
 
-protocol::Message Courier::Localize(const std::string& id, const protocol::Message& message, const std::atomic<bool>* over) {
+protocol::Message Courier::Localize(const std::string& id, const protocol::Message& message,
+                                    const std::atomic<bool>* over) {
   FileClient client(address_, over);
-  if (const auto* lease = std::get_if<protocol::Lease>(&message)) return spool_.Localize(*lease, &client);
+  if (const auto* lease = std::get_if<protocol::Lease>(&message))
+    return spool_.Localize(*lease, &client);
   if (const auto* job = std::get_if<protocol::Job>(&message)) return spool_.Localize(*job, &client);
   protocol::Load load = std::get<protocol::Load>(message);
   auto staged = std::make_shared<StagedCheckpoint>(checkpoints_.Obtain(load.fingerprint, over));

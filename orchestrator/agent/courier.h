@@ -20,29 +20,32 @@
 
 namespace evald {
 
-/// Between an agent's processes and an orchestrator whose files are not to be seen here: a message to
-/// a process waits until what it names is here, one from a process until what it names is there; both
-/// bear the receiver's paths then. Messages to and from one process keep their order; heartbeats wait
-/// for nothing. Files move on threads; everything else is on the loop's.
+/// Between an agent's processes and an orchestrator whose files are not to be seen here: a message
+/// to a process waits until what it names is here, one from a process until what it names is there;
+/// both bear the receiver's paths then. Messages to and from one process keep their order;
+/// heartbeats wait for nothing. Files move on threads; everything else is on the loop's.
 class Courier {
  public:
   struct Hooks {
-    std::function<void(const std::string& id, const protocol::Message&)> to_process, to_orchestrator;
+    std::function<void(const std::string& id, const protocol::Message&)> to_process,
+        to_orchestrator;
     /// A message of the orchestrator will not reach its process.
     std::function<void(const std::string& id, const protocol::Message&)> undelivered;
   };
   static constexpr std::chrono::milliseconds kFirstPause{200};
 
   /// `first_pause` is what passes before a file is tried again; it doubles each time.
-  Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder, const std::string& instance,
-          StagerOptions staging, Hooks hooks, std::chrono::milliseconds first_pause = kFirstPause);
+  Courier(Loop* loop, OrchestratorAddress address, std::filesystem::path folder,
+          const std::string& instance, StagerOptions staging, Hooks hooks,
+          std::chrono::milliseconds first_pause = kFirstPause);
   ~Courier();
 
   void ToProcess(const std::string& id, const protocol::Message& message);
   void FromProcess(const std::string& id, const protocol::Message& message);
   /// The process has ended: `told` is called after all that it said.
   void Ended(const std::string& id, std::function<void()> told);
-  /// Whether the orchestrator can be reached: while it cannot, no try to move a file counts as failed.
+  /// Whether the orchestrator can be reached: while it cannot, no try to move a file counts as
+  /// failed.
   void SetConnected(bool connected) { connected_ = connected; }
   /// Another orchestrator: what is on its way is dropped.
   void BeginAnew();
@@ -63,10 +66,12 @@ class Courier {
   };
 
   void Advance(const LaneKey& key);
-  void Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>>& conversation, uint64_t serial,
-              const Outcome& outcome);
-  Outcome Carry(const LaneKey& key, const protocol::Message& message, const std::atomic<bool>* over);
-  protocol::Message Localize(const std::string& id, const protocol::Message& message, const std::atomic<bool>* over);
+  void Finish(const LaneKey& key, const std::shared_ptr<std::atomic<bool>>& conversation,
+              uint64_t serial, const Outcome& outcome);
+  Outcome Carry(const LaneKey& key, const protocol::Message& message,
+                const std::atomic<bool>* over);
+  protocol::Message Localize(const std::string& id, const protocol::Message& message,
+                             const std::atomic<bool>* over);
   protocol::Message Give(const protocol::Message& message, const std::atomic<bool>* over);
   void DropLane(const LaneKey& key);
   void Work();

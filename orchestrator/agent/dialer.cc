@@ -52,10 +52,12 @@ Url ParseUrl(const std::string& text) {
   }
   url.authority = text.substr(url.tls ? 8 : 7);
   const size_t bracket = url.authority.rfind(']'), colon = url.authority.rfind(':');
-  const bool has_port = colon != std::string::npos && (bracket == std::string::npos || colon > bracket);
+  const bool has_port =
+      colon != std::string::npos && (bracket == std::string::npos || colon > bracket);
   url.host = url.authority.substr(0, has_port ? colon : std::string::npos);
   url.port = has_port ? url.authority.substr(colon + 1) : url.tls ? "443" : "80";
-  if (url.host.starts_with('[') && url.host.ends_with(']')) url.host = url.host.substr(1, url.host.size() - 2);
+  if (url.host.starts_with('[') && url.host.ends_with(']'))
+    url.host = url.host.substr(1, url.host.size() - 2);
   int port = 0;
   const auto number = std::from_chars(url.port.data(), url.port.data() + url.port.size(), port);
   if (url.host.empty() || url.host.find('/') != std::string::npos || number.ec != std::errc() ||
@@ -76,9 +78,11 @@ std::string Refusal(const std::string& answer) {
 
 }  // namespace
 
-// One try. Whoever says first how it went is heard: the connection's steps, their failure, or the clock.
+// One try. Whoever says first how it went is heard: the connection's steps, their failure, or the
+// clock.
 struct Attempt {
-  Attempt(Loop* loop, Dialer::Done done_in) : done(std::move(done_in)), clock(loop->context(), kPatience) {}
+  Attempt(Loop* loop, Dialer::Done done_in)
+      : done(std::move(done_in)), clock(loop->context(), kPatience) {}
 
   void Say(std::shared_ptr<Wire> wire, const std::string& why) {
     if (!done) return;
@@ -90,8 +94,8 @@ struct Attempt {
   asio::steady_timer clock;
 };
 
-// When the clock strikes, the socket closes and the step under way fails. Looking up a name cannot be ended, so the
-// attempt is over without it.
+// When the clock strikes, the socket closes and the step under way fails. Looking up a name cannot
+// be ended, so the attempt is over without it.
 template <typename Socket>
 void Watch(const std::shared_ptr<Attempt>& attempt, std::weak_ptr<Socket> socket) {
   attempt->clock.async_wait([attempt, socket](const ErrorCode& error) {
@@ -112,12 +116,15 @@ std::string ReasonOf(const std::exception_ptr& thrown) {
 }
 
 struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
-  State(Loop* loop_in, OrchestratorAddress address_in) : loop(loop_in), address(std::move(address_in)) {
+  State(Loop* loop_in, OrchestratorAddress address_in)
+      : loop(loop_in), address(std::move(address_in)) {
     if (!address.socket.empty()) return;
     url = ParseUrl(address.server);
     const bool here = url.host == "localhost" || url.host == "127.0.0.1" || url.host == "::1";
     if (!url.tls && !here) {
-      throw Error(ErrorKind::kUsage, fmt::format("--server '{}': what is said would cross the network unencrypted", address.server),
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("--server '{}': what is said would cross the network unencrypted",
+                              address.server),
                   "use https://");
     }
     if (url.tls) MakeTls();
@@ -134,7 +141,8 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
       tls->load_verify_file(address.ca_file.string(), error);
     }
     if (error) {
-      throw Error(ErrorKind::kUsage, fmt::format("--ca '{}': {}", address.ca_file.string(), error.message()));
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("--ca '{}': {}", address.ca_file.string(), error.message()));
     }
   }
 
@@ -157,25 +165,30 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
   // Asks to speak the agents' protocol over `stream`.
   template <typename Stream>
   asio::awaitable<std::string> Upgrade(Stream& stream, std::string* rest) {
-    std::string request = fmt::format("GET /v1/agents/connect HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\n"
-                                      "Upgrade: evald-agent\r\n", url.authority);
+    std::string request = fmt::format(
+        "GET /v1/agents/connect HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\n"
+        "Upgrade: evald-agent\r\n",
+        url.authority);
     if (!address.token.empty()) request += "Authorization: Bearer " + address.token + "\r\n";
     request += "\r\n";
     auto [failed, sent] = co_await asio::async_write(stream, asio::buffer(request), kAwait);
     if (failed) co_return failed.message();
     std::string head;
-    auto [error, length] = co_await asio::async_read_until(stream, asio::dynamic_buffer(head, kHeadBytesMax), "\r\n\r\n", kAwait);
+    auto [error, length] = co_await asio::async_read_until(
+        stream, asio::dynamic_buffer(head, kHeadBytesMax), "\r\n\r\n", kAwait);
     if (error) co_return error.message();
     if (head.starts_with("HTTP/1.1 101 ")) {
       *rest = head.substr(length);
       co_return "";
     }
-    // The problem document, one object, came with the head or comes after it. The connection stays open.
+    // The problem document, one object, came with the head or comes after it. The connection stays
+    // open.
     co_await asio::async_read_until(stream, asio::dynamic_buffer(head, kHeadBytesMax), '}', kAwait);
     co_return Refusal(head);
   }
 
-  // A number is not looked up: getaddrinfo asks the kernel for all its addresses, and waits without a limit.
+  // A number is not looked up: getaddrinfo asks the kernel for all its addresses, and waits without
+  // a limit.
   asio::awaitable<std::string> Connect(tcp::socket* socket) {
     ErrorCode failed;
     if (const auto address = asio::ip::make_address(url.host, failed); !failed) {
@@ -233,19 +246,24 @@ struct Dialer::State : std::enable_shared_from_this<Dialer::State> {
 
 Dialer::Dialer(Loop* loop, OrchestratorAddress address)
     : state_(std::make_shared<State>(loop, std::move(address))),
-      name_(state_->address.socket.empty() ? state_->address.server : state_->address.socket.string()) {}
+      name_(state_->address.socket.empty() ? state_->address.server
+                                           : state_->address.socket.string()) {}
 
 Dialer::~Dialer() = default;
 
-// However the coroutine ends, the attempt has an answer: an agent that hears none would never try again.
+// However the coroutine ends, the attempt has an answer: an agent that hears none would never try
+// again.
 void Dialer::Dial(Done done) {
   if (!state_->address.socket.empty()) return state_->DialSocket(std::move(done));
   auto attempt = std::make_shared<Attempt>(state_->loop, std::move(done));
   asio::co_spawn(
       state_->loop->context(),
-      [state = state_, attempt] { return state->url.tls ? state->DialTls(attempt) : state->DialPlain(attempt); },
+      [state = state_, attempt] {
+        return state->url.tls ? state->DialTls(attempt) : state->DialPlain(attempt);
+      },
       [attempt](const std::exception_ptr& thrown) {
-        attempt->Say(nullptr, thrown ? ReasonOf(thrown) : "the connection ended before it was made");
+        attempt->Say(nullptr,
+                     thrown ? ReasonOf(thrown) : "the connection ended before it was made");
       });
 }
 

@@ -12,9 +12,9 @@ namespace evald {
 
 /// Where an agent finds its orchestrator: `socket`, or `server`.
 struct OrchestratorAddress {
-  std::filesystem::path socket;  ///< a Unix socket on this machine
-  std::string server;            ///< "https://host:8642"
-  std::string token;             ///< of the role worker; "" where no tokens are in force
+  std::filesystem::path socket;   ///< a Unix socket on this machine
+  std::string server;             ///< "https://host:8642"
+  std::string token;              ///< of the role worker; "" where no tokens are in force
   std::filesystem::path ca_file;  ///< PEM, trusted instead of the system's certificates
 };
 

@@ -23,7 +23,9 @@ struct Sink {
   uint64_t offset = 0, left = 0;
   CURL* curl = nullptr;
 
-  static size_t TakeSome(char* data, size_t, size_t bytes, void* self) { return static_cast<Sink*>(self)->Take({data, bytes}); }
+  static size_t TakeSome(char* data, size_t, size_t bytes, void* self) {
+    return static_cast<Sink*>(self)->Take({data, bytes});
+  }
 
   size_t Take(std::string_view bytes) {
     long status = 0;
@@ -57,7 +59,8 @@ struct FileClient::State {
   const std::atomic<bool>* cancel;
   std::unique_ptr<CURL, void (*)(CURL*)> curl{::curl_easy_init(), ::curl_easy_cleanup};
 
-  void Do(const std::string& method, const std::string& path, const std::string& range, std::string_view body, Sink* sink);
+  void Do(const std::string& method, const std::string& path, const std::string& range,
+          std::string_view body, Sink* sink);
 };
 
 FileClient::FileClient(const OrchestratorAddress& address, const std::atomic<bool>* cancel) {
@@ -69,8 +72,8 @@ FileClient::FileClient(const OrchestratorAddress& address, const std::atomic<boo
 
 FileClient::~FileClient() = default;
 
-void FileClient::State::Do(const std::string& method, const std::string& path, const std::string& range,
-                           std::string_view body, Sink* sink) {
+void FileClient::State::Do(const std::string& method, const std::string& path,
+                           const std::string& range, std::string_view body, Sink* sink) {
   CURL* handle = curl.get();
   ::curl_easy_reset(handle);
   sink->curl = handle;
@@ -100,18 +103,22 @@ void FileClient::State::Do(const std::string& method, const std::string& path, c
   ::curl_easy_setopt(handle, CURLOPT_XFERINFODATA, const_cast<std::atomic<bool>*>(cancel));
   const CURLcode result = ::curl_easy_perform(handle);
   if (result != CURLE_OK) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", url, ::curl_easy_strerror(result)));
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: {}", url, ::curl_easy_strerror(result)));
   }
   long status = 0;
   ::curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
   if (status >= 200 && status < 300) return;
   std::string detail = fmt::format("status {}", status);
   try {
-    detail = FieldOr<std::string>(ParseJson(sink->text, "the answer"), "detail", detail, "the answer");
+    detail =
+        FieldOr<std::string>(ParseJson(sink->text, "the answer"), "detail", detail, "the answer");
   } catch (const Error&) {
   }
-  const bool again = status >= 500 || status == 408 || status == 409 || status == 422 || status == 429;
-  throw Error(again ? ErrorKind::kInfrastructure : ErrorKind::kUsage, fmt::format("{}: {}", url, detail));
+  const bool again =
+      status >= 500 || status == 408 || status == 409 || status == 422 || status == 429;
+  throw Error(again ? ErrorKind::kInfrastructure : ErrorKind::kUsage,
+              fmt::format("{}: {}", url, detail));
 }
 
 std::string FileClient::Get(const std::string& path) {
@@ -128,7 +135,8 @@ void FileClient::GetRange(const std::string& path, uint64_t first, uint64_t coun
   sink.left = count;
   state_->Do("GET", path, fmt::format("{}-{}", first, first + count - 1), "", &sink);
   if (sink.left > 0) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{}{}: {} bytes are missing", state_->address.server, path, sink.left));
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}{}: {} bytes are missing", state_->address.server, path, sink.left));
   }
 }
 

@@ -11,8 +11,8 @@
 namespace evald {
 
 /// Fetches and gives files over the orchestrator's REST interface (libcurl); blocks. What the
-/// orchestrator refuses comes as Error(kUsage), what is worth another try as Error(kInfrastructure).
-/// One thread at a time.
+/// orchestrator refuses comes as Error(kUsage), what is worth another try as
+/// Error(kInfrastructure). One thread at a time.
 class FileClient {
  public:
   /// While `*cancel` is set every call fails soon. It outlives this.

@@ -14,8 +14,8 @@
 namespace evald {
 
 /// What an agent knows of its processes: enough to introduce them to another orchestrator, and to
-/// tell what they do for the one that is there from what they still do for one that is gone. A plain
-/// value.
+/// tell what they do for the one that is there from what they still do for one that is gone. A
+/// plain value.
 class ProcessBook {
  public:
   using Trial = std::pair<int64_t, int>;  ///< with its attempt

@@ -24,17 +24,20 @@ constexpr const char* kNewSuffix = ".new";
 
 // A name that may become a file's here.
 std::string Checked(const std::string& name) {
-  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
+  if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos ||
+      name.find('\0') != std::string::npos) {
     throw Error(ErrorKind::kInput, fmt::format("'{}' is no name for a file of an agent", name));
   }
   return name;
 }
 
-// When the folder or something in it was last written. What vanishes meanwhile counts as new: it is in use.
+// When the folder or something in it was last written. What vanishes meanwhile counts as new: it is
+// in use.
 fs::file_time_type NewestIn(const fs::path& folder) {
   std::error_code error;
   fs::file_time_type newest = fs::last_write_time(folder, error);
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
     newest = std::max(newest, at->last_write_time(error));
     if (error) break;
   }
@@ -43,14 +46,15 @@ fs::file_time_type NewestIn(const fs::path& folder) {
 
 }  // namespace
 
-Spool::Spool(fs::path folder, std::string instance) : folder_(std::move(folder)), url_("/v1/agents/" + instance) {
+Spool::Spool(fs::path folder, std::string instance)
+    : folder_(std::move(folder)), url_("/v1/agents/" + instance) {
   MakeDirectories(folder_ / "prepared");
   MakeDirectories(folder_ / "runs");
 }
 
 // Under another name first: what has its name is whole.
-void Spool::Fetch(const std::string& url, const fs::path& target, uint64_t bytes, const std::string& hash,
-                  FileClient* client) const {
+void Spool::Fetch(const std::string& url, const fs::path& target, uint64_t bytes,
+                  const std::string& hash, FileClient* client) const {
   const fs::path part = target.string() + kNewSuffix;
   {
     const UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -58,13 +62,14 @@ void Spool::Fetch(const std::string& url, const fs::path& target, uint64_t bytes
     client->GetRange(url, 0, bytes, fd.get());
   }
   if (HashOfFile(part).hash != hash) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: what came is not what its hash says", url));
   }
   fs::rename(part, target);
 }
 
-// What was fetched before may have been damaged since: that goes, and is fetched again. Who has it open
-// keeps what was there.
+// What was fetched before may have been damaged since: that goes, and is fetched again. Who has it
+// open keeps what was there.
 bool Spool::HoldsWhole(const fs::path& prepared, const std::string& tokenizer_key) {
   std::error_code ignored;
   if (!fs::is_directory(prepared, ignored)) return false;
@@ -80,10 +85,12 @@ bool Spool::HoldsWhole(const fs::path& prepared, const std::string& tokenizer_ke
   }
 }
 
-std::string Spool::Prepared(const std::string& folder, const std::string& tokenizer_key, FileClient* client) {
+std::string Spool::Prepared(const std::string& folder, const std::string& tokenizer_key,
+                            FileClient* client) {
   const std::string key = Checked(fs::path(folder).filename().string());
   const fs::path mine = folder_ / "prepared" / key;
-  const std::string tokens = tokenizer_key.empty() ? "" : fmt::format("tokens-{}.bin", Checked(tokenizer_key));
+  const std::string tokens =
+      tokenizer_key.empty() ? "" : fmt::format("tokens-{}.bin", Checked(tokenizer_key));
   const std::lock_guard lock(prepared_mutex_);
   const bool there = HoldsWhole(mine, tokenizer_key);
   if (there && (tokens.empty() || fs::exists(mine / tokens))) return mine.string();
@@ -105,7 +112,8 @@ std::string Spool::Prepared(const std::string& folder, const std::string& tokeni
 // .../<generations|scores>/<task>/<file> of a run.
 fs::path Spool::Place(const std::string& run, const std::string& path) {
   const fs::path theirs(path);
-  const fs::path folder = folder_ / "runs" / Checked(run) / Checked(theirs.parent_path().parent_path().filename().string()) /
+  const fs::path folder = folder_ / "runs" / Checked(run) /
+                          Checked(theirs.parent_path().parent_path().filename().string()) /
                           Checked(theirs.parent_path().filename().string());
   MakeDirectories(folder);
   const fs::path mine = folder / Checked(theirs.filename().string());
@@ -141,11 +149,13 @@ protocol::Job Spool::Localize(const protocol::Job& job, FileClient* client) {
   protocol::Job mine = job;
   mine.prepared = Prepared(job.prepared, "", client);
   const fs::path generations = Place(job.run, job.generations);
-  if (!fs::exists(generations) || HashOfFile(generations).hash != job.hash) {  // another host made it
+  if (!fs::exists(generations) ||
+      HashOfFile(generations).hash != job.hash) {  // another host made it
     const std::string url = fmt::format("{}/generations/{}", url_, http::PercentEncode(job.hash));
     WriteFileAtomic(generations, client->Get(url));
     if (HashOfFile(generations).hash != job.hash) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("{}: what came is not what its hash says", url));
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("{}: what came is not what its hash says", url));
     }
   }
   mine.generations = generations.string();
@@ -158,19 +168,22 @@ std::string Spool::Give(const std::string& local, const std::string& hash, FileC
   {
     const std::lock_guard lock(names_mutex_);
     const auto name = names_.find(local);
-    if (name == names_.end()) throw Error(ErrorKind::kInternal, fmt::format("{}: a file that nobody asked for", local));
+    if (name == names_.end())
+      throw Error(ErrorKind::kInternal, fmt::format("{}: a file that nobody asked for", local));
     theirs = name->second;
   }
   const UniqueFd fd(::open(local.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0) ThrowErrno(local, "open", errno);
   const auto bytes = static_cast<uint64_t>(info.st_size);
   std::string piece(std::min(bytes, kPieceBytes), '\0');
   uint64_t offset = 0;
   do {
-    const ssize_t got = ::pread(fd.get(), piece.data(), std::min(piece.size(), bytes - offset), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(fd.get(), piece.data(), std::min(piece.size(), bytes - offset),
+                                static_cast<off_t>(offset));
     if (got < 0 || (got == 0 && bytes > 0)) ThrowErrno(local, "read", got < 0 ? errno : EIO);
-    client->Put(fmt::format("{}/files/{}?file={}&offset={}&bytes={}", url_, hash, http::PercentEncode(theirs), offset, bytes),
+    client->Put(fmt::format("{}/files/{}?file={}&offset={}&bytes={}", url_, hash,
+                            http::PercentEncode(theirs), offset, bytes),
                 std::string_view(piece).substr(0, static_cast<size_t>(got)));
     offset += static_cast<uint64_t>(got);
   } while (offset < bytes);
@@ -181,7 +194,8 @@ void Spool::Tidy(int days) const {
   const auto oldest = fs::file_time_type::clock::now() - std::chrono::hours(24 * days);
   for (const char* kind : {"runs", "prepared"}) {
     std::error_code error;
-    for (fs::directory_iterator at(folder_ / kind, error), end; !error && at != end; at.increment(error)) {
+    for (fs::directory_iterator at(folder_ / kind, error), end; !error && at != end;
+         at.increment(error)) {
       std::error_code kept;
       if (NewestIn(at->path()) < oldest) fs::remove_all(at->path(), kept);
     }

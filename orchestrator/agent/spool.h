@@ -12,8 +12,8 @@
 
 namespace evald {
 
-/// An agent's own files, where the orchestrator's are not to be seen: prepared tasks by their content
-/// key, and the files of runs by the run's id.
+/// An agent's own files, where the orchestrator's are not to be seen: prepared tasks by their
+/// content key, and the files of runs by the run's id.
 ///
 ///     <folder>/prepared/<key>/            as the orchestrator's
 ///     <folder>/runs/<run id>/generations/<task>/<trial>.<attempt>.jsonl
@@ -25,8 +25,8 @@ class Spool {
  public:
   Spool(std::filesystem::path folder, std::string instance);
 
-  /// The lease with paths of this host: prepared tasks fetched, and to each slice's salvage added what
-  /// lies here of its task.
+  /// The lease with paths of this host: prepared tasks fetched, and to each slice's salvage added
+  /// what lies here of its task.
   protocol::Lease Localize(const protocol::Lease& lease, FileClient* client);
   protocol::Job Localize(const protocol::Job& job, FileClient* client);
   /// Gives the file to the orchestrator, whole and by its hash; afterwards it is the orchestrator's
@@ -36,12 +36,13 @@ class Spool {
   void Tidy(int days) const;
 
  private:
-  std::string Prepared(const std::string& folder, const std::string& tokenizer_key, FileClient* client);
+  std::string Prepared(const std::string& folder, const std::string& tokenizer_key,
+                       FileClient* client);
   static bool HoldsWhole(const std::filesystem::path& prepared, const std::string& tokenizer_key);
   std::filesystem::path Place(const std::string& run, const std::string& path);
   std::vector<std::string> Salvage(const std::filesystem::path& target) const;
-  void Fetch(const std::string& url, const std::filesystem::path& target, uint64_t bytes, const std::string& hash,
-             FileClient* client) const;
+  void Fetch(const std::string& url, const std::filesystem::path& target, uint64_t bytes,
+             const std::string& hash, FileClient* client) const;
 
   const std::filesystem::path folder_;
   const std::string url_;  ///< of this agent's files

@@ -1,4 +1,5 @@
-// What agents of other hosts need besides messages: the connection itself, and the files of their work.
+// What agents of other hosts need besides messages: the connection itself, and the files of their
+// work.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -28,7 +29,8 @@ constexpr int64_t kFileBytesMax = int64_t{1} << 40;
 constexpr const char* kProtocol = "evald-agent";
 
 const AgentFiles& Files(const Context& context) {
-  if (context.options->agent_files == nullptr) throw ProblemError({404, "not-found", "this service has no agents"});
+  if (context.options->agent_files == nullptr)
+    throw ProblemError({404, "not-found", "this service has no agents"});
   return *context.options->agent_files;
 }
 
@@ -57,7 +59,11 @@ std::optional<std::pair<uint64_t, uint64_t>> RangeOf(const Request& request, uin
   const bool dash = known && begun.ec == std::errc() && begun.ptr != end && *begun.ptr == '-';
   const auto ended = dash ? std::from_chars(begun.ptr + 1, end, last) : begun;
   if (!dash || ended.ec != std::errc() || ended.ptr != end || last < first || last >= bytes) {
-    throw ProblemError({416, "range", fmt::format("expected Range: bytes=first-last within {} bytes", bytes), "", "",
+    throw ProblemError({416,
+                        "range",
+                        fmt::format("expected Range: bytes=first-last within {} bytes", bytes),
+                        "",
+                        "",
                         {{"Content-Range", fmt::format("bytes */{}", bytes)}}});
   }
   return std::make_pair(first, last);
@@ -65,7 +71,7 @@ std::optional<std::pair<uint64_t, uint64_t>> RangeOf(const Request& request, uin
 
 http::Response FileAnswer(const Request& request, const fs::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info {};
+  struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     throw ProblemError({404, "not-found", "there is no such file"});
   }
@@ -79,7 +85,8 @@ http::Response FileAnswer(const Request& request, const fs::path& path) {
   response.file->bytes = bytes;
   if (range) {
     response.status = 206;
-    response.headers.Add("Content-Range", fmt::format("bytes {}-{}/{}", range->first, range->second, bytes));
+    response.headers.Add("Content-Range",
+                         fmt::format("bytes {}-{}/{}", range->first, range->second, bytes));
     response.file->begin = range->first;
     response.file->bytes = range->second - range->first + 1;
   }
@@ -105,7 +112,8 @@ http::Response CheckpointList(const fs::path& folder) {
   std::string source;
   try {
     const fs::path record = folder / ".evald-staged.json";
-    source = FieldOr<std::string>(ParseJson(ReadFile(record), record.string()), "source", "", record.string());
+    source = FieldOr<std::string>(ParseJson(ReadFile(record), record.string()), "source", "",
+                                  record.string());
   } catch (const Error&) {  // only saves the agent a way
   }
   return JsonAnswer(200, {{"source", source}, {"files", std::move(files)}});
@@ -115,7 +123,8 @@ http::Response CheckpointList(const fs::path& folder) {
 fs::path Inside(const fs::path& folder, const std::string& name) {
   const fs::path path(name);
   for (const fs::path& part : path) {
-    if (part == ".." || part == "." || part.empty()) throw ProblemError({404, "not-found", "there is no such file"});
+    if (part == ".." || part == "." || part.empty())
+      throw ProblemError({404, "not-found", "there is no such file"});
   }
   if (path.is_absolute()) throw ProblemError({404, "not-found", "there is no such file"});
   return folder / path;
@@ -124,14 +133,17 @@ fs::path Inside(const fs::path& folder, const std::string& name) {
 void Put(const Context& context, const RequestPtr& request, const Responder& answer) {
   QueryReader query(*request);
   const auto file = query.String("file", kPathLengthMax);
-  const auto offset = query.Integer("offset", 0, kFileBytesMax), bytes = query.Integer("bytes", 0, kFileBytesMax);
+  const auto offset = query.Integer("offset", 0, kFileBytesMax),
+             bytes = query.Integer("bytes", 0, kFileBytesMax);
   query.Finish();
-  if (!file || !offset || !bytes) throw ProblemError({400, "query", "expected file, offset and bytes"});
+  if (!file || !offset || !bytes)
+    throw ProblemError({400, "query", "expected file, offset and bytes"});
   const auto grant = FilesFor(context, *request).Upload(request->parameters.at("agent"), *file);
   if (!grant) throw ProblemError({403, "not-granted", "this agent has no work with this file"});
   const Upload upload{grant->file, request->parameters.at("agent"), request->parameters.at("hash"),
                       static_cast<uint64_t>(*bytes), grant->bytes_max};
-  if (upload.hash.size() != 32 || upload.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (upload.hash.size() != 32 ||
+      upload.hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw ProblemError({400, "hash", "expected 32 hexadecimal digits"});
   }
   InBackground(context, answer, [request, upload, offset = static_cast<uint64_t>(*offset)] {
@@ -143,9 +155,11 @@ void Put(const Context& context, const RequestPtr& request, const Responder& ans
 void Connect(const Context& context, const RequestPtr& request, const Responder& answer) {
   QueryReader(*request).Finish();
   if (!http::EqualsIgnoringCase(request->headers.Get("Upgrade"), kProtocol)) {
-    throw ProblemError({426, "upgrade", "expected Upgrade: evald-agent", "", "", {{"Upgrade", kProtocol}}});
+    throw ProblemError(
+        {426, "upgrade", "expected Upgrade: evald-agent", "", "", {{"Upgrade", kProtocol}}});
   }
-  if (!context.options->connect_agent) throw ProblemError({404, "not-found", "this service has no agents"});
+  if (!context.options->connect_agent)
+    throw ProblemError({404, "not-found", "this service has no agents"});
   http::Response response;
   response.status = 101;
   response.headers.Add("Upgrade", kProtocol);
@@ -153,37 +167,66 @@ void Connect(const Context& context, const RequestPtr& request, const Responder&
   answer(std::move(response));
 }
 
-using Finder = std::optional<fs::path> (AgentFiles::*)(const std::string&, const std::string&) const;
+using Finder = std::optional<fs::path> (AgentFiles::*)(const std::string&,
+                                                       const std::string&) const;
 
 fs::path Find(const Context& context, const Request& request, Finder find, const char* name) {
   QueryReader(request).Finish();
-  return Granted((FilesFor(context, request).*find)(request.parameters.at("agent"), request.parameters.at(name)));
+  return Granted((FilesFor(context, request).*find)(request.parameters.at("agent"),
+                                                    request.parameters.at(name)));
 }
 
 }  // namespace
 
 void AddAgentRoutes(http::Router* router, const Context* context) {
-  const auto add = [&](const char* method, const char* path, auto handler, uint64_t body_bytes_max) {
+  const auto add = [&](const char* method, const char* path, auto handler,
+                       uint64_t body_bytes_max) {
     router->Add({method, path, Role::kWorker, handler, body_bytes_max});
   };
-  add("GET", "/v1/agents/connect", [=](const RequestPtr& request, const Responder& answer) {
-    Connect(*context, request, answer); }, 0);
-  add("GET", "/v1/agents/{agent}/prepared/{key}", [=](const RequestPtr& request, const Responder& answer) {
-    const fs::path folder = Find(*context, *request, &AgentFiles::Prepared, "key");
-    InBackground(*context, answer, [folder] { return PreparedList(folder); }); }, 0);
-  add("GET", "/v1/agents/{agent}/prepared/{key}/{file}", [=](const RequestPtr& request, const Responder& answer) {
-    const fs::path folder = Find(*context, *request, &AgentFiles::Prepared, "key");
-    answer(FileAnswer(*request, Inside(folder, request->parameters.at("file")))); }, 0);
-  add("GET", "/v1/agents/{agent}/checkpoints/{fingerprint}", [=](const RequestPtr& request, const Responder& answer) {
-    const fs::path folder = Find(*context, *request, &AgentFiles::Checkpoint, "fingerprint");
-    InBackground(*context, answer, [folder] { return CheckpointList(folder); }); }, 0);
-  add("GET", "/v1/agents/{agent}/checkpoints/{fingerprint}/{file...}", [=](const RequestPtr& request, const Responder& answer) {
-    const fs::path folder = Find(*context, *request, &AgentFiles::Checkpoint, "fingerprint");
-    answer(FileAnswer(*request, Inside(folder, request->parameters.at("file")))); }, 0);
-  add("GET", "/v1/agents/{agent}/generations/{hash}", [=](const RequestPtr& request, const Responder& answer) {
-    answer(FileAnswer(*request, Find(*context, *request, &AgentFiles::Generations, "hash"))); }, 0);
-  add("PUT", "/v1/agents/{agent}/files/{hash}", [=](const RequestPtr& request, const Responder& answer) {
-    Put(*context, request, answer); }, kPieceBytesMax);
+  add(
+      "GET", "/v1/agents/connect",
+      [=](const RequestPtr& request, const Responder& answer) {
+        Connect(*context, request, answer);
+      },
+      0);
+  add(
+      "GET", "/v1/agents/{agent}/prepared/{key}",
+      [=](const RequestPtr& request, const Responder& answer) {
+        const fs::path folder = Find(*context, *request, &AgentFiles::Prepared, "key");
+        InBackground(*context, answer, [folder] { return PreparedList(folder); });
+      },
+      0);
+  add(
+      "GET", "/v1/agents/{agent}/prepared/{key}/{file}",
+      [=](const RequestPtr& request, const Responder& answer) {
+        const fs::path folder = Find(*context, *request, &AgentFiles::Prepared, "key");
+        answer(FileAnswer(*request, Inside(folder, request->parameters.at("file"))));
+      },
+      0);
+  add(
+      "GET", "/v1/agents/{agent}/checkpoints/{fingerprint}",
+      [=](const RequestPtr& request, const Responder& answer) {
+        const fs::path folder = Find(*context, *request, &AgentFiles::Checkpoint, "fingerprint");
+        InBackground(*context, answer, [folder] { return CheckpointList(folder); });
+      },
+      0);
+  add(
+      "GET", "/v1/agents/{agent}/checkpoints/{fingerprint}/{file...}",
+      [=](const RequestPtr& request, const Responder& answer) {
+        const fs::path folder = Find(*context, *request, &AgentFiles::Checkpoint, "fingerprint");
+        answer(FileAnswer(*request, Inside(folder, request->parameters.at("file"))));
+      },
+      0);
+  add(
+      "GET", "/v1/agents/{agent}/generations/{hash}",
+      [=](const RequestPtr& request, const Responder& answer) {
+        answer(FileAnswer(*request, Find(*context, *request, &AgentFiles::Generations, "hash")));
+      },
+      0);
+  add(
+      "PUT", "/v1/agents/{agent}/files/{hash}",
+      [=](const RequestPtr& request, const Responder& answer) { Put(*context, request, answer); },
+      kPieceBytesMax);
 }
 
 }  // namespace evald::api

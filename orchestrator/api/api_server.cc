@@ -32,40 +32,51 @@ void SetUser(const http::Request& request, std::string* user) {
   if (holder.empty()) return;
   if (user->empty()) *user = holder;
   if (*user != holder && request.principal.role != http::Role::kAdmin) {
-    throw http::ProblemError({403, "user", fmt::format("the token '{}' may not submit for the user '{}'", holder, *user)});
+    throw http::ProblemError(
+        {403, "user",
+         fmt::format("the token '{}' may not submit for the user '{}'", holder, *user)});
   }
 }
 
 void RequireOwner(const http::Request& request, const std::string& what, const std::string& user) {
   const http::Principal& who = request.principal;
   if (who.name.empty() || who.role == http::Role::kAdmin || user == who.name) return;
-  throw http::ProblemError({403, "owner", fmt::format("the {} belongs to another user than '{}'", what, who.name)});
+  throw http::ProblemError(
+      {403, "owner", fmt::format("the {} belongs to another user than '{}'", what, who.name)});
 }
 
 void RequirePriority(const Context& context, const http::Request& request, int64_t priority) {
   const int most = context.options->submit_priority_max;
   if (request.principal.role != http::Role::kSubmit || priority <= most) return;
-  throw http::ProblemError({403, "priority", fmt::format("priority {}: the role submit may ask for at most {}", priority, most),
-                            "ask for less, or have an admin raise it"});
+  throw http::ProblemError(
+      {403, "priority",
+       fmt::format("priority {}: the role submit may ask for at most {}", priority, most),
+       "ask for less, or have an admin raise it"});
 }
 
 http::Response QuotaAnswer(const OverQuota& over) {
   const char* again = over.what == "judging" ? "5" : "60";
-  return http::ProblemResponse({429, over.what, over.message, over.remedy, "", {{"Retry-After", again}}});
+  return http::ProblemResponse(
+      {429, over.what, over.message, over.remedy, "", {{"Retry-After", again}}});
 }
 
-http::Response JsonAnswer(int status, const Json& value) { return http::JsonResponse(status, ToLine(value) + "\n"); }
+http::Response JsonAnswer(int status, const Json& value) {
+  return http::JsonResponse(status, ToLine(value) + "\n");
+}
 
 http::Response AnswerFor(const std::exception& error) {
-  if (const auto* problem = dynamic_cast<const http::ProblemError*>(&error)) return http::ProblemResponse(problem->problem());
-  if (const auto* known = dynamic_cast<const Error*>(&error); known != nullptr && known->kind() != ErrorKind::kInternal) {
+  if (const auto* problem = dynamic_cast<const http::ProblemError*>(&error))
+    return http::ProblemResponse(problem->problem());
+  if (const auto* known = dynamic_cast<const Error*>(&error);
+      known != nullptr && known->kind() != ErrorKind::kInternal) {
     return http::ProblemResponse(http::ProblemFor(*known));
   }
   log::Error("api: {}", error.what());
   return http::ProblemResponse({500, "internal", "an internal error; the service's log says more"});
 }
 
-void InBackground(const Context& context, const http::Responder& answer, std::function<http::Response()> work) {
+void InBackground(const Context& context, const http::Responder& answer,
+                  std::function<http::Response()> work) {
   const bool taken = context.background->Run([answer, work = std::move(work)] {
     try {
       answer(work());
@@ -73,16 +84,18 @@ void InBackground(const Context& context, const http::Responder& answer, std::fu
       answer(AnswerFor(error));
     }
   });
-  if (!taken) answer(http::ProblemResponse({503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
+  if (!taken)
+    answer(http::ProblemResponse(
+        {503, "busy", "too many requests wait", "", "", {{"Retry-After", "1"}}}));
 }
 
 namespace {
 
 http::Router MakeRouter(const Context* context) {
   http::Router router;
-  for (const auto add : {AddRunRoutes, AddEventRoutes, AddResultRoutes, AddSampleRoutes, AddFleetRoutes,
-                         AddWatchRoutes, AddLogRoutes, AddHealthRoutes, AddMetricsRoutes,
-                         AddAgentRoutes, AddPageRoutes}) {
+  for (const auto add : {AddRunRoutes, AddEventRoutes, AddResultRoutes, AddSampleRoutes,
+                         AddFleetRoutes, AddWatchRoutes, AddLogRoutes, AddHealthRoutes,
+                         AddMetricsRoutes, AddAgentRoutes, AddPageRoutes}) {
     add(&router, context);
   }
   return router;
@@ -147,7 +160,8 @@ struct ApiServer::State {
 ApiServer::ApiServer(RunService* service, ApiOptions options)
     : state_(std::make_unique<State>(service, std::move(options))) {
   State* state = state_.get();
-  state->server = std::make_unique<http::Server>(state->options.http, api::MakeRouter(&state->context));
+  state->server =
+      std::make_unique<http::Server>(state->options.http, api::MakeRouter(&state->context));
   state->started.count_down();
   state->gate->server = state->server.get();
   state->gate->hub = &state->hub;

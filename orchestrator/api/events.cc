@@ -16,7 +16,9 @@ constexpr size_t kFollowerBatch = 64;  // about a piece of a stream
 constexpr int64_t kSequenceMax = 999'999'999'999'999'999;
 constexpr const char* kGreeting = "retry: 2000\n\n";
 
-std::string FrameOf(const Event& event) { return http::EventFrame(event.sequence, event.type, EventJson(event)); }
+std::string FrameOf(const Event& event) {
+  return http::EventFrame(event.sequence, event.type, EventJson(event));
+}
 
 }  // namespace
 
@@ -66,8 +68,9 @@ class EventHub::Follower : public http::EventSource {
   }
 
   void FromRing(size_t bytes_max, std::string* frames) {
-    auto entry = std::upper_bound(hub_->ring_.begin(), hub_->ring_.end(), at_,
-                                  [](int64_t at, const Entry& other) { return at < other.sequence; });
+    auto entry =
+        std::upper_bound(hub_->ring_.begin(), hub_->ring_.end(), at_,
+                         [](int64_t at, const Entry& other) { return at < other.sequence; });
     for (; entry != hub_->ring_.end() && frames->size() < bytes_max; ++entry) {
       if (run_.empty() || entry->run == run_) *frames += entry->frame;
       at_ = entry->sequence;
@@ -120,16 +123,19 @@ int64_t StartOf(const http::Request& request, int64_t otherwise) {
   if (id == nullptr) return after.value_or(otherwise);
   const std::optional<int64_t> number = ParseInteger(*id);
   if (!number || *number < 0 || *number > kSequenceMax) {
-    throw http::ProblemError({400, "invalid-header", "Last-Event-ID: expected the id of an event", "", "header:Last-Event-ID"});
+    throw http::ProblemError({400, "invalid-header", "Last-Event-ID: expected the id of an event",
+                              "", "header:Last-Event-ID"});
   }
   return *number;
 }
 
-void Stream(const Context& context, const std::string& run, int64_t sequence, const http::Responder& answer) {
+void Stream(const Context& context, const std::string& run, int64_t sequence,
+            const http::Responder& answer) {
   http::Response response;
   response.events = context.hub->Follow(run, sequence);
   if (!response.events) {
-    throw http::ProblemError({503, "followers", "too many clients follow events", "", "", {{"Retry-After", "10"}}});
+    throw http::ProblemError(
+        {503, "followers", "too many clients follow events", "", "", {{"Retry-After", "10"}}});
   }
   answer(std::move(response));
 }
@@ -137,12 +143,15 @@ void Stream(const Context& context, const std::string& run, int64_t sequence, co
 }  // namespace
 
 void AddEventRoutes(http::Router* router, const Context* context) {
-  router->Add({"GET", "/v1/events", http::Role::kRead, [=](const RequestPtr& request, const http::Responder& answer) {
-                 Stream(*context, "", StartOf(*request, context->hub->last()), answer); }});
+  router->Add({"GET", "/v1/events", http::Role::kRead,
+               [=](const RequestPtr& request, const http::Responder& answer) {
+                 Stream(*context, "", StartOf(*request, context->hub->last()), answer);
+               }});
   router->Add({"GET", "/v1/runs/{run}/events", http::Role::kRead,
                [=](const RequestPtr& request, const http::Responder& answer) {
                  const int64_t start = StartOf(*request, 0);
-                 Stream(*context, FindRun(*context, *request).at("id").get<std::string>(), start, answer);
+                 Stream(*context, FindRun(*context, *request).at("id").get<std::string>(), start,
+                        answer);
                }});
 }
 

@@ -25,9 +25,9 @@ class EventHub {
   /// Takes over what is new and wakes followers.
   void Poll();
 
-  /// A stream of the events after `sequence` of `run`, or of all runs for ""; what lies ahead of the
-  /// last event counts as the last. Nothing when there are too many followers. The hub must outlive
-  /// it.
+  /// A stream of the events after `sequence` of `run`, or of all runs for ""; what lies ahead of
+  /// the last event counts as the last. Nothing when there are too many followers. The hub must
+  /// outlive it.
   std::shared_ptr<http::EventSource> Follow(const std::string& run, int64_t sequence);
 
   int64_t last() const { return last_; }

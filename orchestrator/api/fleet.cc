@@ -11,7 +11,8 @@ using http::Responder;
 using http::Role;
 
 // A part of the service's view under its name.
-http::Response Part(const Context& context, const Request& request, const char* name, Json ServiceView::*part) {
+http::Response Part(const Context& context, const Request& request, const char* name,
+                    Json ServiceView::* part) {
   QueryReader(request).Finish();
   return JsonAnswer(200, {{name, (*context.service->View()).*part}});
 }
@@ -29,7 +30,11 @@ http::Response Queue(const Context& context, const Request& request) {
 
 void Announce(const Context& context, const RequestPtr& request, const Responder& answer) {
   if (MediaType(*request) != "application/json") {
-    throw http::ProblemError({415, "media-type", "expected Content-Type application/json", "", "",
+    throw http::ProblemError({415,
+                              "media-type",
+                              "expected Content-Type application/json",
+                              "",
+                              "",
                               {{"Accept-Post", "application/json"}}});
   }
   QueryReader(*request).Finish();
@@ -60,19 +65,27 @@ void AddFleetRoutes(http::Router* router, const Context* context) {
       {"/v1/workers", "workers", &ServiceView::workers},
       {"/v1/staged", "staged", &ServiceView::staged}};
   for (const auto& [path, name, part] : parts) {
-    router->Add({"GET", path, Role::kRead,
-                 [context, name = name, part = part](const RequestPtr& request, const Responder& answer) {
-                   answer(Part(*context, *request, name, part));
-                 }});
+    router->Add(
+        {"GET", path, Role::kRead,
+         [context, name = name, part = part](const RequestPtr& request, const Responder& answer) {
+           answer(Part(*context, *request, name, part));
+         }});
   }
-  router->Add({"GET", "/v1/hosts", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
-                 QueryReader(*request).Finish();
-                 const auto view = context->service->View();
-                 answer(JsonAnswer(200, {{"hosts", view->hosts}, {"refused", view->refused}})); }});
-  router->Add({"GET", "/v1/queue", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
-                 answer(Queue(*context, *request)); }});
+  router->Add(
+      {"GET", "/v1/hosts", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+         QueryReader(*request).Finish();
+         const auto view = context->service->View();
+         answer(JsonAnswer(200, {{"hosts", view->hosts}, {"refused", view->refused}}));
+       }});
+  router->Add(
+      {"GET", "/v1/queue", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+         answer(Queue(*context, *request));
+       }});
   router->Add({"POST", "/v1/checkpoints", Role::kSubmit,
-               [=](const RequestPtr& request, const Responder& answer) { Announce(*context, request, answer); }, 8192});
+               [=](const RequestPtr& request, const Responder& answer) {
+                 Announce(*context, request, answer);
+               },
+               8192});
 }
 
 }  // namespace evald::api

@@ -15,10 +15,13 @@ namespace {
 
 // Text that names something: no control characters.
 bool IsPlain(const std::string& text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  return std::none_of(text.begin(), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-std::string RangeText(int64_t least, int64_t most) { return fmt::format("an integer from {} to {}", least, most); }
+std::string RangeText(int64_t least, int64_t most) {
+  return fmt::format("an integer from {} to {}", least, most);
+}
 
 }  // namespace
 
@@ -32,7 +35,8 @@ BodyReader::BodyReader(std::string_view body) {
   } catch (const Error& error) {
     Refuse("", error.what());
   }
-  if (!body_.is_object()) Refuse("", fmt::format("the body: found {}, expected an object", body_.type_name()));
+  if (!body_.is_object())
+    Refuse("", fmt::format("the body: found {}, expected an object", body_.type_name()));
 }
 
 const Json* BodyReader::Find(const std::string& name) {
@@ -44,10 +48,13 @@ const Json* BodyReader::Find(const std::string& name) {
 std::optional<std::string> BodyReader::String(const std::string& name, size_t length_max) {
   const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_string()) Refuse("/" + name, fmt::format("{}: found {}, expected a string", name, value->type_name()));
+  if (!value->is_string())
+    Refuse("/" + name, fmt::format("{}: found {}, expected a string", name, value->type_name()));
   std::string text = value->get<std::string>();
-  if (CodePoints(text) > length_max) Refuse("/" + name, fmt::format("{}: longer than {} characters", name, length_max));
-  if (name != "yaml" && !IsPlain(text)) Refuse("/" + name, fmt::format("{}: holds control characters", name));
+  if (CodePoints(text) > length_max)
+    Refuse("/" + name, fmt::format("{}: longer than {} characters", name, length_max));
+  if (name != "yaml" && !IsPlain(text))
+    Refuse("/" + name, fmt::format("{}: holds control characters", name));
   return text;
 }
 
@@ -56,7 +63,8 @@ std::optional<int64_t> BodyReader::Integer(const std::string& name, int64_t leas
   if (value == nullptr) return std::nullopt;
   // 3.0 is an integer to JSON Schema; whatever is in range is exact as a double.
   const double number = value->is_number() ? value->get<double>() : NAN;
-  if (!(number >= static_cast<double>(least) && number <= static_cast<double>(most)) || number != std::floor(number)) {
+  if (!(number >= static_cast<double>(least) && number <= static_cast<double>(most)) ||
+      number != std::floor(number)) {
     Refuse("/" + name, fmt::format("{}: expected {}", name, RangeText(least, most)));
   }
   return static_cast<int64_t>(number);
@@ -72,14 +80,16 @@ std::optional<double> BodyReader::Number(const std::string& name, double least, 
   return number;
 }
 
-std::optional<std::string> BodyReader::Choice(const std::string& name, const std::vector<std::string>& choices) {
+std::optional<std::string> BodyReader::Choice(const std::string& name,
+                                              const std::vector<std::string>& choices) {
   std::optional<std::string> text = String(name, 200);
   if (!text || std::find(choices.begin(), choices.end(), *text) != choices.end()) return text;
-  Refuse("/" + name, fmt::format("{}: found '{}', expected {}{}", name, *text, Join(choices, ", "), Suggestion(*text, choices)));
+  Refuse("/" + name, fmt::format("{}: found '{}', expected {}{}", name, *text, Join(choices, ", "),
+                                 Suggestion(*text, choices)));
 }
 
-std::optional<std::vector<std::string>> BodyReader::Strings(const std::string& name, size_t count_max,
-                                                            size_t length_max) {
+std::optional<std::vector<std::string>> BodyReader::Strings(const std::string& name,
+                                                            size_t count_max, size_t length_max) {
   const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
   if (!value->is_array() || value->size() > count_max) {
@@ -90,7 +100,9 @@ std::optional<std::vector<std::string>> BodyReader::Strings(const std::string& n
     if (!item.is_string() || !IsPlain(item.get_ref<const std::string&>()) ||
         CodePoints(item.get_ref<const std::string&>()) > length_max) {
       Refuse(fmt::format("/{}/{}", name, strings.size()),
-             fmt::format("{}: expected strings of at most {} characters, none of them a control character", name, length_max));
+             fmt::format(
+                 "{}: expected strings of at most {} characters, none of them a control character",
+                 name, length_max));
     }
     strings.push_back(item.get<std::string>());
   }
@@ -100,7 +112,8 @@ std::optional<std::vector<std::string>> BodyReader::Strings(const std::string& n
 std::optional<Json> BodyReader::Object(const std::string& name) {
   const Json* value = Find(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_object()) Refuse("/" + name, fmt::format("{}: found {}, expected an object", name, value->type_name()));
+  if (!value->is_object())
+    Refuse("/" + name, fmt::format("{}: found {}, expected an object", name, value->type_name()));
   return *value;
 }
 
@@ -115,16 +128,19 @@ void QueryReader::Refuse(const std::string& name, const std::string& detail) {
   throw http::ProblemError({400, "invalid-query", detail, "", "query:" + name});
 }
 
-std::vector<std::string> QueryReader::Strings(const std::string& name, size_t count_max, size_t length_max) {
+std::vector<std::string> QueryReader::Strings(const std::string& name, size_t count_max,
+                                              size_t length_max) {
   known_.push_back(name);
   std::vector<std::string> values;
   for (const auto& [key, value] : request_.query) {
     if (key != name) continue;
-    if (CodePoints(value) > length_max) Refuse(name, fmt::format("{}: longer than {} characters", name, length_max));
+    if (CodePoints(value) > length_max)
+      Refuse(name, fmt::format("{}: longer than {} characters", name, length_max));
     if (!IsPlain(value)) Refuse(name, fmt::format("{}: holds control characters", name));
     values.push_back(value);
   }
-  if (values.size() > count_max) Refuse(name, fmt::format("{}: given {} times, at most {}", name, values.size(), count_max));
+  if (values.size() > count_max)
+    Refuse(name, fmt::format("{}: given {} times, at most {}", name, values.size(), count_max));
   return values;
 }
 
@@ -138,14 +154,17 @@ std::optional<int64_t> QueryReader::Integer(const std::string& name, int64_t lea
   const std::optional<std::string> text = String(name, 64);
   if (!text) return std::nullopt;
   const std::optional<int64_t> value = ParseInteger(*text);
-  if (!value || *value < least || *value > most) Refuse(name, fmt::format("{}: expected {}", name, RangeText(least, most)));
+  if (!value || *value < least || *value > most)
+    Refuse(name, fmt::format("{}: expected {}", name, RangeText(least, most)));
   return value;
 }
 
-std::optional<std::string> QueryReader::Choice(const std::string& name, const std::vector<std::string>& choices) {
+std::optional<std::string> QueryReader::Choice(const std::string& name,
+                                               const std::vector<std::string>& choices) {
   std::optional<std::string> text = String(name, 200);
   if (!text || std::find(choices.begin(), choices.end(), *text) != choices.end()) return text;
-  Refuse(name, fmt::format("{}: found '{}', expected {}{}", name, *text, Join(choices, ", "), Suggestion(*text, choices)));
+  Refuse(name, fmt::format("{}: found '{}', expected {}{}", name, *text, Join(choices, ", "),
+                           Suggestion(*text, choices)));
 }
 
 std::optional<bool> QueryReader::Bool(const std::string& name) {

@@ -17,9 +17,9 @@ inline constexpr size_t kPathLengthMax = 4096;
 inline constexpr size_t kNameLengthMax = 200;
 inline constexpr size_t kOverridesMax = 100;
 
-/// Reads a request's JSON object strictly: each member is asked for once, then Finish() refuses what
-/// was not asked for, naming the nearest valid name. Throws ProblemError(400) that points at the
-/// member. Lengths are in characters.
+/// Reads a request's JSON object strictly: each member is asked for once, then Finish() refuses
+/// what was not asked for, naming the nearest valid name. Throws ProblemError(400) that points at
+/// the member. Lengths are in characters.
 class BodyReader {
  public:
   /// Throws ProblemError: 400 for what is no JSON object (or nested deeper than 200 levels).
@@ -30,8 +30,10 @@ class BodyReader {
   std::optional<int64_t> Integer(const std::string& name, int64_t least, int64_t most);
   std::optional<double> Number(const std::string& name, double least, double most);
   /// One of `choices`.
-  std::optional<std::string> Choice(const std::string& name, const std::vector<std::string>& choices);
-  std::optional<std::vector<std::string>> Strings(const std::string& name, size_t count_max, size_t length_max);
+  std::optional<std::string> Choice(const std::string& name,
+                                    const std::vector<std::string>& choices);
+  std::optional<std::vector<std::string>> Strings(const std::string& name, size_t count_max,
+                                                  size_t length_max);
   std::optional<Json> Object(const std::string& name);
   void Finish() const;
 
@@ -53,7 +55,8 @@ class QueryReader {
   std::optional<int64_t> Integer(const std::string& name, int64_t least, int64_t most);
   std::optional<bool> Bool(const std::string& name);
   /// One of `choices`.
-  std::optional<std::string> Choice(const std::string& name, const std::vector<std::string>& choices);
+  std::optional<std::string> Choice(const std::string& name,
+                                    const std::vector<std::string>& choices);
   /// A parameter that may stand several times.
   std::vector<std::string> Strings(const std::string& name, size_t count_max, size_t length_max);
   void Finish() const;
@@ -65,8 +68,8 @@ class QueryReader {
   std::vector<std::string> known_;
 };
 
-/// The text of an eval.yaml that a body gives as `config` or as `yaml`. Throws ProblemError(400) unless
-/// it is one of them.
+/// The text of an eval.yaml that a body gives as `config` or as `yaml`. Throws ProblemError(400)
+/// unless it is one of them.
 std::string EvalText(const std::optional<Json>& config, const std::optional<std::string>& yaml);
 
 /// The media type of Content-Type in lower case, without parameters; "" when there is none.

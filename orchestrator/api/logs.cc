@@ -19,18 +19,21 @@ using http::Role;
 constexpr int64_t kTailBytesMax = 1 << 20;
 constexpr size_t kLogsMax = 1000;
 
-// Names of the logs, the newest change first. Links and odd files are left out when they are opened.
+// Names of the logs, the newest change first. Links and odd files are left out when they are
+// opened.
 std::vector<std::string> LogNames(const fs::path& folder) {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
-    if (!name.ends_with(".log") || !entry.is_regular_file(error) || entry.is_symlink(error)) continue;
+    if (!name.ends_with(".log") || !entry.is_regular_file(error) || entry.is_symlink(error))
+      continue;
     found.emplace_back(entry.last_write_time(error), name);
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<std::string> names;
-  for (size_t i = 0; i < std::min(found.size(), kLogsMax); ++i) names.push_back(std::move(found[i].second));
+  for (size_t i = 0; i < std::min(found.size(), kLogsMax); ++i)
+    names.push_back(std::move(found[i].second));
   return names;
 }
 
@@ -64,17 +67,20 @@ http::Response Tail(const fs::path& folder, const std::string& asked, uint64_t b
 }  // namespace
 
 void AddLogRoutes(http::Router* router, const Context* context) {
-  router->Add({"GET", "/v1/logs", Role::kAdmin, [=](const RequestPtr& request, const Responder& answer) {
-                 QueryReader(*request).Finish();
-                 InBackground(*context, answer, [context] { return List(context->options->log_dir); });
-               }});
-  router->Add({"GET", "/v1/logs/{log}", Role::kAdmin, [=](const RequestPtr& request, const Responder& answer) {
+  router->Add(
+      {"GET", "/v1/logs", Role::kAdmin, [=](const RequestPtr& request, const Responder& answer) {
+         QueryReader(*request).Finish();
+         InBackground(*context, answer, [context] { return List(context->options->log_dir); });
+       }});
+  router->Add({"GET", "/v1/logs/{log}", Role::kAdmin,
+               [=](const RequestPtr& request, const Responder& answer) {
                  QueryReader query(*request);
                  const int64_t bytes = query.Integer("bytes", 1, kTailBytesMax).value_or(65536);
                  query.Finish();
-                 InBackground(*context, answer, [context, bytes, log = request->parameters.at("log")] {
-                   return Tail(context->options->log_dir, log, static_cast<uint64_t>(bytes));
-                 });
+                 InBackground(
+                     *context, answer, [context, bytes, log = request->parameters.at("log")] {
+                       return Tail(context->options->log_dir, log, static_cast<uint64_t>(bytes));
+                     });
                }});
 }
 

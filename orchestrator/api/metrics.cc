@@ -21,7 +21,8 @@ const double kStarted = WallSeconds();
 std::string MetricName(const std::string& counter) {
   std::string name = "evald_";
   for (const char c : counter) {
-    const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    const bool fits =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     name += fits ? c : '_';
   }
   return name.ends_with("_total") ? name : name + "_total";
@@ -35,7 +36,8 @@ void ServicePart(const ServiceView& view, MetricsText* text) {
   std::map<std::string, int> states;
   for (const auto& [id, run] : view.active_runs) ++states[run.value("state", "unknown")];
   text->Family("evald_runs", "gauge", "Runs that are not over, by state.");
-  for (const char* state : {"queued", "preparing", "running", "paused", "cancelling"}) states.try_emplace(state, 0);
+  for (const char* state : {"queued", "preparing", "running", "paused", "cancelling"})
+    states.try_emplace(state, 0);
   for (const auto& [state, count] : states) text->Sample({{"state", state}}, count);
   std::map<std::string, int> workers;
   for (const Json& worker : view.workers) ++workers[worker.value("state", "unknown")];
@@ -53,16 +55,19 @@ void ServicePart(const ServiceView& view, MetricsText* text) {
 }
 
 void LoopPart(const LoopTurns& turns, MetricsText* text) {
-  text->Family("evald_loop_turn_seconds", "histogram", "Turns of the loop that owns all state; heartbeats wait for each.");
+  text->Family("evald_loop_turn_seconds", "histogram",
+               "Turns of the loop that owns all state; heartbeats wait for each.");
   uint64_t below = 0;
   for (size_t i = 0; i < LoopTurns::kBounds.size(); ++i) {
     below += turns.counts[i];
-    text->Sample({{"le", fmt::format("{}", LoopTurns::kBounds[i])}}, static_cast<double>(below), "_bucket");
+    text->Sample({{"le", fmt::format("{}", LoopTurns::kBounds[i])}}, static_cast<double>(below),
+                 "_bucket");
   }
   text->Sample({{"le", "+Inf"}}, static_cast<double>(turns.count), "_bucket");
   text->Sample({}, turns.sum_s, "_sum");
   text->Sample({}, static_cast<double>(turns.count), "_count");
-  text->Family("evald_loop_turn_seconds_max", "gauge", "The longest turn of the loop in the last minute.");
+  text->Family("evald_loop_turn_seconds_max", "gauge",
+               "The longest turn of the loop in the last minute.");
   text->Sample({}, turns.longest_s);
   text->Family("evald_loop_turn_processor_seconds_max", "gauge",
                "The most processor time that a turn of the loop took in the last minute.");
@@ -72,10 +77,12 @@ void LoopPart(const LoopTurns& turns, MetricsText* text) {
 void HttpPart(const http::Statistics& http, MetricsText* text) {
   text->Family("evald_http_requests_total", "counter", "Requests answered.");
   for (const auto& [key, count] : http.requests) {
-    text->Sample({{"method", key.method}, {"route", key.route}, {"code", std::to_string(key.status)}},
-                 static_cast<double>(count));
+    text->Sample(
+        {{"method", key.method}, {"route", key.route}, {"code", std::to_string(key.status)}},
+        static_cast<double>(count));
   }
-  text->Family("evald_http_request_duration_seconds", "histogram", "From a request's last byte to its answer's.");
+  text->Family("evald_http_request_duration_seconds", "histogram",
+               "From a request's last byte to its answer's.");
   for (const auto& [route, durations] : http.durations) {
     uint64_t below = 0;
     for (size_t i = 0; i < http::Statistics::kBounds.size(); ++i) {
@@ -83,17 +90,22 @@ void HttpPart(const http::Statistics& http, MetricsText* text) {
       text->Sample({{"route", route}, {"le", fmt::format("{}", http::Statistics::kBounds[i])}},
                    static_cast<double>(below), "_bucket");
     }
-    text->Sample({{"route", route}, {"le", "+Inf"}}, static_cast<double>(durations.count), "_bucket");
+    text->Sample({{"route", route}, {"le", "+Inf"}}, static_cast<double>(durations.count),
+                 "_bucket");
     text->Sample({{"route", route}}, durations.sum_s, "_sum");
     text->Sample({{"route", route}}, static_cast<double>(durations.count), "_count");
   }
   const std::tuple<const char*, const char*, const char*, uint64_t> plain[] = {
       {"evald_http_connections", "gauge", "Connections open now.", http.connections},
       {"evald_http_event_streams", "gauge", "Event streams open now.", http.event_streams},
-      {"evald_http_connections_total", "counter", "Connections taken or refused.", http.connections_total},
-      {"evald_http_connections_evicted_total", "counter", "Connections closed to make room for others.", http.connections_evicted_total},
-      {"evald_http_connections_refused_total", "counter", "Connections refused over the limit.", http.connections_refused_total},
-      {"evald_http_timeouts_total", "counter", "Connections closed for being slow or silent.", http.timeouts_total}};
+      {"evald_http_connections_total", "counter", "Connections taken or refused.",
+       http.connections_total},
+      {"evald_http_connections_evicted_total", "counter",
+       "Connections closed to make room for others.", http.connections_evicted_total},
+      {"evald_http_connections_refused_total", "counter", "Connections refused over the limit.",
+       http.connections_refused_total},
+      {"evald_http_timeouts_total", "counter", "Connections closed for being slow or silent.",
+       http.timeouts_total}};
   for (const auto& [name, type, help, value] : plain) {
     text->Family(name, type, help);
     text->Sample({}, static_cast<double>(value));
@@ -128,7 +140,9 @@ int OpenFiles() {
 void ProcessPart(const std::string& version, MetricsText* text) {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   text->Family("process_cpu_seconds_total", "counter", "User and system time.");
   text->Sample({}, seconds(usage.ru_utime) + seconds(usage.ru_stime));
   text->Family("process_resident_memory_bytes", "gauge", "Resident memory.");
@@ -144,7 +158,8 @@ void ProcessPart(const std::string& version, MetricsText* text) {
 }  // namespace
 
 void AddMetricsRoutes(http::Router* router, const Context* context) {
-  router->Add({"GET", "/metrics", http::Role::kRead, [=](const RequestPtr& request, const http::Responder& answer) {
+  router->Add({"GET", "/metrics", http::Role::kRead,
+               [=](const RequestPtr& request, const http::Responder& answer) {
                  QueryReader(*request).Finish();
                  MetricsText text;
                  const auto view = context->service->View();
@@ -157,7 +172,8 @@ void AddMetricsRoutes(http::Router* router, const Context* context) {
                  response.headers.Add("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
                  response.headers.Add("Cache-Control", "no-store");
                  response.body = text.text();
-                 answer(std::move(response)); }});
+                 answer(std::move(response));
+               }});
 }
 
 }  // namespace evald::api

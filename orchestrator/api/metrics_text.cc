@@ -31,7 +31,8 @@ void MetricsText::Sample(const Labels& labels, double value, std::string_view su
   text_ += name_;
   text_ += suffix;
   for (size_t i = 0; i < labels.size(); ++i) {
-    text_ += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", labels[i].first, LabelValue(labels[i].second));
+    text_ += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", labels[i].first,
+                         LabelValue(labels[i].second));
   }
   if (!labels.empty()) text_ += '}';
   text_ += std::isinf(value) ? (value > 0 ? " +Inf\n" : " -Inf\n") : fmt::format(" {}\n", value);

@@ -10,7 +10,8 @@ namespace evald::api {
 namespace {
 
 constexpr const char* kPagePolicy =
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors "
+    "'none'";
 
 http::Response AssetAnswer(const WebAsset& asset) {
   http::Response response;
@@ -24,12 +25,16 @@ http::Response AssetAnswer(const WebAsset& asset) {
 }  // namespace
 
 void AddPageRoutes(http::Router* router, const Context* context) {
-  router->Add({"GET", "/v1/openapi.json", http::Role::kNone, [](const RequestPtr& request, const http::Responder& answer) {
+  router->Add({"GET", "/v1/openapi.json", http::Role::kNone,
+               [](const RequestPtr& request, const http::Responder& answer) {
                  QueryReader(*request).Finish();
-                 answer(http::JsonResponse(200, std::string(openapi_json))); }});
+                 answer(http::JsonResponse(200, std::string(openapi_json)));
+               }});
   for (const WebAsset& asset : context->options->assets) {
-    router->Add({"GET", asset.path, http::Role::kNone, [&asset](const RequestPtr&, const http::Responder& answer) {
-                   answer(AssetAnswer(asset)); }});
+    router->Add({"GET", asset.path, http::Role::kNone,
+                 [&asset](const RequestPtr&, const http::Responder& answer) {
+                   answer(AssetAnswer(asset));
+                 }});
   }
 }
 

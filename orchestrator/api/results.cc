@@ -28,7 +28,8 @@ struct Served {
 constexpr Served kServed[] = {
     {"results", "results.json", "application/json", "a run has results when it is done"},
     {"timeline", "timeline.json", "application/json", "a run has a timeline when it is over"},
-    {"verdict", "verdict.json", "application/json", "a run has a verdict when it is done and has gates"},
+    {"verdict", "verdict.json", "application/json",
+     "a run has a verdict when it is done and has gates"},
     {"report", "report.html", "text/html; charset=utf-8", "a run has a report when it is done"},
 };
 
@@ -47,7 +48,9 @@ Response File(const Context& context, const Request& request, const Served& serv
   const Json run = FindRun(context, request);
   RunFile file = OpenRunFile(DirectoryOf(context, run), served.file);
   if (!file.fd) {
-    throw ProblemError({404, "not-yet", fmt::format("{}; this one is {}", served.missing, run.value("state", "unknown"))});
+    throw ProblemError(
+        {404, "not-yet",
+         fmt::format("{}; this one is {}", served.missing, run.value("state", "unknown"))});
   }
   Response response;
   response.headers.Add("Content-Type", served.type);
@@ -61,8 +64,8 @@ Response File(const Context& context, const Request& request, const Served& serv
   return response;
 }
 
-// Whether `task` is one of the run's. The name in the request is only compared, and a file's name is
-// made of the run's own.
+// Whether `task` is one of the run's. The name in the request is only compared, and a file's name
+// is made of the run's own.
 std::optional<std::string> TaskOf(const Json& run, const std::string& task) {
   const Json::json_pointer tasks("/progress/tasks");
   if (run.contains(tasks)) {
@@ -75,11 +78,14 @@ std::optional<std::string> TaskOf(const Json& run, const std::string& task) {
   return std::nullopt;
 }
 
-Response Samples(const Context& context, const Json& run, const std::string& task, const SampleQuery& query) {
-  const RunFile file = OpenRunFile(DirectoryOf(context, run), fmt::format("samples_{}.jsonl", FolderNameOf(task)));
+Response Samples(const Context& context, const Json& run, const std::string& task,
+                 const SampleQuery& query) {
+  const RunFile file =
+      OpenRunFile(DirectoryOf(context, run), fmt::format("samples_{}.jsonl", FolderNameOf(task)));
   if (!file.fd) {
-    throw ProblemError({409, "not-yet", fmt::format("the task '{}' has no samples yet; the run is {}", task,
-                                                    run.value("state", "unknown"))});
+    throw ProblemError({409, "not-yet",
+                        fmt::format("the task '{}' has no samples yet; the run is {}", task,
+                                    run.value("state", "unknown"))});
   }
   SamplePage page = context.samples->Read(file, query);
   return JsonAnswer(200, {{"run", run.at("id")},
@@ -100,7 +106,8 @@ void AnswerSamples(const Context& context, const RequestPtr& request, const Resp
   const Json run = FindRun(context, *request);
   const std::optional<std::string> task = TaskOf(run, request->parameters.at("task"));
   if (!task) throw ProblemError({404, "not-found", "the run has no such task"});
-  InBackground(context, answer, [&context, run, task = *task, query] { return Samples(context, run, task, query); });
+  InBackground(context, answer,
+               [&context, run, task = *task, query] { return Samples(context, run, task, query); });
 }
 
 }  // namespace
@@ -116,7 +123,9 @@ void AddResultRoutes(http::Router* router, const Context* context) {
 
 void AddSampleRoutes(http::Router* router, const Context* context) {
   router->Add({"GET", "/v1/runs/{run}/samples/{task}", Role::kRead,
-               [=](const RequestPtr& request, const Responder& answer) { AnswerSamples(*context, request, answer); }});
+               [=](const RequestPtr& request, const Responder& answer) {
+                 AnswerSamples(*context, request, answer);
+               }});
 }
 
 }  // namespace evald::api

@@ -22,7 +22,7 @@ struct Context {
   Background* background = nullptr;
   EventHub* hub = nullptr;
   SampleStore* samples = nullptr;
-  std::function<http::Statistics()> http_statistics;   ///< server's thread only
+  std::function<http::Statistics()> http_statistics;  ///< server's thread only
   std::function<WebhookStatistics()> webhook_statistics;
   const ApiOptions* options = nullptr;
 };
@@ -43,12 +43,13 @@ void AddPageRoutes(http::Router* router, const Context* context);
 /// The Run resource that the path names. Throws ProblemError(404).
 Json FindRun(const Context& context, const http::Request& request);
 
-/// Runs `work` on a background thread and answers with what it gives or throws. Answers 503 when too
-/// much waits already.
-void InBackground(const Context& context, const http::Responder& answer, std::function<http::Response()> work);
+/// Runs `work` on a background thread and answers with what it gives or throws. Answers 503 when
+/// too much waits already.
+void InBackground(const Context& context, const http::Responder& answer,
+                  std::function<http::Response()> work);
 
-/// Sets *user to whom the request is for: with tokens in force the token's holder; only an admin may
-/// name another. Throws ProblemError(403).
+/// Sets *user to whom the request is for: with tokens in force the token's holder; only an admin
+/// may name another. Throws ProblemError(403).
 void SetUser(const http::Request& request, std::string* user);
 /// Throws ProblemError(403) unless the request may change `what` ("run", "watch") of `user`.
 void RequireOwner(const http::Request& request, const std::string& what, const std::string& user);

@@ -10,22 +10,24 @@ namespace evald::api {
 
 RunFile OpenRunFile(const std::filesystem::path& directory, const std::string& name) {
   RunFile file;
-  if (name.empty() || name.find('/') != std::string::npos || name.find('\0') != std::string::npos) return file;
+  if (name.empty() || name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
+    return file;
   const UniqueFd folder(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return file;
-  file.fd.reset(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  file.fd.reset(
+      ::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file.fd) {
     if (errno == ENOENT || errno == ELOOP || errno == ENAMETOOLONG) return file;
     ThrowErrno(directory / name, "opening", errno);
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     file.fd.reset();
     return file;
   }
   file.bytes = static_cast<uint64_t>(info.st_size);
-  file.version = fmt::format("{:x}-{:x}-{:x}-{:x}.{:x}", info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                             info.st_mtim.tv_nsec);
+  file.version = fmt::format("{:x}-{:x}-{:x}-{:x}.{:x}", info.st_dev, info.st_ino, info.st_size,
+                             info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
   return file;
 }
 

@@ -19,17 +19,20 @@ using http::Role;
 
 constexpr uint64_t kNoBodyBytesMax = 64;  // an empty object, with white space
 constexpr int64_t kCursorMax = 999'999'999'999'999'999;
-const std::vector<std::string> kStates = {"queued", "preparing", "running", "paused", "cancelling",
-                                          "done", "incomplete", "failed", "cancelled"};
+const std::vector<std::string> kStates = {"queued",     "preparing",  "running",
+                                          "paused",     "cancelling", "done",
+                                          "incomplete", "failed",     "cancelled"};
 
 std::string IdempotencyKey(const Request& request) {
   const std::string* key = request.headers.Find("Idempotency-Key");
   if (key == nullptr) return "";
-  const bool plain = std::all_of(key->begin(), key->end(), [](char c) { return c > ' ' && c <= '~'; });
+  const bool plain =
+      std::all_of(key->begin(), key->end(), [](char c) { return c > ' ' && c <= '~'; });
   if (key->empty() || key->size() > kNameLengthMax || !plain) {
-    throw ProblemError({400, "invalid-header",
-                        fmt::format("Idempotency-Key: expected 1 to {} visible ASCII characters", kNameLengthMax), "",
-                        "header:Idempotency-Key"});
+    throw ProblemError(
+        {400, "invalid-header",
+         fmt::format("Idempotency-Key: expected 1 to {} visible ASCII characters", kNameLengthMax),
+         "", "header:Idempotency-Key"});
   }
   return *key;
 }
@@ -37,7 +40,8 @@ std::string IdempotencyKey(const Request& request) {
 // An absolute path, when it is given.
 std::string Base(const std::optional<std::string>& base) {
   if (base && !base->starts_with('/')) {
-    throw ProblemError({400, "invalid-base", fmt::format("base: found '{}', expected an absolute path", *base)});
+    throw ProblemError(
+        {400, "invalid-base", fmt::format("base: found '{}', expected an absolute path", *base)});
   }
   return base.value_or("");
 }
@@ -61,7 +65,8 @@ void ReadJson(const Request& request, Submission* submission) {
   if (const auto base = body.String("base", kPathLengthMax)) submission->base = Base(base);
   if (const auto set = body.Strings("set", kOverridesMax, kPathLengthMax)) submission->set = *set;
   if (const auto user = body.String("user", kNameLengthMax)) submission->user = *user;
-  if (const auto priority = body.Integer("priority", -100, 100)) submission->priority = static_cast<int>(*priority);
+  if (const auto priority = body.Integer("priority", -100, 100))
+    submission->priority = static_cast<int>(*priority);
   body.Finish();
   submission->yaml = EvalText(config, yaml);
 }
@@ -74,8 +79,13 @@ Submission ReadSubmission(const Request& request) {
   } else if (type == "application/yaml" || type == "application/x-yaml") {
     submission.yaml = request.body;
   } else {
-    throw ProblemError({415, "media-type", fmt::format("Content-Type '{}': expected application/yaml or application/json", type),
-                        "", "", {{"Accept-Post", "application/yaml, application/json"}}});
+    throw ProblemError(
+        {415,
+         "media-type",
+         fmt::format("Content-Type '{}': expected application/yaml or application/json", type),
+         "",
+         "",
+         {{"Accept-Post", "application/yaml, application/json"}}});
   }
   submission.idempotency_key = IdempotencyKey(request);
   return submission;
@@ -84,7 +94,8 @@ Submission ReadSubmission(const Request& request) {
 // A wrong state is a conflict; that the run is there was seen before.
 RunService::Done<Json> AnswerWithRun(const Responder& answer) {
   return [answer](Answer<Json> result) {
-    if (const Error* error = std::get_if<Error>(&result)) return answer(http::ProblemResponse(http::ProblemFor(*error)));
+    if (const Error* error = std::get_if<Error>(&result))
+      return answer(http::ProblemResponse(http::ProblemFor(*error)));
     if (const OverQuota* over = std::get_if<OverQuota>(&result)) return answer(QuotaAnswer(*over));
     answer(JsonAnswer(200, std::get<Json>(result)));
   };
@@ -103,7 +114,8 @@ void Submit(const Context& context, const RequestPtr& request, const Responder& 
     if (const OverQuota* over = std::get_if<OverQuota>(&result)) return answer(QuotaAnswer(*over));
     const Submitted& submitted = std::get<Submitted>(result);
     http::Response response = JsonAnswer(submitted.created ? 201 : 200, submitted.run);
-    response.headers.Add("Location", "/v1/runs/" + http::PercentEncode(submitted.run.value("id", "")));
+    response.headers.Add("Location",
+                         "/v1/runs/" + http::PercentEncode(submitted.run.value("id", "")));
     answer(std::move(response));
   });
 }
@@ -121,34 +133,44 @@ http::Response List(const Context& context, const Request& request) {
   const RunPage page = context.service->Runs(filter);
   Json runs = Json::array();
   for (const Json& run : page.runs) runs.push_back(run);
-  return JsonAnswer(200, {{"runs", std::move(runs)}, {"next", page.next == 0 ? Json() : Json(std::to_string(page.next))}});
+  return JsonAnswer(200, {{"runs", std::move(runs)},
+                          {"next", page.next == 0 ? Json() : Json(std::to_string(page.next))}});
 }
 
 void SetPriority(const Context& context, const RequestPtr& request, const Responder& answer) {
   const std::string type = MediaType(*request);
   if (type != "application/json" && type != "application/merge-patch+json") {
-    throw ProblemError({415, "media-type", fmt::format("Content-Type '{}': expected application/json", type), "", "",
+    throw ProblemError({415,
+                        "media-type",
+                        fmt::format("Content-Type '{}': expected application/json", type),
+                        "",
+                        "",
                         {{"Accept-Patch", "application/json, application/merge-patch+json"}}});
   }
   QueryReader(*request).Finish();
   BodyReader body(request->body);
   const std::optional<int64_t> priority = body.Integer("priority", -100, 100);
   body.Finish();
-  if (!priority) BodyReader::Refuse("/priority", "priority: is absent, expected an integer from -100 to 100");
+  if (!priority)
+    BodyReader::Refuse("/priority", "priority: is absent, expected an integer from -100 to 100");
   const Json run = FindRun(context, *request);
   RequireOwner(*request, "run", run.value("user", ""));
   RequirePriority(context, *request, *priority);
-  context.service->SetPriority(run.at("id").get<std::string>(), static_cast<int>(*priority), AnswerWithRun(answer));
+  context.service->SetPriority(run.at("id").get<std::string>(), static_cast<int>(*priority),
+                               AnswerWithRun(answer));
 }
 
 // Many clients send an empty object with each POST.
 void RequireNoBody(const Request& request) {
   const std::string_view body = Trim(request.body);
-  if (body.empty() || (body.front() == '{' && body.back() == '}' && Trim(body.substr(1, body.size() - 2)).empty())) return;
+  if (body.empty() ||
+      (body.front() == '{' && body.back() == '}' && Trim(body.substr(1, body.size() - 2)).empty()))
+    return;
   throw ProblemError({400, "body", "expected no body, or an empty JSON object"});
 }
 
-void Act(const Context& context, const RequestPtr& request, RunAction action, const Responder& answer) {
+void Act(const Context& context, const RequestPtr& request, RunAction action,
+         const Responder& answer) {
   RequireNoBody(*request);
   QueryReader(*request).Finish();
   const Json run = FindRun(context, *request);
@@ -160,15 +182,23 @@ void Act(const Context& context, const RequestPtr& request, RunAction action, co
 
 void AddRunRoutes(http::Router* router, const Context* context) {
   router->Add({"POST", "/v1/runs", Role::kSubmit,
-               [=](const RequestPtr& request, const Responder& answer) { Submit(*context, request, answer); },
+               [=](const RequestPtr& request, const Responder& answer) {
+                 Submit(*context, request, answer);
+               },
                kEvalBytesMax});
-  router->Add({"GET", "/v1/runs", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
-                 answer(List(*context, *request)); }});
-  router->Add({"GET", "/v1/runs/{run}", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+  router->Add(
+      {"GET", "/v1/runs", Role::kRead, [=](const RequestPtr& request, const Responder& answer) {
+         answer(List(*context, *request));
+       }});
+  router->Add({"GET", "/v1/runs/{run}", Role::kRead,
+               [=](const RequestPtr& request, const Responder& answer) {
                  QueryReader(*request).Finish();
-                 answer(JsonAnswer(200, FindRun(*context, *request))); }});
+                 answer(JsonAnswer(200, FindRun(*context, *request)));
+               }});
   router->Add({"PATCH", "/v1/runs/{run}", Role::kSubmit,
-               [=](const RequestPtr& request, const Responder& answer) { SetPriority(*context, request, answer); },
+               [=](const RequestPtr& request, const Responder& answer) {
+                 SetPriority(*context, request, answer);
+               },
                4096});
   const std::pair<const char*, RunAction> actions[] = {
       {"cancel", RunAction::kCancel}, {"pause", RunAction::kPause}, {"resume", RunAction::kResume}};

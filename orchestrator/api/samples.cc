@@ -21,9 +21,11 @@ std::string ReadAt(const RunFile& file, uint64_t offset, size_t bytes) {
   std::string text(bytes, '\0');
   size_t got = 0;
   while (got < bytes) {
-    const ssize_t count = ::pread(file.fd.get(), text.data() + got, bytes - got, static_cast<off_t>(offset + got));
+    const ssize_t count =
+        ::pread(file.fd.get(), text.data() + got, bytes - got, static_cast<off_t>(offset + got));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw Error(ErrorKind::kInfrastructure, "a samples file is shorter than it was");
+    if (count <= 0)
+      throw Error(ErrorKind::kInfrastructure, "a samples file is shorter than it was");
     got += static_cast<size_t>(count);
   }
   return text;
@@ -34,8 +36,12 @@ class MarkReader : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return Number(std::nullopt); }
   bool boolean(bool value) override { return Number(value ? 1.0 : 0.0); }
-  bool number_integer(number_integer_t value) override { return Number(static_cast<double>(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return Number(static_cast<double>(value)); }
+  bool number_integer(number_integer_t value) override {
+    return Number(static_cast<double>(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return Number(static_cast<double>(value));
+  }
   bool number_float(number_float_t value, const string_t&) override { return Number(value); }
   bool string(string_t& value) override {
     if (depth_ == 1 && key_ == "filter") mark.filter = value;
@@ -51,7 +57,9 @@ class MarkReader : public nlohmann::json_sax<Json> {
   bool end_object() override { return --depth_ >= 0; }
   bool start_array(std::size_t) override { return ++depth_ > 0; }
   bool end_array() override { return --depth_ >= 0; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
 
   SampleMark mark;
   std::string metric;
@@ -92,7 +100,8 @@ Json ResourceOf(const Json& sample) {
     const std::string& name = metric.get_ref<const std::string&>();
     const Json value = MemberOr(sample, name.c_str(), nullptr);
     if (scores.empty() && (value.is_number() || value.is_boolean())) {
-      const auto verdict = Correct(value.is_boolean() ? (value.get<bool>() ? 1.0 : 0.0) : value.get<double>());
+      const auto verdict =
+          Correct(value.is_boolean() ? (value.get<bool>() ? 1.0 : 0.0) : value.get<double>());
       if (verdict) correct = *verdict;
     }
     scores[name] = value;
@@ -113,7 +122,8 @@ Json ResourceOf(const Json& sample) {
 
 SampleMark MarkOf(std::string_view line) {
   MarkReader reader;
-  if (!Json::sax_parse(line, &reader)) throw Error(ErrorKind::kInput, "a line of a samples file is not JSON");
+  if (!Json::sax_parse(line, &reader))
+    throw Error(ErrorKind::kInput, "a line of a samples file is not JSON");
   const auto value = reader.numbers.find(reader.metric);
   if (value != reader.numbers.end()) reader.mark.correct = Correct(value->second);
   return reader.mark;
@@ -124,18 +134,22 @@ Json SampleResource(std::string_view line) {
   try {
     return ResourceOf(sample);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorKind::kInput, fmt::format("a line of a samples file is no sample: {}", error.what()));
+    throw Error(ErrorKind::kInput,
+                fmt::format("a line of a samples file is no sample: {}", error.what()));
   }
 }
 
 SampleIndex::SampleIndex(const RunFile& file) {
   starts_.push_back(0);
   for (uint64_t offset = 0; offset < file.bytes;) {
-    const std::string piece = ReadAt(file, offset, std::min<uint64_t>(kReadBytes, file.bytes - offset));
-    for (const char* at = piece.data(); (at = static_cast<const char*>(
-             std::memchr(at, '\n', static_cast<size_t>(piece.data() + piece.size() - at)))) != nullptr;) {
+    const std::string piece =
+        ReadAt(file, offset, std::min<uint64_t>(kReadBytes, file.bytes - offset));
+    for (const char* at = piece.data();
+         (at = static_cast<const char*>(std::memchr(
+              at, '\n', static_cast<size_t>(piece.data() + piece.size() - at)))) != nullptr;) {
       starts_.push_back(offset + static_cast<uint64_t>(++at - piece.data()));
-      if (starts_.size() > kLinesMax) throw Error(ErrorKind::kInput, "a samples file has too many lines");
+      if (starts_.size() > kLinesMax)
+        throw Error(ErrorKind::kInput, "a samples file has too many lines");
     }
     offset += piece.size();
   }
@@ -160,13 +174,15 @@ void SampleIndex::Mark(const RunFile& file) {
       const size_t place = static_cast<size_t>(found - filters_.begin());
       if (found == filters_.end()) filters_.push_back(mark.filter);
       if (place >= 64) throw Error(ErrorKind::kInput, "a samples file has too many filters");
-      marks.push_back(static_cast<uint8_t>(place * 4 + (mark.correct ? (*mark.correct ? 2 : 1) : 0)));
+      marks.push_back(
+          static_cast<uint8_t>(place * 4 + (mark.correct ? (*mark.correct ? 2 : 1) : 0)));
     }
     marks_ = std::move(marks);
   });
 }
 
-bool SampleIndex::Matches(size_t line, const std::string& filter, std::optional<bool> correct) const {
+bool SampleIndex::Matches(size_t line, const std::string& filter,
+                          std::optional<bool> correct) const {
   const uint8_t mark = marks_[line];
   if (!filter.empty() && filters_[mark / 4] != filter) return false;
   return !correct || mark % 4 == (*correct ? 2 : 1);

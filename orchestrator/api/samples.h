@@ -52,15 +52,15 @@ class SampleIndex {
 
 /// A page that was asked for.
 struct SampleQuery {
-  std::string filter;            ///< "": any
+  std::string filter;  ///< "": any
   std::optional<bool> correct;
-  uint64_t cursor = 0;           ///< line to begin at
+  uint64_t cursor = 0;  ///< line to begin at
   size_t limit = 50;
 };
 struct SamplePage {
   Json samples = Json::array();
-  uint64_t lines = 0;             ///< of the whole file
-  std::optional<uint64_t> next;   ///< cursor of the next page
+  uint64_t lines = 0;            ///< of the whole file
+  std::optional<uint64_t> next;  ///< cursor of the next page
 };
 
 /// Pages of samples files. Keeps the indexes of the files that were asked for last, so that page k

@@ -30,7 +30,11 @@ void WriteAt(int fd, const fs::path& path, std::string_view bytes, uint64_t offs
 }
 
 [[noreturn]] void Busy() {
-  throw ProblemError({503, "piece", "another piece of this file is being written", "send one piece after the other", "",
+  throw ProblemError({503,
+                      "piece",
+                      "another piece of this file is being written",
+                      "send one piece after the other",
+                      "",
                       {{"Retry-After", "1"}}});
 }
 
@@ -39,7 +43,7 @@ UniqueFd OpenPart(const fs::path& part, bool from_beginning, uint64_t* length) {
   UniqueFd fd(::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!fd) ThrowErrno(part, "open", errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) Busy();
-  struct stat open {}, named {};
+  struct stat open{}, named{};
   if (::fstat(fd.get(), &open) != 0) ThrowErrno(part, "stat", errno);
   // Another call may have made the whole file of this one between the opening and the lock.
   if (::stat(part.c_str(), &named) != 0 || named.st_ino != open.st_ino) Busy();
@@ -50,8 +54,10 @@ UniqueFd OpenPart(const fs::path& part, bool from_beginning, uint64_t* length) {
 
 void CheckLimits(const Upload& upload, uint64_t offset, size_t piece) {
   if (upload.bytes > upload.bytes_max) {
-    throw ProblemError({413, "file-size", fmt::format("the file has {} bytes, at most {} are taken of one of this kind",
-                                                      upload.bytes, upload.bytes_max)});
+    throw ProblemError(
+        {413, "file-size",
+         fmt::format("the file has {} bytes, at most {} are taken of one of this kind",
+                     upload.bytes, upload.bytes_max)});
   }
   if (offset > upload.bytes || piece > upload.bytes - offset) {
     throw ProblemError({400, "piece", "the piece ends after the file"});
@@ -62,19 +68,23 @@ void CheckLimits(const Upload& upload, uint64_t offset, size_t piece) {
 
 bool TakePiece(const Upload& upload, uint64_t offset, std::string_view piece) {
   CheckLimits(upload, offset, piece.size());
-  const fs::path part = fmt::format("{}.{}.upload", upload.target.string(), HashHex(upload.instance).substr(0, 8));
+  const fs::path part =
+      fmt::format("{}.{}.upload", upload.target.string(), HashHex(upload.instance).substr(0, 8));
   uint64_t length = 0;
   const UniqueFd fd = OpenPart(part, offset == 0, &length);
   if (offset > length) {
-    throw ProblemError({409, "piece", fmt::format("the piece begins at {}, but only {} bytes have come", offset, length),
-                        "send the pieces in order, from the file's beginning"});
+    throw ProblemError(
+        {409, "piece",
+         fmt::format("the piece begins at {}, but only {} bytes have come", offset, length),
+         "send the pieces in order, from the file's beginning"});
   }
   WriteAt(fd.get(), part, piece, offset);
   if (offset + piece.size() < upload.bytes) return false;
   const FileHash found = HashOfFile(fd.get(), part);
   if (found.bytes != upload.bytes || found.hash != upload.hash) {
     ::unlink(part.c_str());
-    throw ProblemError({422, "hash", "what came is not what its hash says", "send the file again from its beginning"});
+    throw ProblemError({422, "hash", "what came is not what its hash says",
+                        "send the file again from its beginning"});
   }
   if (::fsync(fd.get()) != 0) ThrowErrno(part, "fsync", errno);
   fs::rename(part, upload.target);

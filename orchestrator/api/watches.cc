@@ -79,8 +79,9 @@ WatchDefinition ReadWatch(const Request& request) {
   watch.checkpoints = AbsolutePath(checkpoints, "checkpoints");
   SetUser(request, &watch.user);
   if (request.principal.role == Role::kSubmit && watch.poll_s < kSubmitPollSeconds) {
-    BodyReader::Refuse("/poll_s", fmt::format("poll_s: found {:g}, expected at least {:g} from the role submit",
-                                              watch.poll_s, kSubmitPollSeconds));
+    BodyReader::Refuse(
+        "/poll_s", fmt::format("poll_s: found {:g}, expected at least {:g} from the role submit",
+                               watch.poll_s, kSubmitPollSeconds));
   }
   return watch;
 }
@@ -95,8 +96,7 @@ void Add(const Context& context, const RequestPtr& request, const Responder& ans
   WatchRegistry* registry = Registry(context);
   const WatchDefinition watch = ReadWatch(*request);
   RequirePriority(context, *request, watch.priority);
-  const auto done = [answer,
-                     service = context.service](Answer<RegisteredWatch> result) {
+  const auto done = [answer, service = context.service](Answer<RegisteredWatch> result) {
     if (const Error* error = std::get_if<Error>(&result)) return answer(RefusalAnswer(*error));
     if (const OverQuota* over = std::get_if<OverQuota>(&result)) return answer(QuotaAnswer(*over));
     RegisteredWatch& registered = std::get<RegisteredWatch>(result);

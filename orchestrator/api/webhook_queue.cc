@@ -44,7 +44,8 @@ void WebhookQueue::Ended(Outcome outcome, int64_t now_us, double jitter) {
 
 WebhookQueue::Outcome OutcomeOf(long status) {
   if (status >= 200 && status < 300) return WebhookQueue::Outcome::kDelivered;
-  const bool again = status == 0 || status == 408 || status == 425 || status == 429 || status >= 500;
+  const bool again =
+      status == 0 || status == 408 || status == 425 || status == 429 || status >= 500;
   return again ? WebhookQueue::Outcome::kTryAgain : WebhookQueue::Outcome::kGiveUp;
 }
 

@@ -12,7 +12,7 @@ namespace evald::api {
 class WebhookQueue {
  public:
   struct Limits {
-    size_t waiting_max = 1000;          ///< more drop the oldest that is not under way
+    size_t waiting_max = 1000;  ///< more drop the oldest that is not under way
     int attempts_max = 8;
     int64_t first_delay_us = 1'000'000;  ///< doubled with each failure
     int64_t longest_delay_us = 300'000'000;
@@ -21,7 +21,7 @@ class WebhookQueue {
     std::string id;     ///< unique; the same in each attempt
     std::string event;  ///< its type
     std::string body;
-    int attempt = 0;    ///< from 1 when under way
+    int attempt = 0;  ///< from 1 when under way
   };
   enum class Outcome { kDelivered, kTryAgain, kGiveUp };
 

@@ -87,12 +87,14 @@ struct Webhooks::State {
   std::thread thread;
 };
 
-Webhooks::Webhooks(RunService* service, std::vector<WebhookTarget> targets) : state_(std::make_unique<State>()) {
+Webhooks::Webhooks(RunService* service, std::vector<WebhookTarget> targets)
+    : state_(std::make_unique<State>()) {
   State* state = state_.get();
   state->service = service;
   for (WebhookTarget& target : targets) {
     if (!target.url.starts_with("http://") && !target.url.starts_with("https://")) {
-      throw Error(ErrorKind::kUsage, fmt::format("webhook '{}': expected an http or https URL", target.url));
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("webhook '{}': expected an http or https URL", target.url));
     }
     WebhookQueue::Limits limits;
     limits.attempts_max = target.attempts_max;
@@ -171,8 +173,8 @@ bool Webhooks::State::DeliverDue() {
     const uint64_t failed = hook.queue.failed();
     hook.queue.Ended(outcome, MonotonicMicros(), jitter);
     if (hook.queue.failed() > failed) {
-      log::Warn("webhooks: {}: event {} is given up after attempt {} (status {})", hook.target.url, call->id,
-                   call->attempt, status);
+      log::Warn("webhooks: {}: event {} is given up after attempt {} (status {})", hook.target.url,
+                call->id, call->attempt, status);
     }
   }
   Count();
@@ -183,11 +185,13 @@ bool Webhooks::State::DeliverDue() {
 long Webhooks::State::Post(const WebhookTarget& target, const WebhookQueue::Call& call) {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(::curl_easy_init(), ::curl_easy_cleanup);
   if (!curl) return 0;
-  std::vector<std::string> fields = {"Content-Type: application/json", "User-Agent: evald", "Expect:",
-                                     "Evald-Delivery: " + call.id, "Evald-Event: " + call.event};
+  std::vector<std::string> fields = {"Content-Type: application/json", "User-Agent: evald",
+                                     "Expect:", "Evald-Delivery: " + call.id,
+                                     "Evald-Event: " + call.event};
   if (!target.secret.empty()) {
-    fields.push_back("Evald-Signature: " +
-                     WebhookSignature(target.secret, static_cast<int64_t>(WallSeconds()), call.body));
+    fields.push_back("Evald-Signature: " + WebhookSignature(target.secret,
+                                                            static_cast<int64_t>(WallSeconds()),
+                                                            call.body));
   }
   curl_slist* list = nullptr;
   for (const std::string& field : fields) list = ::curl_slist_append(list, field.c_str());
@@ -224,7 +228,8 @@ void Webhooks::State::Wait() {
   if (due_us < 0) {
     wake->changed.wait(lock, ready);
   } else {
-    wake->changed.wait_for(lock, std::chrono::microseconds(std::max<int64_t>(0, due_us - MonotonicMicros())), ready);
+    wake->changed.wait_for(
+        lock, std::chrono::microseconds(std::max<int64_t>(0, due_us - MonotonicMicros())), ready);
   }
   wake->events = false;
 }

@@ -13,9 +13,10 @@ namespace evald {
 
 /// Who is told of events. Comes from the service's configuration, never from a request.
 struct WebhookTarget {
-  std::string url;                  ///< http or https
-  std::string secret;               ///< signs the calls; "" sends them unsigned
-  std::vector<std::string> events;  ///< types ("run.state"), or prefixes ("run."); empty: all but run.progress
+  std::string url;     ///< http or https
+  std::string secret;  ///< signs the calls; "" sends them unsigned
+  std::vector<std::string>
+      events;  ///< types ("run.state"), or prefixes ("run."); empty: all but run.progress
   std::chrono::milliseconds timeout{10'000};
   int attempts_max = 8;
   std::chrono::milliseconds first_delay{1000};  ///< doubled with each failure, to five minutes
@@ -28,10 +29,10 @@ struct WebhookStatistics {
   uint64_t waiting = 0;
 };
 
-/// Posts events to URLs, in order for each, on a thread of its own (libcurl). Delivered at least once
-/// or counted as lost; what waits is lost with the process, and never fails a run. Each call carries
-/// Evald-Delivery (an id, the same in each attempt), Evald-Event (the type) and, with a secret,
-/// Evald-Signature: t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>" in hexadecimal>.
+/// Posts events to URLs, in order for each, on a thread of its own (libcurl). Delivered at least
+/// once or counted as lost; what waits is lost with the process, and never fails a run. Each call
+/// carries Evald-Delivery (an id, the same in each attempt), Evald-Event (the type) and, with a
+/// secret, Evald-Signature: t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>" in hexadecimal>.
 class Webhooks {
  public:
   /// Tells of what happens from now on. `service` must outlive this. Throws Error(kUsage) for a URL

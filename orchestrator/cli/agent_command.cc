@@ -41,7 +41,8 @@ std::string HostName() {
 
 // The service has chosen those of its own host.
 std::vector<std::string> DevicesOf(const Common& common, const Flags& flags) {
-  const std::vector<std::string> asked = flags.devices.empty() ? std::vector<std::string>{"auto"} : flags.devices;
+  const std::vector<std::string> asked =
+      flags.devices.empty() ? std::vector<std::string>{"auto"} : flags.devices;
   const std::string wrong = WrongWithDevices(asked);
   if (!wrong.empty()) throw Error(ErrorKind::kUsage, "--devices: " + wrong);
   if (!flags.socket.empty()) return asked;
@@ -50,7 +51,9 @@ std::vector<std::string> DevicesOf(const Common& common, const Flags& flags) {
 
 AgentOptions OptionsOf(const Common& common, const Flags& flags) {
   if (flags.server.empty() == flags.socket.empty()) {
-    throw Error(ErrorKind::kUsage, "--server is missing: the address of the service, for example https://eval.example:8642");
+    throw Error(
+        ErrorKind::kUsage,
+        "--server is missing: the address of the service, for example https://eval.example:8642");
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   AgentOptions options;
@@ -59,12 +62,16 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
   if (!flags.token_file.empty()) options.orchestrator.token = Trim(ReadFile(flags.token_file));
   options.name = !flags.socket.empty() ? kLocalHost : flags.name.empty() ? HostName() : flags.name;
   if (flags.socket.empty() && (!protocol::IsHostName(options.name) || options.name == kLocalHost)) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--name '{}': expected up to 63 letters, digits, '-' and '_', and not '{}'", options.name, kLocalHost));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--name '{}': expected up to 63 letters, digits, '-' and '_', and not '{}'",
+                    options.name, kLocalHost));
   }
   options.binaries = common.binaries;
-  options.root = flags.root.empty() ? DefaultStateDir() / "agent" : std::filesystem::absolute(flags.root);
-  options.staging_root = flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root);
+  options.root =
+      flags.root.empty() ? DefaultStateDir() / "agent" : std::filesystem::absolute(flags.root);
+  options.staging_root = flags.staging_root.empty() ? DefaultStagingRoot()
+                                                    : std::filesystem::absolute(flags.staging_root);
   options.staging_keep = flags.staging_keep;
   options.devices = DevicesOf(common, flags);
   options.threads = flags.threads > 0 || !flags.socket.empty()
@@ -79,12 +86,14 @@ AgentOptions OptionsOf(const Common& common, const Flags& flags) {
 
 ExitStatus Work(const Common& common, const Flags& flags) {
   AgentOptions options = OptionsOf(common, flags);
-  RaiseOpenFiles(OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));
+  RaiseOpenFiles(
+      OpenFilesFor(options.devices.size() + static_cast<size_t>(options.metric_processes)));
   const std::string name = options.name;
   const size_t devices = options.devices.size();
   Agent agent(std::move(options));
   if (flags.socket.empty() && !common.quiet) {
-    Print(stderr, "evald: agent '{}' lends {} device{} to {}\n", name, devices, devices == 1 ? "" : "s", flags.server);
+    Print(stderr, "evald: agent '{}' lends {} device{} to {}\n", name, devices,
+          devices == 1 ? "" : "s", flags.server);
   }
   agent.Run();
   return ExitStatus::kDone;
@@ -96,25 +105,61 @@ void AddAgent(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   Command command = app.AddCommand("agent", "Lend this host's devices to a service on another one");
   command.AddOption("--server", &flags->server, "The service, https://host:port").Metavar("URL");
-  command.AddOption("--token-file", &flags->token_file, "A file with a token of the role worker").Metavar("FILE").ExistingFile();
-  command.AddOption("--ca", &flags->ca_file, "Certificates to trust (PEM) instead of the system's").Metavar("FILE").ExistingFile();
-  command.AddOption("--name", &flags->name, "What this host is called there; default: its host name").Metavar("NAME");
-  command.AddOption("--root", &flags->root, "The agent's own folder, on this host's own disk; default: ~/.local/state/evald/agent").Metavar("DIR");
-  command.AddOption("--staging-root", &flags->staging_root, "Where checkpoints are staged; default: /dev/shm/evald-<uid>").Metavar("DIR");
-  command.AddOption("--staging-keep", &flags->staging_keep, "Bytes of checkpoints that may stay staged without a use").Metavar("BYTES");
-  command.AddOption("--devices", &flags->devices, "A worker for each: cuda:<uuid>,…, cuda:all, cpu:0,cpu:1,… or auto, the default: all GPUs, else cpu:0").CommaSeparated().Metavar("LIST");
-  command.AddOption("--threads", &flags->threads, "Threads of each worker; default: the cores, shared").Metavar("N").Within(1, 1024);
-  command.AddOption("--metric-processes", &flags->metric_processes, "Default: as many as cores").Metavar("N").Within(1, 1024);
-  command.AddOption("--sandbox", &flags->sandbox, "Limits on code that is run, as metrics.sandbox, in JSON").Metavar("JSON");
-  command.AddOption("--linger", &flags->linger_s, "Seconds without a service after which workers end; default 600").Metavar("S").NonNegative();
+  command.AddOption("--token-file", &flags->token_file, "A file with a token of the role worker")
+      .Metavar("FILE")
+      .ExistingFile();
+  command.AddOption("--ca", &flags->ca_file, "Certificates to trust (PEM) instead of the system's")
+      .Metavar("FILE")
+      .ExistingFile();
+  command
+      .AddOption("--name", &flags->name, "What this host is called there; default: its host name")
+      .Metavar("NAME");
+  command
+      .AddOption(
+          "--root", &flags->root,
+          "The agent's own folder, on this host's own disk; default: ~/.local/state/evald/agent")
+      .Metavar("DIR");
+  command
+      .AddOption("--staging-root", &flags->staging_root,
+                 "Where checkpoints are staged; default: /dev/shm/evald-<uid>")
+      .Metavar("DIR");
+  command
+      .AddOption("--staging-keep", &flags->staging_keep,
+                 "Bytes of checkpoints that may stay staged without a use")
+      .Metavar("BYTES");
+  command
+      .AddOption("--devices", &flags->devices,
+                 "A worker for each: cuda:<uuid>,…, cuda:all, cpu:0,cpu:1,… or auto, the default: "
+                 "all GPUs, else cpu:0")
+      .CommaSeparated()
+      .Metavar("LIST");
+  command
+      .AddOption("--threads", &flags->threads, "Threads of each worker; default: the cores, shared")
+      .Metavar("N")
+      .Within(1, 1024);
+  command.AddOption("--metric-processes", &flags->metric_processes, "Default: as many as cores")
+      .Metavar("N")
+      .Within(1, 1024);
+  command
+      .AddOption("--sandbox", &flags->sandbox,
+                 "Limits on code that is run, as metrics.sandbox, in JSON")
+      .Metavar("JSON");
+  command
+      .AddOption("--linger", &flags->linger_s,
+                 "Seconds without a service after which workers end; default 600")
+      .Metavar("S")
+      .NonNegative();
   command.AddOption("--socket", &flags->socket).Group("");
   command.AddOption("--config-id", &flags->config_id).Group("");
   command.Footer(
       "\nExamples:\n"
       "  evald agent --server https://eval.example:8642 --token-file worker.token\n"
-      "  evald agent --server https://10.0.0.1:8642 --token-file t --ca ca.pem --name gpu1 --devices cpu:0,cpu:1\n\n"
-      "The agent calls the service and keeps calling; its workers stay at work while the service is away, and\n"
-      "the next service finds them warm. No file system need be shared: checkpoints, prepared tasks and results\n"
+      "  evald agent --server https://10.0.0.1:8642 --token-file t --ca ca.pem --name gpu1 "
+      "--devices cpu:0,cpu:1\n\n"
+      "The agent calls the service and keeps calling; its workers stay at work while the service "
+      "is away, and\n"
+      "the next service finds them warm. No file system need be shared: checkpoints, prepared "
+      "tasks and results\n"
       "go over the same address. SIGTERM finishes what is under way; a second one ends at once.");
   command.OnChosen([=] { *action = [=] { return Work(*common, *flags); }; });
 }

@@ -13,8 +13,8 @@
 
 namespace evald::cli {
 
-/// How many files a process may have to hold open that has so many child processes: for each its connection, its end
-/// and its log.
+/// How many files a process may have to hold open that has so many child processes: for each its
+/// connection, its end and its log.
 constexpr uint64_t OpenFilesFor(uint64_t children) { return 128 + 4 * children; }
 
 /// Flags that every command takes.

@@ -45,9 +45,9 @@ struct Following {
   const EventVisitor* visit;
   const std::atomic<bool>* stop;
   EventParser parser;
-  std::string refusal;   // the body of an answer that is no stream
+  std::string refusal;  // the body of an answer that is no stream
   std::string last_id;
-  bool over = false;     // the visitor has seen enough
+  bool over = false;  // the visitor has seen enough
   std::exception_ptr failure;
 };
 
@@ -86,11 +86,13 @@ using HeaderList = std::unique_ptr<curl_slist, void (*)(curl_slist*)>;
 HeaderList MakeHeaders(const ClientOptions& options, const std::vector<std::string>& fields) {
   curl_slist* list = nullptr;
   for (const std::string& field : fields) list = ::curl_slist_append(list, field.c_str());
-  if (!options.token.empty()) list = ::curl_slist_append(list, ("Authorization: Bearer " + options.token).c_str());
+  if (!options.token.empty())
+    list = ::curl_slist_append(list, ("Authorization: Bearer " + options.token).c_str());
   return {list, ::curl_slist_free_all};
 }
 
-void SetCommon(CURL* curl, const ClientOptions& options, const std::string& path, const HeaderList& headers) {
+void SetCommon(CURL* curl, const ClientOptions& options, const std::string& path,
+               const HeaderList& headers) {
   ::curl_easy_reset(curl);
   ::curl_easy_setopt(curl, CURLOPT_URL, (options.server + path).c_str());
   ::curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -106,12 +108,18 @@ void SetCommon(CURL* curl, const ClientOptions& options, const std::string& path
 }  // namespace
 
 void AddClientFlags(Command command, ClientFlags* flags) {
-  command.AddOption("--server", &flags->server,
-                      fmt::format("The service's URL; else EVALD_SERVER, else {}", kDefaultServer))
+  command
+      .AddOption("--server", &flags->server,
+                 fmt::format("The service's URL; else EVALD_SERVER, else {}", kDefaultServer))
       .Metavar("URL");
-  command.AddOption("--token-file", &flags->token_file, "A file that holds a token; else EVALD_TOKEN_FILE, or EVALD_TOKEN, the token itself")
+  command
+      .AddOption(
+          "--token-file", &flags->token_file,
+          "A file that holds a token; else EVALD_TOKEN_FILE, or EVALD_TOKEN, the token itself")
       .Metavar("FILE");
-  command.AddOption("--ca-file", &flags->ca_file, "Certificates to trust (PEM) instead of the system's; else EVALD_CA_FILE")
+  command
+      .AddOption("--ca-file", &flags->ca_file,
+                 "Certificates to trust (PEM) instead of the system's; else EVALD_CA_FILE")
       .Metavar("FILE");
 }
 
@@ -125,12 +133,15 @@ ClientOptions ReadClientFlags(const ClientFlags& flags) {
   if (options.server.empty()) options.server = kDefaultServer;
   while (options.server.ends_with('/')) options.server.pop_back();
   if (!options.server.starts_with("http://") && !options.server.starts_with("https://")) {
-    throw Error(ErrorKind::kUsage, fmt::format("--server '{}': expected http://… or https://…", options.server));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--server '{}': expected http://… or https://…", options.server));
   }
   const std::string token_file = either(flags.token_file, "EVALD_TOKEN_FILE");
   options.token = Trim(token_file.empty() ? either("", "EVALD_TOKEN") : ReadFile(token_file));
-  if (!options.token.empty() && options.server.starts_with("http://") && !IsLoopbackUrl(options.server)) {
-    throw Error(ErrorKind::kUsage, fmt::format("the token would cross the network unencrypted to {}", options.server),
+  if (!options.token.empty() && options.server.starts_with("http://") &&
+      !IsLoopbackUrl(options.server)) {
+    throw Error(ErrorKind::kUsage,
+                fmt::format("the token would cross the network unencrypted to {}", options.server),
                 "use https://…");
   }
   options.ca_file = either(flags.ca_file, "EVALD_CA_FILE");
@@ -150,8 +161,8 @@ Client::Client(ClientOptions options) : options_(std::move(options)) {
 
 Client::~Client() = default;
 
-Client::Reply Client::Do(const std::string& method, const std::string& path, const std::string* body,
-                         const std::vector<std::string>& fields) {
+Client::Reply Client::Do(const std::string& method, const std::string& path,
+                         const std::string* body, const std::vector<std::string>& fields) {
   CURL* curl = handle_->curl.get();
   const HeaderList headers = MakeHeaders(options_, fields);
   SetCommon(curl, options_, path, headers);
@@ -166,7 +177,8 @@ Client::Reply Client::Do(const std::string& method, const std::string& path, con
   ::curl_easy_setopt(curl, CURLOPT_WRITEDATA, &reply.body);
   const CURLcode result = ::curl_easy_perform(curl);
   if (result != CURLE_OK) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: {}", options_.server, ::curl_easy_strerror(result)),
+    throw Error(ErrorKind::kInfrastructure,
+                fmt::format("{}: {}", options_.server, ::curl_easy_strerror(result)),
                 "is 'evald serve' running there? --server or EVALD_SERVER names another");
   }
   ::curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
@@ -181,12 +193,17 @@ void Client::Refuse(const Reply& reply) const {
     remedy = FieldOr<std::string>(problem, "remedy", "", "the answer");
   } catch (const Error&) {
   }
-  if (reply.status == 401) remedy = "set EVALD_TOKEN or --token-file";  // rather than the header that it names
-  const bool usage = reply.status >= 400 && reply.status < 500 && reply.status != 408 && reply.status != 429;
-  throw Error(usage ? ErrorKind::kUsage : ErrorKind::kInfrastructure, fmt::format("{}: {}", options_.server, detail), remedy);
+  if (reply.status == 401)
+    remedy = "set EVALD_TOKEN or --token-file";  // rather than the header that it names
+  const bool usage =
+      reply.status >= 400 && reply.status < 500 && reply.status != 408 && reply.status != 429;
+  throw Error(usage ? ErrorKind::kUsage : ErrorKind::kInfrastructure,
+              fmt::format("{}: {}", options_.server, detail), remedy);
 }
 
-Json Client::Get(const std::string& path) { return ParseJson(GetText(path), options_.server + path); }
+Json Client::Get(const std::string& path) {
+  return ParseJson(GetText(path), options_.server + path);
+}
 
 std::string Client::GetText(const std::string& path) {
   Reply reply = Do("GET", path, nullptr, {});
@@ -194,7 +211,8 @@ std::string Client::GetText(const std::string& path) {
   return std::move(reply.body);
 }
 
-Json Client::Post(const std::string& path, const Json& body, const std::vector<std::string>& headers) {
+Json Client::Post(const std::string& path, const Json& body,
+                  const std::vector<std::string>& headers) {
   std::vector<std::string> fields = headers;
   const std::string text = body.is_null() ? "" : ToLine(body);
   if (!body.is_null()) fields.push_back("Content-Type: application/json");
@@ -210,7 +228,8 @@ Json Client::Delete(const std::string& path) {
   return ParseJson(reply.body, options_.server + path);
 }
 
-void Client::Follow(const std::string& path, const EventVisitor& visit, const std::atomic<bool>* stop, double patience_s) {
+void Client::Follow(const std::string& path, const EventVisitor& visit,
+                    const std::atomic<bool>* stop, double patience_s) {
   CURL* curl = handle_->curl.get();
   Following following{curl, &visit, stop, {}, "", "", false, nullptr};
   int64_t heard_us = MonotonicMicros();
@@ -233,12 +252,14 @@ void Client::Follow(const std::string& path, const EventVisitor& visit, const st
     if (following.over) return;
     long status = 0;
     ::curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status >= 400 && status < 500 && status != 408 && status != 429) Refuse({status, following.refusal});
+    if (status >= 400 && status < 500 && status != 408 && status != 429)
+      Refuse({status, following.refusal});
     if (status == 200) heard_us = MonotonicMicros();
     const double away_s = static_cast<double>(MonotonicMicros() - heard_us) * 1e-6;
     if (away_s > patience_s) {
       throw Error(ErrorKind::kInfrastructure,
-                  fmt::format("{}: away for {}: {}", options_.server, HumanSeconds(away_s), ::curl_easy_strerror(result)),
+                  fmt::format("{}: away for {}: {}", options_.server, HumanSeconds(away_s),
+                              ::curl_easy_strerror(result)),
                   "the run goes on with the service; watch it again later");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(500));

@@ -21,24 +21,24 @@ struct ClientOptions {
   std::filesystem::path ca_file;  ///< PEM; trusted instead of the system's certificates
 };
 
-/// Flags of the commands that ask a service. What is empty comes from the environment: EVALD_SERVER,
-/// EVALD_TOKEN_FILE (or EVALD_TOKEN, the token itself), EVALD_CA_FILE.
+/// Flags of the commands that ask a service. What is empty comes from the environment:
+/// EVALD_SERVER, EVALD_TOKEN_FILE (or EVALD_TOKEN, the token itself), EVALD_CA_FILE.
 struct ClientFlags {
   std::string server;
   std::string token_file;
   std::string ca_file;
 };
 void AddClientFlags(Command command, ClientFlags* flags);
-/// Throws Error(kUsage): a URL that is none, a token file that cannot be read, or a token that would
-/// cross a network unencrypted.
+/// Throws Error(kUsage): a URL that is none, a token file that cannot be read, or a token that
+/// would cross a network unencrypted.
 ClientOptions ReadClientFlags(const ClientFlags& flags);
 
 /// One event of a stream: {"sequence","run","type","data"} (docs/openapi.json, Event).
 using EventVisitor = std::function<bool(const Json& event)>;
 
 /// Asks a service over REST (libcurl). What the service refuses comes as Error with the problem
-/// document's words: kUsage for what the caller did wrong, kInfrastructure for what is worth another
-/// try, and when nobody answers. One thread at a time.
+/// document's words: kUsage for what the caller did wrong, kInfrastructure for what is worth
+/// another try, and when nobody answers. One thread at a time.
 class Client {
  public:
   explicit Client(ClientOptions options);
@@ -46,14 +46,16 @@ class Client {
 
   Json Get(const std::string& path);
   std::string GetText(const std::string& path);
-  Json Post(const std::string& path, const Json& body = nullptr, const std::vector<std::string>& headers = {});
+  Json Post(const std::string& path, const Json& body = nullptr,
+            const std::vector<std::string>& headers = {});
   Json Delete(const std::string& path);
 
   /// Calls `visit` for each event of the stream at `path` until it returns false or *stop is set.
-  /// When the connection ends it is made again and goes on after the last event seen (Last-Event-ID),
-  /// so that none is missed or seen twice. Throws when the service refuses, or stays away for longer
-  /// than `patience_s`.
-  void Follow(const std::string& path, const EventVisitor& visit, const std::atomic<bool>* stop, double patience_s = 60);
+  /// When the connection ends it is made again and goes on after the last event seen
+  /// (Last-Event-ID), so that none is missed or seen twice. Throws when the service refuses, or
+  /// stays away for longer than `patience_s`.
+  void Follow(const std::string& path, const EventVisitor& visit, const std::atomic<bool>* stop,
+              double patience_s = 60);
 
   const std::string& server() const { return options_.server; }
 

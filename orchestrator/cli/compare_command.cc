@@ -18,13 +18,16 @@ struct Flags {
 ExitStatus Compare(const Common& common, const Flags& flags) {
   JudgeRequest request;
   request.policy = PolicyOf(flags.verdict, GatePolicy());
-  if (request.policy.baseline.empty()) throw Error(ErrorKind::kUsage, "there is no baseline to compare with");
+  if (request.policy.baseline.empty())
+    throw Error(ErrorKind::kUsage, "there is no baseline to compare with");
   request.candidate = flags.candidate;
   request.page = !flags.verdict.html.empty();
-  const Judgement judgement = Preparer(common.binaries).Judge(InputOf(std::move(request), ReadRoots(), LimitsConfig()));
+  const Judgement judgement =
+      Preparer(common.binaries).Judge(InputOf(std::move(request), ReadRoots(), LimitsConfig()));
   WriteReports(flags.verdict, judgement, {});
   if (common.json) {
-    PrintJson({{"verdict", judgement.verdict}, {"exit_status", static_cast<int>(judgement.status)}});
+    PrintJson(
+        {{"verdict", judgement.verdict}, {"exit_status", static_cast<int>(judgement.status)}});
   } else {
     PrintVerdict(judgement);
   }
@@ -37,12 +40,10 @@ void AddVerdictFlags(Command command, VerdictOptions* options) {
   command.AddOption("--gates", &options->gates, "A file with the gates to meet (docs/gates.md)")
       .Metavar("FILE")
       .ExistingFile();
-  command.AddOption("--junit", &options->junit, "Write the verdict as JUnit XML")
-      .Metavar("FILE");
+  command.AddOption("--junit", &options->junit, "Write the verdict as JUnit XML").Metavar("FILE");
   command.AddOption("--markdown", &options->markdown, "Write the verdict as Markdown")
       .Metavar("FILE");
-  command.AddOption("--html", &options->html, "Write the report as one HTML page")
-      .Metavar("FILE");
+  command.AddOption("--html", &options->html, "Write the report as one HTML page").Metavar("FILE");
 }
 
 void PrintVerdict(const Judgement& judgement) {

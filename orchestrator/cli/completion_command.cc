@@ -23,16 +23,24 @@ Words Collect(const Command& app) {
 }
 
 std::string Bash(const Words& words) {
-  std::string script = "_evald() {\n  local current=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" word\n"
-                       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"$word\" in " +
-                       Join(words.commands, "|") + ") command=\"$word\"; break;; esac\n  done\n"
-                       "  local options=\"" + Join(words.options[0].second, " ") + "\"\n  case \"$command\" in\n";
-  script += "    '') COMPREPLY=($(compgen -W \"" + Join(words.commands, " ") + " $options\" -- \"$current\")); return;;\n";
+  std::string script =
+      "_evald() {\n  local current=\"${COMP_WORDS[COMP_CWORD]}\" command=\"\" word\n"
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"$word\" in " +
+      Join(words.commands, "|") +
+      ") command=\"$word\"; break;; esac\n  done\n"
+      "  local options=\"" +
+      Join(words.options[0].second, " ") + "\"\n  case \"$command\" in\n";
+  script += "    '') COMPREPLY=($(compgen -W \"" + Join(words.commands, " ") +
+            " $options\" -- \"$current\")); return;;\n";
   for (size_t i = 1; i < words.options.size(); ++i) {
-    script += fmt::format("    {}) options=\"$options {}\";;\n", words.options[i].first, Join(words.options[i].second, " "));
+    script += fmt::format("    {}) options=\"$options {}\";;\n", words.options[i].first,
+                          Join(words.options[i].second, " "));
   }
-  return script + "  esac\n  if [[ $current == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- \"$current\"))\n"
-                  "  else COMPREPLY=($(compgen -f -- \"$current\")); fi\n}\ncomplete -o filenames -F _evald evald\n";
+  return script +
+         "  esac\n  if [[ $current == -* ]]; then COMPREPLY=($(compgen -W \"$options\" -- "
+         "\"$current\"))\n"
+         "  else COMPREPLY=($(compgen -f -- \"$current\")); fi\n}\ncomplete -o filenames -F _evald "
+         "evald\n";
 }
 
 std::string Zsh(const Words& words) {
@@ -46,7 +54,8 @@ std::string Fish(const Words& words) {
   }
   for (const auto& [command, options] : words.options) {
     for (const std::string& option : options) {
-      const std::string when = command.empty() ? "" : fmt::format(" -n '__fish_seen_subcommand_from {}'", command);
+      const std::string when =
+          command.empty() ? "" : fmt::format(" -n '__fish_seen_subcommand_from {}'", command);
       script += fmt::format("complete -c evald{} -l {}\n", when, option.substr(2));
     }
   }
@@ -58,8 +67,11 @@ std::string Fish(const Words& words) {
 void AddCompletion(Command app, const Common*, Action* action) {
   auto shell = std::make_shared<std::string>();
   Command command = app.AddCommand("completion", "Print a shell's completion script");
-  command.AddOption("shell", shell.get(), "bash, zsh or fish").Required().OneOf({"bash", "zsh", "fish"});
-  command.Footer("\nExample:\n  evald completion bash > ~/.local/share/bash-completion/completions/evald");
+  command.AddOption("shell", shell.get(), "bash, zsh or fish")
+      .Required()
+      .OneOf({"bash", "zsh", "fish"});
+  command.Footer(
+      "\nExample:\n  evald completion bash > ~/.local/share/bash-completion/completions/evald");
   command.OnChosen([=] {
     *action = [=] {
       const Words words = Collect(app);

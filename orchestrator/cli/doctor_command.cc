@@ -22,15 +22,18 @@ namespace {
 
 Check CheckSharedMemory(const std::filesystem::path& root) {
   const std::filesystem::path part = ExistingPartOf(root);
-  const std::string remedy = part.string().starts_with("/dev/shm") ? "; in Docker, start the container with --shm-size"
-                                                                   : "; --staging-root (staging.root) names another";
+  const std::string remedy = part.string().starts_with("/dev/shm")
+                                 ? "; in Docker, start the container with --shm-size"
+                                 : "; --staging-root (staging.root) names another";
   try {
     std::optional<RoomLimit> least;
     for (RoomLimit& limit : RoomIn(part)) {
       if (!least || limit.free < least->free) least = std::move(limit);
     }
     const bool fine = !least || least->free >= (1ull << 30);
-    return {"staging", fine, fmt::format("{} has {} free{}", part.string(), HumanBytes(least ? least->free : 0), fine ? "" : remedy)};
+    return {"staging", fine,
+            fmt::format("{} has {} free{}", part.string(), HumanBytes(least ? least->free : 0),
+                        fine ? "" : remedy)};
   } catch (const Error& e) {
     return {"staging", false, e.what() + remedy};
   }
@@ -41,7 +44,8 @@ Check CheckState() {
     const std::filesystem::path state = DefaultStateDir();
     MakePrivateFolder(state, "set state_dir to a folder of your own");
     Database database(state / "doctor.db");
-    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(state / (std::string("doctor.db") + suffix));
+    for (const char* suffix : {"", "-wal", "-shm"})
+      std::filesystem::remove(state / (std::string("doctor.db") + suffix));
     return {"state database", true, state.string()};
   } catch (const Error& e) {
     return {"state database", false, e.what()};
@@ -61,7 +65,8 @@ Check CheckCache() {
 Check CheckPrograms(const std::filesystem::path& binaries) {
   for (const char* name : {"evald-worker", "evald-metric"}) {
     if (::access((binaries / name).c_str(), X_OK) != 0) {
-      return {"programs", false, fmt::format("{} is not beside evald in {}", name, binaries.string())};
+      return {"programs", false,
+              fmt::format("{} is not beside evald in {}", name, binaries.string())};
     }
   }
   return {"programs", true, binaries.string()};
@@ -72,12 +77,16 @@ std::vector<Check> CheckGpus(const std::filesystem::path& binaries) {
   const GpuListing listing = ListGpus(binaries);
   std::vector<Check> checks;
   for (const Gpu& gpu : listing.gpus) {
-    checks.push_back({"GPU", true, fmt::format("{}, {}, {}, compute capability {}{}, {}", gpu.id, gpu.name,
-                                               HumanBytes(gpu.memory_bytes), gpu.compute,
-                                               gpu.numa_node < 0 ? "" : fmt::format(", NUMA node {}", gpu.numa_node),
-                                               listing.driver)});
+    checks.push_back(
+        {"GPU", true,
+         fmt::format("{}, {}, {}, compute capability {}{}, {}", gpu.id, gpu.name,
+                     HumanBytes(gpu.memory_bytes), gpu.compute,
+                     gpu.numa_node < 0 ? "" : fmt::format(", NUMA node {}", gpu.numa_node),
+                     listing.driver)});
   }
-  if (checks.empty()) checks.push_back({"GPU", !listing.broken, fmt::format("none: {}; the CPU is used", listing.missing)});
+  if (checks.empty())
+    checks.push_back(
+        {"GPU", !listing.broken, fmt::format("none: {}; the CPU is used", listing.missing)});
   return checks;
 }
 
@@ -89,7 +98,10 @@ struct Flags {
 ExitStatus Doctor(const Common& common, const Flags& flags) {
   std::vector<Check> checks = {
       {"processors", true, fmt::format("{} cores", std::thread::hardware_concurrency())},
-      CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot() : std::filesystem::absolute(flags.staging_root)), CheckState(), CheckCache(),
+      CheckSharedMemory(flags.staging_root.empty() ? DefaultStagingRoot()
+                                                   : std::filesystem::absolute(flags.staging_root)),
+      CheckState(),
+      CheckCache(),
       CheckPrograms(common.binaries)};
   for (Check& check : CheckGpus(common.binaries)) checks.push_back(std::move(check));
   for (const SandboxProbe& probe : ProbeSandbox({})) {
@@ -103,7 +115,8 @@ ExitStatus Doctor(const Common& common, const Flags& flags) {
   for (const Check& check : checks) {
     all = all && check.fine;
     list.push_back({{"what", check.what}, {"available", check.fine}, {"detail", check.detail}});
-    if (!common.json) Print("{} {:<{}}  {}\n", check.fine ? "✓" : "✗", check.what, width, check.detail);
+    if (!common.json)
+      Print("{} {:<{}}  {}\n", check.fine ? "✓" : "✗", check.what, width, check.detail);
   }
   if (common.json) PrintJson({{"checks", list}, {"all", all}});
   return all ? ExitStatus::kDone : ExitStatus::kIncomplete;
@@ -114,11 +127,15 @@ ExitStatus Doctor(const Common& common, const Flags& flags) {
 void AddDoctor(Command app, const Common* common, Action* action) {
   Command command = app.AddCommand("doctor", "Check what this machine offers and what is missing");
   auto flags = std::make_shared<Flags>();
-  command.AddOption("--staging-root", &flags->staging_root, "Where checkpoints are to be staged; default: /dev/shm/evald-<uid>")
+  command
+      .AddOption("--staging-root", &flags->staging_root,
+                 "Where checkpoints are to be staged; default: /dev/shm/evald-<uid>")
       .Metavar("DIR");
   AddClientFlags(command, &flags->client);
-  command.Footer("\nWhere a service runs it is asked for its agents: which are there, which may not join, and why.\n"
-                  "Exit status 3 when something is missing that evaluation needs.");
+  command.Footer(
+      "\nWhere a service runs it is asked for its agents: which are there, which may not join, and "
+      "why.\n"
+      "Exit status 3 when something is missing that evaluation needs.");
   command.OnChosen([=] { *action = [=] { return Doctor(*common, *flags); }; });
 }
 

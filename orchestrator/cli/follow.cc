@@ -32,9 +32,12 @@ Json SubmissionBody(const FileSubmission& submission) {
   const std::filesystem::path file = std::filesystem::absolute(submission.file);
   std::vector<std::string> set = submission.overrides.set;
   if (!submission.overrides.data_dir.empty()) {
-    set.push_back("data_dir=" + Json(std::filesystem::absolute(submission.overrides.data_dir).string()).dump());
+    set.push_back("data_dir=" +
+                  Json(std::filesystem::absolute(submission.overrides.data_dir).string()).dump());
   }
-  Json body = {{"yaml", ReadFile(file)}, {"base", file.parent_path().string()}, {"set", set},
+  Json body = {{"yaml", ReadFile(file)},
+               {"base", file.parent_path().string()},
+               {"set", set},
                {"priority", submission.priority}};
   if (!submission.user.empty()) body["user"] = submission.user;
   return body;
@@ -42,7 +45,8 @@ Json SubmissionBody(const FileSubmission& submission) {
 
 Json SubmitFile(Client* client, const FileSubmission& submission) {
   const Json body = SubmissionBody(submission);
-  const std::string key = "Idempotency-Key: " + (submission.key.empty() ? RandomId() : submission.key);
+  const std::string key =
+      "Idempotency-Key: " + (submission.key.empty() ? RandomId() : submission.key);
   for (int attempt = 1;; ++attempt) {
     try {
       return client->Post("/v1/runs", body, {key});
@@ -73,7 +77,8 @@ Json FollowRun(Client* client, const std::string& run, const Common& common, boo
   do {
     client->Follow(fmt::format("{}/events?after={}", path, seen), visit, catching.caught());
     if (*catching.caught()) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("no longer watching {}, which goes on", run),
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("no longer watching {}, which goes on", run),
                   fmt::format("'evald watch {}' follows it, 'evald cancel {}' ends it", run, run));
     }
     now = client->Get(path);

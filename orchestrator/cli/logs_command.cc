@@ -24,8 +24,10 @@ void CheckIsNoRun(Client* client, const std::string& log) {
   const std::filesystem::path folder = std::filesystem::path(log) / "logs";
   std::error_code error;
   if (std::filesystem::is_directory(folder, error)) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: this is a run's folder; 'evald logs' shows the logs of a service", log),
-                fmt::format("the logs of a run that 'evald run' made lie in {}", folder.string()));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("{}: this is a run's folder; 'evald logs' shows the logs of a service", log),
+        fmt::format("the logs of a run that 'evald run' made lie in {}", folder.string()));
   }
   if (log.ends_with(".log")) return;
   try {
@@ -34,8 +36,10 @@ void CheckIsNoRun(Client* client, const std::string& log) {
     return;
   }
   throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' is a run, not a log", client->server(), log),
-              fmt::format("'evald status {}' tells of the run; logs are of the service's processes, which work for all runs: "
-                          "'evald logs' lists them", log));
+              fmt::format("'evald status {}' tells of the run; logs are of the service's "
+                          "processes, which work for all runs: "
+                          "'evald logs' lists them",
+                          log));
 }
 
 ExitStatus Logs(const Common& common, const Flags& flags) {
@@ -44,12 +48,15 @@ ExitStatus Logs(const Common& common, const Flags& flags) {
     const Json found = client.Get("/v1/logs");
     if (common.json) PrintJson(found);
     for (const Json& log : found.at("logs")) {
-      if (!common.json) fmt::print("{:>10}  {}\n", HumanBytes(log.at("bytes").get<uint64_t>()), log.at("log").get<std::string>());
+      if (!common.json)
+        fmt::print("{:>10}  {}\n", HumanBytes(log.at("bytes").get<uint64_t>()),
+                   log.at("log").get<std::string>());
     }
     return ExitStatus::kDone;
   }
   CheckIsNoRun(&client, flags.log);
-  const std::string text = client.GetText(fmt::format("/v1/logs/{}?bytes={}", http::PercentEncode(flags.log), flags.bytes));
+  const std::string text = client.GetText(
+      fmt::format("/v1/logs/{}?bytes={}", http::PercentEncode(flags.log), flags.bytes));
   if (common.json) {
     PrintJson({{"log", flags.log}, {"text", text}});
   } else {
@@ -62,7 +69,8 @@ ExitStatus Logs(const Common& common, const Flags& flags) {
 
 void AddLogs(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  Command command = app.AddCommand("logs", "Show the logs of a service's worker and metric processes");
+  Command command =
+      app.AddCommand("logs", "Show the logs of a service's worker and metric processes");
   command.AddOption("log", &flags->log, "The name of one; without it, all names");
   command.AddOption("--bytes", &flags->bytes, "How much of its end").Within(1, 1 << 20);
   AddClientFlags(command, &flags->client);

@@ -50,10 +50,12 @@ ExitStatus Invoke(const Common& common, const Action& action) {
   }
 }
 
-// A file that output was sent to may be on a full disk: a program that reads it must not take half for the whole.
+// A file that output was sent to may be on a full disk: a program that reads it must not take half
+// for the whole.
 ExitStatus AllWritten(ExitStatus status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  fmt::print(stderr, "evald: error: standard output: {}\n", errno != 0 ? std::strerror(errno) : "cannot be written");
+  fmt::print(stderr, "evald: error: standard output: {}\n",
+             errno != 0 ? std::strerror(errno) : "cannot be written");
   return ExitStatus::kIncomplete;
 }
 
@@ -66,10 +68,13 @@ void PrintJson(const Json& value) {
 }
 
 void AddOverrides(Command command, EvalOverrides* overrides) {
-  command.AddOption("--set", &overrides->set, "Override a value of eval.yaml, for example workers.count=2")
+  command
+      .AddOption("--set", &overrides->set,
+                 "Override a value of eval.yaml, for example workers.count=2")
       .Metavar("KEY.PATH=VALUE")
       .OneArgument();
-  command.AddOption("--data-dir", &overrides->data_dir, "Where datasets lie (data_dir)").Metavar("DIR");
+  command.AddOption("--data-dir", &overrides->data_dir, "Where datasets lie (data_dir)")
+      .Metavar("DIR");
 }
 
 int Main(int argc, char** argv) {
@@ -80,13 +85,15 @@ int Main(int argc, char** argv) {
   app.Footer(kFooter);
   Common common;
   common.binaries = std::filesystem::canonical("/proc/self/exe").parent_path();
-  app.AddFlag("--json", &common.json, "Print one JSON document on standard output and nothing else there");
+  app.AddFlag("--json", &common.json,
+              "Print one JSON document on standard output and nothing else there");
   app.AddFlag("-q,--quiet", &common.quiet, "No progress");
   app.AddOption("--log-level", &common.log_level, "trace, debug, info, warn, error or off")
       .OneOf({"trace", "debug", "info", "warn", "error", "off"});
   Action action;
-  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit, AddStatus, AddWatch, AddCancel,
-                         AddResults, AddLogs, AddStage, AddTasks, AddPriors, AddSimulate, AddDoctor, AddCompletion}) {
+  for (const auto add : {AddRun, AddValidate, AddCompare, AddScore, AddServe, AddAgent, AddSubmit,
+                         AddStatus, AddWatch, AddCancel, AddResults, AddLogs, AddStage, AddTasks,
+                         AddPriors, AddSimulate, AddDoctor, AddCompletion}) {
     add(app, &common, &action);
   }
   try {

@@ -31,8 +31,8 @@ struct Flags {
   ClientFlags client;
 };
 
-// Refuses unknown tasks, a checkpoint that is not whole, and gates that could only fail, before anything is made or
-// started.
+// Refuses unknown tasks, a checkpoint that is not whole, and gates that could only fail, before
+// anything is made or started.
 void CheckInputs(const EvalConfig& config, const Preparer& preparer) {
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
   input.baseline_complete = true;
@@ -45,7 +45,8 @@ void CheckState(const EvalConfig& config) {
   const RunStore store(config.state_dir);
 }
 
-Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool page, const Preparer& preparer) {
+Judgement JudgeOutcome(const EvalConfig& config, const RunOutcome& outcome, bool page,
+                       const Preparer& preparer) {
   JudgeRequest request;
   request.policy = config.gates;
   request.candidate = outcome.directory;
@@ -61,11 +62,14 @@ ExitStatus RunThere(const Common& common, const Flags& flags) {
   const VerdictOptions& verdict = flags.verdict;
   if (flags.resume_option->given() || !verdict.gates.empty() || !verdict.baseline.empty() ||
       !verdict.junit.empty() || !verdict.markdown.empty() || !verdict.html.empty()) {
-    throw Error(ErrorKind::kUsage, "--server: a service resumes by itself and judges by the gates in eval.yaml",
-                "'evald submit --resume RUN' takes up one that ended; leave out --resume, --gates, --baseline, --junit, --markdown and --html");
+    throw Error(ErrorKind::kUsage,
+                "--server: a service resumes by itself and judges by the gates in eval.yaml",
+                "'evald submit --resume RUN' takes up one that ended; leave out --resume, --gates, "
+                "--baseline, --junit, --markdown and --html");
   }
   Client client(ReadClientFlags(flags.client));
-  const std::string id = SubmitFile(&client, {flags.file, flags.overrides}).at("id").get<std::string>();
+  const std::string id =
+      SubmitFile(&client, {flags.file, flags.overrides}).at("id").get<std::string>();
   if (!common.quiet) Print(stderr, "evald: submitted {} to {}\n", id, client.server());
   const Json run = FollowRun(&client, id, common, false);
   if (run.at("state") != "done") return PrintRun(run, common);
@@ -96,10 +100,12 @@ ExitStatus Run(const Common& common, Flags flags) {
   CheckInputs(options.config, preparer);
   CheckState(options.config);
   const RunOutcome outcome = RunEvaluation(options);
-  const Judgement judgement = JudgeOutcome(options.config, outcome, !flags.verdict.html.empty(), preparer);
+  const Judgement judgement =
+      JudgeOutcome(options.config, outcome, !flags.verdict.html.empty(), preparer);
   const bool complete = outcome.status == ExitStatus::kDone;
   WriteReports(flags.verdict, judgement, complete ? outcome.directory : "");
-  PrintOutcome(outcome, options.config, common.json, judgement.has_gates() ? judgement.verdict : Json());
+  PrintOutcome(outcome, options.config, common.json,
+               judgement.has_gates() ? judgement.verdict : Json());
   if (!common.json) PrintVerdict(judgement);
   return judgement.status;
 }
@@ -115,19 +121,27 @@ void AddRun(Command app, const Common* common, Action* action) {
   AddOverrides(command, &flags->overrides);
   AddVerdictFlags(command, &flags->verdict);
   command.AddFlag("--fast", &flags->fast,
-                    "On GPUs, give determinism up for speed: engine.fast=true. Results say so");
-  command.AddOption("--baseline", &flags->verdict.baseline, "What gates compare with: a run's folder or a results file")
+                  "On GPUs, give determinism up for speed: engine.fast=true. Results say so");
+  command
+      .AddOption("--baseline", &flags->verdict.baseline,
+                 "What gates compare with: a run's folder or a results file")
       .Metavar("RUN_OR_RESULTS")
       .ExistingPath();
-  command.AddOption("--server", &flags->client.server, "Submit it to this service and follow it, instead")
+  command
+      .AddOption("--server", &flags->client.server,
+                 "Submit it to this service and follow it, instead")
       .Metavar("URL");
-  flags->resume_option =
-      command.AddOption("--resume", &flags->resume, "Finish an interrupted run: the newest, or the one named")
-          .ValueOptional()
-          .Metavar("[RUN]");
+  flags->resume_option = command
+                             .AddOption("--resume", &flags->resume,
+                                        "Finish an interrupted run: the newest, or the one named")
+                             .ValueOptional()
+                             .Metavar("[RUN]");
   command.Footer(
-      "\nExamples:\n  evald run examples/quickstart/eval.yaml\n  evald run eval.yaml --json | jq .results\n"
-      "  evald run eval.yaml --resume\n  evald run eval.yaml --gates gates.yaml --baseline runs/last --junit gates.xml\n\nCtrl-C once finishes what is under way and stops; twice stops at "
+      "\nExamples:\n  evald run examples/quickstart/eval.yaml\n  evald run eval.yaml --json | jq "
+      ".results\n"
+      "  evald run eval.yaml --resume\n  evald run eval.yaml --gates gates.yaml --baseline "
+      "runs/last --junit gates.xml\n\nCtrl-C once finishes what is under way and stops; twice "
+      "stops at "
       "once. Both leave a run\nthat --resume finishes.");
   command.OnChosen([=] { *action = [=] { return Run(*common, *flags); }; });
 }

@@ -45,7 +45,9 @@ std::string Pad(const std::string& text, size_t width) {
 
 }  // namespace
 
-std::string ForTerminal(const std::string& text, bool lines) { return lines ? Printable(text) : PrintableLine(text); }
+std::string ForTerminal(const std::string& text, bool lines) {
+  return lines ? Printable(text) : PrintableLine(text);
+}
 
 std::string TextOf(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -56,7 +58,8 @@ std::string ScoreText(const Json& run) {
   std::vector<std::string> parts;
   for (const auto& [task, score] : run.at("scores").items()) {
     const Json& value = score.at("value");
-    if (value.is_number()) parts.push_back(fmt::format("{} {:.4f}", ForTerminal(task), value.get<double>()));
+    if (value.is_number())
+      parts.push_back(fmt::format("{} {:.4f}", ForTerminal(task), value.get<double>()));
   }
   return Join(parts, ", ");
 }
@@ -78,21 +81,25 @@ ProgressSnapshot SnapshotOf(const Json& progress) {
   if (remaining.is_number()) snapshot.remaining_s = remaining.get<double>();
   snapshot.elapsed_s = progress.value("elapsed_seconds", 0.0);
   for (const Json& phase : progress.at("phases")) {
-    snapshot.phases.push_back({TextOf(phase, "name"), NumberOf(phase, "done"), NumberOf(phase, "total"),
-                               TextOf(phase, "unit") == "bytes", TextOf(phase, "note")});
+    snapshot.phases.push_back({TextOf(phase, "name"), NumberOf(phase, "done"),
+                               NumberOf(phase, "total"), TextOf(phase, "unit") == "bytes",
+                               TextOf(phase, "note")});
   }
   for (const Json& task : progress.at("tasks")) {
-    snapshot.tasks.push_back({TextOf(task, "task"), NumberOf(task, "documents"), NumberOf(task, "generated"),
-                              NumberOf(task, "scored"), TextOf(task, "headline")});
+    snapshot.tasks.push_back({TextOf(task, "task"), NumberOf(task, "documents"),
+                              NumberOf(task, "generated"), NumberOf(task, "scored"),
+                              TextOf(task, "headline")});
   }
   return snapshot;
 }
 
 std::vector<std::string> RunTable(const Json& runs, size_t columns) {
-  std::vector<std::vector<std::string>> rows = {{"RUN", "NAME", "STATE", "SCORED", "LEFT", "PRIO", "USER", "SCORES"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"RUN", "NAME", "STATE", "SCORED", "LEFT", "PRIO", "USER", "SCORES"}};
   for (const Json& run : runs) {
-    rows.push_back({TextOf(run, "id"), Cut(TextOf(run, "name"), kNameCells), TextOf(run, "state"), Percent(run), Remaining(run),
-                    std::to_string(NumberOf(run, "priority")), TextOf(run, "user"), ScoreText(run)});
+    rows.push_back({TextOf(run, "id"), Cut(TextOf(run, "name"), kNameCells), TextOf(run, "state"),
+                    Percent(run), Remaining(run), std::to_string(NumberOf(run, "priority")),
+                    TextOf(run, "user"), ScoreText(run)});
   }
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
@@ -114,7 +121,8 @@ std::vector<std::string> SetAsideLines(const Json& hosts) {
     for (const Json& device : host.value("devices", Json::array())) {
       const std::string why = TextOf(device, "set_aside");
       if (why.empty()) continue;
-      lines.push_back(fmt::format("Device {} of host {} is set aside: {}", TextOf(device, "id"), TextOf(host, "id"), why));
+      lines.push_back(fmt::format("Device {} of host {} is set aside: {}", TextOf(device, "id"),
+                                  TextOf(host, "id"), why));
     }
   }
   return lines;
@@ -132,14 +140,18 @@ std::vector<std::string> RunDetails(const Json& run) {
   add("user", TextOf(run, "user"));
   add("created", TextOf(run, "created"));
   add("ended", TextOf(run, "ended"));
-  add("took", IsOver(TextOf(run, "state")) ? HumanSeconds(run.at("progress").value("elapsed_seconds", 0.0)) : "");
+  add("took", IsOver(TextOf(run, "state"))
+                  ? HumanSeconds(run.at("progress").value("elapsed_seconds", 0.0))
+                  : "");
   add("scored", IsOver(TextOf(run, "state")) ? "" : Percent(run) + ", left " + Remaining(run));
   for (const Json& task : run.at("progress").at("tasks")) {
-    lines.push_back(fmt::format("  {:<34} {:>7}/{:<7} {}", TextOf(task, "task"), NumberOf(task, "scored"),
-                                NumberOf(task, "documents"), TextOf(task, "headline")));
+    lines.push_back(fmt::format("  {:<34} {:>7}/{:<7} {}", TextOf(task, "task"),
+                                NumberOf(task, "scored"), NumberOf(task, "documents"),
+                                TextOf(task, "headline")));
   }
   add("verdict", TextOf(run, "verdict"));
-  for (const Json& problem : run.at("problems")) add("problem", ForTerminal(problem.get<std::string>()));
+  for (const Json& problem : run.at("problems"))
+    add("problem", ForTerminal(problem.get<std::string>()));
   return lines;
 }
 

@@ -10,8 +10,8 @@
 
 namespace evald::cli {
 
-/// A text member of what a service said, fit for one line of a terminal (PrintableLine of base/text.h). "" when it is
-/// absent or no text.
+/// A text member of what a service said, fit for one line of a terminal (PrintableLine of
+/// base/text.h). "" when it is absent or no text.
 std::string TextOf(const Json& object, const char* name);
 /// The same for any text; with `lines`, line ends and tabs stay.
 std::string ForTerminal(const std::string& text, bool lines = false);
@@ -19,7 +19,8 @@ std::string ForTerminal(const std::string& text, bool lines = false);
 /// Whether a run in this state will not change any more.
 bool IsOver(const std::string& state);
 
-/// The exit status of a run that is over (its `exit_status`; 3 when it has none, as a cancelled one).
+/// The exit status of a run that is over (its `exit_status`; 3 when it has none, as a cancelled
+/// one).
 ExitStatus StatusOfRun(const Json& run);
 
 /// A Run resource's progress as the progress display takes it.

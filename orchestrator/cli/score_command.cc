@@ -70,7 +70,8 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
   config.workers.threads = 1;
   config.workers.threads_given = true;
   config.metrics.processes =
-      flags.processes > 0 ? flags.processes : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+      flags.processes > 0 ? flags.processes
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   config.metrics.sandbox.unsafe = flags.unsafe;
   config.staging.root = scratch / "staging";
   config.output_dir = flags.output.empty() ? scratch / "runs" : fs::absolute(flags.output);
@@ -78,15 +79,18 @@ EvalConfig ConfigFor(const Flags& flags, const fs::path& scratch) {
 }
 
 // Turns the file into generations that the replay engine answers from.
-void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config, const fs::path& scratch) {
+void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config,
+            const fs::path& scratch) {
   const Preparer preparer(binaries);
-  const size_t tasks = preparer.Ask(InputOf(*config, PreparationInput::Work::kCheck)).at("tasks").size();
+  const size_t tasks =
+      preparer.Ask(InputOf(*config, PreparationInput::Work::kCheck)).at("tasks").size();
   if (tasks != 1) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--task {}: a group of {} tasks; name one of its tasks", flags.task, tasks));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--task {}: a group of {} tasks; name one of its tasks", flags.task, tasks));
   }
-  const Suite suite =
-      preparer.Prepare(InputOf(*config, PreparationInput::Work::kPrepare), [](size_t, size_t) {}, nullptr);
+  const Suite suite = preparer.Prepare(
+      InputOf(*config, PreparationInput::Work::kPrepare), [](size_t, size_t) {}, nullptr);
   const PreparedTask prepared(suite.tasks.at(0).prepared);
   const fs::path folder = scratch / "generations" / FolderNameOf(suite.tasks.at(0).definition.name);
   fs::create_directories(folder);
@@ -97,19 +101,22 @@ void Import(const Flags& flags, const fs::path& binaries, EvalConfig* config, co
     for (size_t i = 0; i < std::min<size_t>(10, imported.missing.size()); ++i) {
       shown.push_back(std::to_string(imported.missing[i]));
     }
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: {} of {} documents of {} have no generation: {}{}", flags.generations,
-                            imported.missing.size(), prepared.document_count(), flags.task, Join(shown, ", "),
-                            imported.missing.size() > shown.size() ? ", …" : ""),
-                imported.missing[0] > 0 ? fmt::format("add them, or score only the first with --limit {}", imported.missing[0])
-                                        : "add them");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: {} of {} documents of {} have no generation: {}{}", flags.generations,
+                    imported.missing.size(), prepared.document_count(), flags.task,
+                    Join(shown, ", "), imported.missing.size() > shown.size() ? ", …" : ""),
+        imported.missing[0] > 0
+            ? fmt::format("add them, or score only the first with --limit {}", imported.missing[0])
+            : "add them");
   }
   if (imported.beyond_limit > 0) {
-    Print(stderr, "evald: {} answers to documents beyond --limit are passed over\n", imported.beyond_limit);
+    Print(stderr, "evald: {} answers to documents beyond --limit are passed over\n",
+          imported.beyond_limit);
   }
   if (imported.other_prompts > 0) {
     Print(stderr, "evald: warning: {} answers were given to other prompts than {}'s\n",
-               imported.other_prompts, flags.task);
+          imported.other_prompts, flags.task);
   }
   config->tasks[0].repeats = imported.repeats;
 }
@@ -148,15 +155,23 @@ void AddScore(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   Command command = app.AddCommand("score", "Score a file of generations without a model");
   command.AddOption("--task", &flags->task, "The task that they answer").Required();
-  command.AddOption("--generations", &flags->generations,
-                      "JSON Lines: evald's own, the harness's samples_*.jsonl, or task_id and completion")
+  command
+      .AddOption(
+          "--generations", &flags->generations,
+          "JSON Lines: evald's own, the harness's samples_*.jsonl, or task_id and completion")
       .Required()
       .ExistingFile();
-  command.AddOption("--data-dir", &flags->data_dir, "Where datasets lie").Metavar("DIR").ExistingFolder();
-  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files").Metavar("DIR").ExistingFolder();
+  command.AddOption("--data-dir", &flags->data_dir, "Where datasets lie")
+      .Metavar("DIR")
+      .ExistingFolder();
+  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files")
+      .Metavar("DIR")
+      .ExistingFolder();
   command.AddOption("--limit", &flags->limit, "Only the first documents").Positive();
-  command.AddOption("--output", &flags->output, "Keep the run's files in a folder below this one").Metavar("DIR");
-  command.AddOption("--processes", &flags->processes, "Metric processes; one per core by default").Positive();
+  command.AddOption("--output", &flags->output, "Keep the run's files in a folder below this one")
+      .Metavar("DIR");
+  command.AddOption("--processes", &flags->processes, "Metric processes; one per core by default")
+      .Positive();
   command.AddFlag("--unsafe", &flags->unsafe, "Run the generations' code WITHOUT isolation");
   command.Footer(
       "\nExamples:\n  evald score --task humaneval --generations samples.jsonl --data-dir data\n"

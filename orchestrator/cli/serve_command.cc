@@ -55,7 +55,8 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   options.agent_files = &service->agents()->files();
   options.connect_agent = [service](const std::string& token) {
     TunnelEnds ends = MakeTunnel(service->loop());
-    service->loop()->Post([service, wire = ends.wire, token] { service->agents()->Take(wire, token); });
+    service->loop()->Post(
+        [service, wire = ends.wire, token] { service->agents()->Take(wire, token); });
     return ends.tunnel;
   };
   options.assets = WebAssets();
@@ -71,7 +72,8 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
   for (const ServeWebhook& hook : config.webhooks) {
     const char* secret = hook.secret_env.empty() ? nullptr : std::getenv(hook.secret_env.c_str());
     if (!hook.secret_env.empty() && secret == nullptr) {
-      throw Error(ErrorKind::kUsage, fmt::format("webhook {}: the variable {} is not set", hook.url, hook.secret_env));
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("webhook {}: the variable {} is not set", hook.url, hook.secret_env));
     }
     options.webhooks.push_back({hook.url, secret == nullptr ? "" : secret, hook.events});
   }
@@ -80,22 +82,27 @@ ApiOptions ApiOptionsOf(const ServeConfig& config, Service* service) {
 
 ExitStatus Serve(const Common& common, const Flags& flags) {
   ServeConfig config = ReadServeConfig(flags.file, flags.set);
-  ChooseWorkers(&config.workers, "native", common.binaries);  // other engines do not care where they are
+  ChooseWorkers(&config.workers, "native",
+                common.binaries);  // other engines do not care where they are
   const uint64_t files = RaiseOpenFiles(kFilesNeeded);
   MakeFolderOf(flags.file.empty() ? "evald serve" : flags.file, "state_dir", config.state_dir);
   Service service(ServiceOptionsOf(config, common));
   Watches watches(&service, config);
   ApiOptions api_options = ApiOptionsOf(config, &service);
   api_options.watches = &watches;
-  api_options.http.connections_max = std::min<size_t>(api_options.http.connections_max, files - kFilesNeeded / 2);
+  api_options.http.connections_max =
+      std::min<size_t>(api_options.http.connections_max, files - kFilesNeeded / 2);
   ApiServer api(&service, std::move(api_options));
-  service.on_announce = [&](const std::filesystem::path& checkpoint, bool look) { return watches.Announce(checkpoint, look); };
+  service.on_announce = [&](const std::filesystem::path& checkpoint, bool look) {
+    return watches.Announce(checkpoint, look);
+  };
   if (common.json) {
     PrintJson({{"url", api.url()}, {"port", api.port()}, {"state_dir", config.state_dir.string()}});
   } else if (!common.quiet) {
     const std::vector<std::string>& devices = config.workers.devices;
-    Print(stderr, "evald: serving at {} with {} worker{} ({}); runs go to {}\n", api.url(), devices.size(),
-               devices.size() == 1 ? "" : "s", Join(devices, ", "), config.output_dir.string());
+    Print(stderr, "evald: serving at {} with {} worker{} ({}); runs go to {}\n", api.url(),
+          devices.size(), devices.size() == 1 ? "" : "s", Join(devices, ", "),
+          config.output_dir.string());
   }
   service.Run();
   api.Stop();
@@ -106,8 +113,12 @@ ExitStatus Serve(const Common& common, const Flags& flags) {
 
 void AddServe(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  Command command = app.AddCommand("serve", "Take runs over REST and work on them, one after the other");
-  command.AddOption("serve.yaml", &flags->file, "The service's configuration (docs/serve.md); without it: loopback, for this user only")
+  Command command =
+      app.AddCommand("serve", "Take runs over REST and work on them, one after the other");
+  command
+      .AddOption(
+          "serve.yaml", &flags->file,
+          "The service's configuration (docs/serve.md); without it: loopback, for this user only")
       .ExistingFile();
   command.AddOption("--set", &flags->set, "Override a value, for example listen=127.0.0.1:9000")
       .Metavar("KEY.PATH=VALUE")
@@ -116,7 +127,8 @@ void AddServe(Command app, const Common* common, Action* action) {
       "\nExamples:\n  evald serve                                  on loopback, port 8642\n"
       "  evald serve --set listen=127.0.0.1:0 --json  any free port, said on standard output\n"
       "  evald serve serve.yaml                       with watches, webhooks, tokens and TLS\n\n"
-      "SIGTERM drains: trials under way are finished, everything else goes on when it is started again.\n"
+      "SIGTERM drains: trials under way are finished, everything else goes on when it is started "
+      "again.\n"
       "A second one stops at once; so does a kill, and nothing is lost by it.");
   command.OnChosen([=] { *action = [=] { return Serve(*common, *flags); }; });
 }

@@ -49,11 +49,13 @@ Scenario MakeScenario(const Flags& flags, const SimPreset& preset) {
                           : ReadWorkload(flags.workload);
   scenario.cluster = ChosenCluster(flags, preset);
   if (scenario.lose_node_at > 0 && scenario.cluster.nodes < 2) {
-    throw Error(ErrorKind::kUsage, "--lose-node-at: the cluster has one node, and without it nothing is left",
+    throw Error(ErrorKind::kUsage,
+                "--lose-node-at: the cluster has one node, and without it nothing is left",
                 "give --nodes 2 or more");
   }
   if (scenario.policies.empty()) scenario.policies = PolicyNames();
-  for (const std::string& policy : scenario.policies) MakePolicy(policy);  // refuses what is not known
+  for (const std::string& policy : scenario.policies)
+    MakePolicy(policy);  // refuses what is not known
   scenario.shuffle = !flags.file_order;
   scenario.keep_spans = flags.gantt.empty() && flags.trace.empty() ? 0 : 1;
   scenario.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -63,10 +65,12 @@ Scenario MakeScenario(const Flags& flags, const SimPreset& preset) {
 // Every draw is a checkpoint.
 void MakeStreamScenario(int checkpoints, Scenario* scenario) {
   if (scenario->draws > 1) {
-    throw Error(ErrorKind::kUsage, "--draws: each checkpoint of a stream is a draw of its own", "give --checkpoints instead");
+    throw Error(ErrorKind::kUsage, "--draws: each checkpoint of a stream is a draw of its own",
+                "give --checkpoints instead");
   }
   if (scenario->has_faults() || scenario->ablate) {
-    throw Error(ErrorKind::kUsage, "faults and ablations are simulated for one checkpoint, not for a stream",
+    throw Error(ErrorKind::kUsage,
+                "faults and ablations are simulated for one checkpoint, not for a stream",
                 "leave out --checkpoints, or give --preset acme-7b-63");
   }
   scenario->draws = scenario->keep_spans = checkpoints;
@@ -94,7 +98,8 @@ ExitStatus Print(const Flags& flags, const SimPreset& preset) {
   const std::string cluster = flags.cluster.empty() ? preset.cluster : flags.cluster;
   const std::vector<std::string>& names = SimClusterNames();
   if (flags.print == "cluster" && std::find(names.begin(), names.end(), cluster) == names.end()) {
-    throw Error(ErrorKind::kUsage, fmt::format("--print cluster: no cluster is called '{}'{}", cluster, Suggestion(cluster, names)));
+    throw Error(ErrorKind::kUsage, fmt::format("--print cluster: no cluster is called '{}'{}",
+                                               cluster, Suggestion(cluster, names)));
   }
   fmt::print("{}", flags.print == "workload" ? PresetWorkloadText() : ClusterText(cluster));
   return ExitStatus::kDone;
@@ -102,13 +107,18 @@ ExitStatus Print(const Flags& flags, const SimPreset& preset) {
 
 ExitStatus SimulateDay(const Common& common, const Flags& flags, const SimPreset& preset) {
   const Scenario& asked = flags.scenario;
-  if (!flags.workload.empty() || !flags.gantt.empty() || !flags.trace.empty() || flags.checkpoints > 0 || flags.every_s > 0 ||
-      asked.prior_error > 1 || asked.no_priors || asked.has_faults() || asked.ablate || flags.file_order) {
-    throw Error(ErrorKind::kUsage, "--preset cluster-day takes --cluster, --nodes, --policy, --draws (its days) and --seed, and nothing else");
+  if (!flags.workload.empty() || !flags.gantt.empty() || !flags.trace.empty() ||
+      flags.checkpoints > 0 || flags.every_s > 0 || asked.prior_error > 1 || asked.no_priors ||
+      asked.has_faults() || asked.ablate || flags.file_order) {
+    throw Error(ErrorKind::kUsage,
+                "--preset cluster-day takes --cluster, --nodes, --policy, --draws (its days) and "
+                "--seed, and nothing else");
   }
   JobDay day;
   day.cluster = ChosenCluster(flags, preset);
-  day.policies = asked.policies.empty() ? std::vector<std::string>{"coupled", "decoupled-fifo", "elastic"} : asked.policies;
+  day.policies = asked.policies.empty()
+                     ? std::vector<std::string>{"coupled", "decoupled-fifo", "elastic"}
+                     : asked.policies;
   day.days = asked.draws;
   day.seed = asked.seed;
   day.weights_bytes = ParseWorkload(std::string(PresetWorkloadText()), "preset").model.bytes;
@@ -130,12 +140,14 @@ ExitStatus Simulate(const Common& common, const Flags& flags) {
   if (checkpoints > 1) {
     MakeStreamScenario(checkpoints, &scenario);
   } else if (flags.every_s > 0) {
-    throw Error(ErrorKind::kUsage, "--every: there is one checkpoint only", "give --checkpoints as well");
+    throw Error(ErrorKind::kUsage, "--every: there is one checkpoint only",
+                "give --checkpoints as well");
   }
   const ScenarioResult result = RunShown(common, scenario);
   const SimReport report = MakeReport(scenario, result);
   std::optional<StreamReport> stream;
-  if (checkpoints > 1) stream = MakeStream(scenario, result, flags.every_s > 0 ? flags.every_s : preset.every_s);
+  if (checkpoints > 1)
+    stream = MakeStream(scenario, result, flags.every_s > 0 ? flags.every_s : preset.every_s);
   if (!flags.gantt.empty()) WriteGantt(flags.gantt, report, result);
   if (!flags.trace.empty()) WriteTrace(flags.trace, report, result);
   if (common.json) {
@@ -151,9 +163,13 @@ ExitStatus Simulate(const Common& common, const Flags& flags) {
 // What the parser lets through: "nan" is in every range, and names may repeat.
 void CheckArguments(const Flags& flags) {
   const Scenario& scenario = flags.scenario;
-  for (const auto& [option, value] : {std::pair{"--prior-error", scenario.prior_error}, {"--fail-rate", scenario.trial_failure_rate},
-                                      {"--lose-node-at", scenario.lose_node_at}, {"--slow-device", scenario.slow_device}, {"--every", flags.every_s}}) {
-    if (std::isnan(value)) throw Error(ErrorKind::kUsage, fmt::format("{}: found nan, expected a number", option));
+  for (const auto& [option, value] : {std::pair{"--prior-error", scenario.prior_error},
+                                      {"--fail-rate", scenario.trial_failure_rate},
+                                      {"--lose-node-at", scenario.lose_node_at},
+                                      {"--slow-device", scenario.slow_device},
+                                      {"--every", flags.every_s}}) {
+    if (std::isnan(value))
+      throw Error(ErrorKind::kUsage, fmt::format("{}: found nan, expected a number", option));
   }
   const std::vector<std::string>& names = scenario.policies;
   for (auto name = names.begin(); name != names.end(); ++name) {
@@ -165,57 +181,84 @@ void CheckArguments(const Flags& flags) {
 
 void AddWhat(Command command, Flags* flags) {
   std::vector<std::string> presets;
-  for (const SimPreset& preset : SimPresets()) presets.push_back(fmt::format("{}: {}", preset.name, preset.summary));
+  for (const SimPreset& preset : SimPresets())
+    presets.push_back(fmt::format("{}: {}", preset.name, preset.summary));
   command.AddOption("--preset", &flags->preset, Join(presets, "; ")).Metavar("NAME");
-  command.AddOption("--workload", &flags->workload, "A workload of one's own (docs/simulate.md)").Metavar("FILE");
-  command.AddOption("--cluster", &flags->cluster, Join(SimClusterNames(), ", ") + ", or a file").Metavar("NAME|FILE");
+  command.AddOption("--workload", &flags->workload, "A workload of one's own (docs/simulate.md)")
+      .Metavar("FILE");
+  command.AddOption("--cluster", &flags->cluster, Join(SimClusterNames(), ", ") + ", or a file")
+      .Metavar("NAME|FILE");
   command.AddOption("--nodes", &flags->nodes, "Nodes, instead of the cluster's").Within(1, 100'000);
-  command.AddOption("--checkpoints", &flags->checkpoints, "So many of a training run, on the same devices")
+  command
+      .AddOption("--checkpoints", &flags->checkpoints,
+                 "So many of a training run, on the same devices")
       .Within(1, 1000);
   command.AddOption("--every", &flags->every_s, "Between two checkpoints; 1800 by default")
       .Within(1.0, 1e7)
       .Metavar("SECONDS");
-  command.AddOption("--print", &flags->print, "Print the preset's workload or cluster, to begin a file of one's own with")
+  command
+      .AddOption("--print", &flags->print,
+                 "Print the preset's workload or cluster, to begin a file of one's own with")
       .OneOf({"workload", "cluster"});
 }
 
 void AddHow(Command command, Flags* flags) {
   Scenario* scenario = &flags->scenario;
-  command.AddOption("--policy", &scenario->policies, "Some of " + Join(PolicyNames(), ", ") + "; all by default")
+  command
+      .AddOption("--policy", &scenario->policies,
+                 "Some of " + Join(PolicyNames(), ", ") + "; all by default")
       .CommaSeparated()
       .OneArgument()
       .Metavar("NAME,...");
-  command.AddOption("--draws", &scenario->draws, "How many times lengths and the order of datasets are drawn")
+  command
+      .AddOption("--draws", &scenario->draws,
+                 "How many times lengths and the order of datasets are drawn")
       .Within(1, 100'000);
-  command.AddOption("--seed", &scenario->seed, "Of the first draw; equal seeds give equal results").Metavar("N");
-  command.AddFlag("--file-order", &flags->file_order, "Datasets in the order of the file rather than a drawn one");
-  command.AddOption("--prior-error", &scenario->prior_error, "Priors are wrong by a random factor of up to this")
+  command.AddOption("--seed", &scenario->seed, "Of the first draw; equal seeds give equal results")
+      .Metavar("N");
+  command.AddFlag("--file-order", &flags->file_order,
+                  "Datasets in the order of the file rather than a drawn one");
+  command
+      .AddOption("--prior-error", &scenario->prior_error,
+                 "Priors are wrong by a random factor of up to this")
       .Within(1.0, 1000.0);
   command.AddFlag("--no-priors", &scenario->no_priors, "Nothing is known but prompts and limits");
-  command.AddOption("--fail-rate", &scenario->trial_failure_rate, "Share of trials that fail on their way")
+  command
+      .AddOption("--fail-rate", &scenario->trial_failure_rate,
+                 "Share of trials that fail on their way")
       .Within(0.0, 0.5);
-  command.AddOption("--lose-node-at", &scenario->lose_node_at, "The last node is lost at this share of the bound")
+  command
+      .AddOption("--lose-node-at", &scenario->lose_node_at,
+                 "The last node is lost at this share of the bound")
       .Within(0.0, 1.0)
       .Metavar("SHARE");
-  command.AddOption("--slow-device", &scenario->slow_device, "The first device takes so many times as long as it says")
+  command
+      .AddOption("--slow-device", &scenario->slow_device,
+                 "The first device takes so many times as long as it says")
       .Within(1.0, 1000.0)
       .Metavar("FACTOR");
-  command.AddFlag("--ablate", &scenario->ablate, "Also evald's policy without each of the five decouplings");
+  command.AddFlag("--ablate", &scenario->ablate,
+                  "Also evald's policy without each of the five decouplings");
 }
 
 }  // namespace
 
 void AddSimulate(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  Command command = app.AddCommand("simulate", "Compare schedules of a workload on a cluster without running it");
+  Command command =
+      app.AddCommand("simulate", "Compare schedules of a workload on a cluster without running it");
   AddWhat(command, flags.get());
   AddHow(command, flags.get());
-  command.AddOption("--gantt", &flags->gantt, "Write the first draw as a picture").Metavar("FILE.svg");
-  command.AddOption("--trace", &flags->trace, "Write it in the Trace Event Format, which Perfetto opens")
+  command.AddOption("--gantt", &flags->gantt, "Write the first draw as a picture")
+      .Metavar("FILE.svg");
+  command
+      .AddOption("--trace", &flags->trace,
+                 "Write it in the Trace Event Format, which Perfetto opens")
       .Metavar("FILE.json");
   command.Footer(
       "\nExamples:\n"
-      "  evald simulate --nodes 4                          a 7B checkpoint on 63 datasets, 32 GPUs\n"
+      "  evald simulate --nodes 4                          a 7B checkpoint on 63 datasets, 32 "
+      "GPUs\n"
       "  evald simulate --nodes 4 --draws 200 --json       percentiles, for programs\n"
       "  evald simulate --policy coupled,elastic --gantt schedule.svg\n"
       "  evald simulate --cluster acme-modern --nodes 4 --prior-error 3 --draws 100\n"

@@ -36,8 +36,8 @@ ExitStatus List(const Common& common, const Flags& flags) {
   if (staged.empty()) Print("Nothing is staged in {}.\n", RootOf(flags).string());
   for (const StagedInfo& info : staged) {
     Print("{}  {:>10}  {:<7} {}  {}\n", info.fingerprint, HumanBytes(info.bytes),
-               info.leases > 0 ? "in use" : "kept", HumanSeconds(WallSeconds() - info.last_used) + " ago",
-               info.source);
+          info.leases > 0 ? "in use" : "kept",
+          HumanSeconds(WallSeconds() - info.last_used) + " ago", info.source);
   }
   return ExitStatus::kDone;
 }
@@ -48,7 +48,8 @@ ExitStatus Drop(const Common& common, const Flags& flags) {
     PrintJson({{"dropped", result.dropped}, {"in_use", result.leased}});
   } else {
     for (const std::string& fingerprint : result.dropped) Print("dropped {}\n", fingerprint);
-    for (const std::string& fingerprint : result.leased) Print("in use, left alone: {}\n", fingerprint);
+    for (const std::string& fingerprint : result.leased)
+      Print("in use, left alone: {}\n", fingerprint);
   }
   return result.leased.empty() ? ExitStatus::kDone : ExitStatus::kIncomplete;
 }
@@ -71,12 +72,13 @@ ExitStatus Stage(const Common& common, const Flags& flags) {
   if (show) fmt::print(stderr, "\r\x1b[2K");
   const StageReport& report = staged.report();
   if (common.json) {
-    PrintJson({{"fingerprint", staged.fingerprint()}, {"directory", staged.directory().string()},
+    PrintJson({{"fingerprint", staged.fingerprint()},
+               {"directory", staged.directory().string()},
                {"report", ToJson(report)}});
   } else {
     Print("{}\n  {}; {} read from storage in {} ({:.2f} GB/s)\n", staged.directory().string(),
-               HumanBytes(report.bytes), HumanBytes(report.bytes_read), HumanSeconds(report.seconds),
-               report.seconds > 0 ? static_cast<double>(report.bytes_read) / report.seconds / 1e9 : 0.0);
+          HumanBytes(report.bytes), HumanBytes(report.bytes_read), HumanSeconds(report.seconds),
+          report.seconds > 0 ? static_cast<double>(report.bytes_read) / report.seconds / 1e9 : 0.0);
   }
   return ExitStatus::kDone;
 }
@@ -85,17 +87,27 @@ ExitStatus Stage(const Common& common, const Flags& flags) {
 
 void AddStage(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
-  Command command = app.AddCommand("stage", "Copy a checkpoint into shared memory, list or drop what is staged");
-  command.AddOption("checkpoint", &flags->checkpoint, "A checkpoint's folder in Hugging Face layout");
+  Command command =
+      app.AddCommand("stage", "Copy a checkpoint into shared memory, list or drop what is staged");
+  command.AddOption("checkpoint", &flags->checkpoint,
+                    "A checkpoint's folder in Hugging Face layout");
   command.AddFlag("--list", &flags->list, "List what is staged on this host");
-  command.AddOption("--drop", &flags->drop, "Drop a staged checkpoint, by the beginning of its fingerprint, or all")
+  command
+      .AddOption("--drop", &flags->drop,
+                 "Drop a staged checkpoint, by the beginning of its fingerprint, or all")
       .Metavar("FINGERPRINT|all");
-  command.AddOption("--root", &flags->root, "Where checkpoints are staged; /dev/shm/evald-<uid> by default");
-  command.AddOption("--keep", &flags->keep, "How much may stay staged without being used").Metavar("SIZE");
-  command.AddFlag("--verify", &flags->verify, "Read the checkpoint again although its fingerprint is known");
-  command.Footer("\nExamples:\n  evald stage checkpoints/step-3000\n  evald stage --list\n  evald stage --drop all");
+  command.AddOption("--root", &flags->root,
+                    "Where checkpoints are staged; /dev/shm/evald-<uid> by default");
+  command.AddOption("--keep", &flags->keep, "How much may stay staged without being used")
+      .Metavar("SIZE");
+  command.AddFlag("--verify", &flags->verify,
+                  "Read the checkpoint again although its fingerprint is known");
+  command.Footer(
+      "\nExamples:\n  evald stage checkpoints/step-3000\n  evald stage --list\n  evald stage "
+      "--drop all");
   command.OnChosen([=] {
-    const int asked = (flags->list ? 1 : 0) + (flags->drop.empty() ? 0 : 1) + (flags->checkpoint.empty() ? 0 : 1);
+    const int asked =
+        (flags->list ? 1 : 0) + (flags->drop.empty() ? 0 : 1) + (flags->checkpoint.empty() ? 0 : 1);
     if (asked != 1) {
       throw Error(ErrorKind::kUsage, "stage: give either a checkpoint's folder, --list or --drop");
     }

@@ -22,7 +22,8 @@ struct Flags {
 
 winsize TerminalSize() {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 100, size.ws_row = 40;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    size.ws_col = 100, size.ws_row = 40;
   return size;
 }
 
@@ -34,10 +35,12 @@ Json FetchHosts(Client* client, const Flags& flags) {
 }
 
 Json Fetch(Client* client, const Flags& flags) {
-  return flags.run.empty() ? client->Get(fmt::format("/v1/runs?limit={}", flags.limit)) : client->Get(RunPath(flags.run));
+  return flags.run.empty() ? client->Get(fmt::format("/v1/runs?limit={}", flags.limit))
+                           : client->Get(RunPath(flags.run));
 }
 
-std::vector<std::string> Lines(const Json& found, const Json& hosts, const Flags& flags, size_t columns) {
+std::vector<std::string> Lines(const Json& found, const Json& hosts, const Flags& flags,
+                               size_t columns) {
   if (!flags.run.empty()) return RunDetails(found);
   std::vector<std::string> lines = {"No runs yet."};
   if (!found.at("runs").empty()) lines = RunTable(found.at("runs"), columns);
@@ -73,7 +76,8 @@ ExitStatus Status(const Common& common, const Flags& flags) {
     PrintJson(found);
   } else {
     constexpr size_t kUnlimited = 10'000;
-    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags, kUnlimited)) Print("{}\n", line);
+    for (const std::string& line : Lines(found, FetchHosts(&client, flags), flags, kUnlimited))
+      Print("{}\n", line);
   }
   return ExitStatus::kDone;
 }
@@ -87,7 +91,9 @@ void AddStatus(Command app, const Common* common, Action* action) {
   command.AddFlag("--once", &flags->once, "Show it once and end");
   command.AddOption("--limit", &flags->limit, "How many of the newest runs").Within(1, 200);
   AddClientFlags(command, &flags->client);
-  command.Footer("\nExamples:\n  evald status\n  evald status --once --server https://eval.lan:8642\n  evald status RUN --json");
+  command.Footer(
+      "\nExamples:\n  evald status\n  evald status --once --server https://eval.lan:8642\n  evald "
+      "status RUN --json");
   command.OnChosen([=] { *action = [=] { return Status(*common, *flags); }; });
 }
 

@@ -18,8 +18,9 @@ struct Flags {
 
 ExitStatus Submit(const Common& common, const Flags& flags) {
   if (flags.submission.file.empty() == flags.resume.empty()) {
-    throw Error(ErrorKind::kUsage, flags.resume.empty() ? "eval.yaml is missing: what to evaluate, and how"
-                                                        : "--resume: goes without an eval.yaml; the run has its own",
+    throw Error(ErrorKind::kUsage,
+                flags.resume.empty() ? "eval.yaml is missing: what to evaluate, and how"
+                                     : "--resume: goes without an eval.yaml; the run has its own",
                 "evald submit eval.yaml, or evald submit --resume RUN");
   }
   Client client(ReadClientFlags(flags.client));
@@ -27,7 +28,8 @@ ExitStatus Submit(const Common& common, const Flags& flags) {
                                         : client.Post(RunPath(flags.resume) + "/resume");
   const std::string id = run.at("id").get<std::string>();
   if (flags.wait) {
-    if (!common.quiet) Print(stderr, "evald: {} {}\n", flags.resume.empty() ? "submitted" : "resumed", id);
+    if (!common.quiet)
+      Print(stderr, "evald: {} {}\n", flags.resume.empty() ? "submitted" : "resumed", id);
     return PrintRun(FollowRun(&client, id, common, false), common);
   }
   if (common.json) {
@@ -43,15 +45,24 @@ ExitStatus Submit(const Common& common, const Flags& flags) {
 void AddSubmit(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   Command command = app.AddCommand("submit", "Give a run to a service (evald serve)");
-  command.AddOption("eval.yaml", &flags->submission.file, "What to evaluate, and how; paths in it are the service's host's")
+  command
+      .AddOption("eval.yaml", &flags->submission.file,
+                 "What to evaluate, and how; paths in it are the service's host's")
       .ExistingFile();
   AddOverrides(command, &flags->submission.overrides);
-  command.AddOption("--user", &flags->submission.user, "Whose share of the devices it counts against");
-  command.AddOption("--priority", &flags->submission.priority, "Higher goes first").Within(-100, 100);
-  command.AddOption("--key", &flags->submission.key, "Idempotency key: a second submission under it is the first one");
-  command.AddOption("--resume", &flags->resume, "Take up a run again that ended without its results (incomplete, failed, cancelled): what is committed counts, the rest is done")
+  command.AddOption("--user", &flags->submission.user,
+                    "Whose share of the devices it counts against");
+  command.AddOption("--priority", &flags->submission.priority, "Higher goes first")
+      .Within(-100, 100);
+  command.AddOption("--key", &flags->submission.key,
+                    "Idempotency key: a second submission under it is the first one");
+  command
+      .AddOption("--resume", &flags->resume,
+                 "Take up a run again that ended without its results (incomplete, failed, "
+                 "cancelled): what is committed counts, the rest is done")
       .Metavar("RUN");
-  command.AddFlag("--wait", &flags->wait, "Follow the run to its end; the exit status is the run's");
+  command.AddFlag("--wait", &flags->wait,
+                  "Follow the run to its end; the exit status is the run's");
   AddClientFlags(command, &flags->client);
   command.Footer(
       "\nExamples:\n  evald submit eval.yaml                       prints the run's id\n"

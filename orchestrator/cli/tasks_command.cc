@@ -26,19 +26,23 @@ ExitStatus Tasks(const Common& common, const Flags& flags) {
       TaskRequest request;
       request.name = flags.name;
       registry.Resolve({request});  // says what is wrong with its file
-      throw Error(ErrorKind::kUsage, fmt::format("no task, group or tag is called '{}'{}", flags.name,
-                                                 Suggestion(flags.name, names)));
+      throw Error(ErrorKind::kUsage, fmt::format("no task, group or tag is called '{}'{}",
+                                                 flags.name, Suggestion(flags.name, names)));
     }
     std::erase_if(listing, [&](const TaskListing& task) { return task.name != flags.name; });
   }
   Json list = Json::array();
   for (const TaskListing& task : listing) {
-    list.push_back({{"name", task.name}, {"kind", task.kind}, {"source", task.source}, {"summary", task.summary}});
+    list.push_back({{"name", task.name},
+                    {"kind", task.kind},
+                    {"source", task.source},
+                    {"summary", task.summary}});
     if (!common.json) Print("{:<34} {:<6} {}\n", task.name, task.kind, task.summary);
   }
   if (common.json) PrintJson(list);
   if (!flags.name.empty() || common.quiet) return ExitStatus::kDone;
-  for (const TaskProblem& problem : registry.Problems()) Print(stderr, "evald: passed over: {}\n", PrintableLine(problem.problem));
+  for (const TaskProblem& problem : registry.Problems())
+    Print(stderr, "evald: passed over: {}\n", PrintableLine(problem.problem));
   return ExitStatus::kDone;
 }
 
@@ -48,7 +52,8 @@ void AddTasks(Command app, const Common* common, Action* action) {
   auto flags = std::make_shared<Flags>();
   Command command = app.AddCommand("tasks", "List the tasks, groups and tags that are known");
   command.AddOption("name", &flags->name, "Only this one");
-  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files").Metavar("DIR");
+  command.AddOption("--task-dir", &flags->task_dirs, "A folder with more task files")
+      .Metavar("DIR");
   command.Footer("\nExamples:\n  evald tasks\n  evald tasks mmlu --json");
   command.OnChosen([=] { *action = [=] { return Tasks(*common, *flags); }; });
 }

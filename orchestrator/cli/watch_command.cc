@@ -55,7 +55,7 @@ void AddFolderFlags(Command command, Flags* flags) {
   FolderWatch* folder = &flags->folder;
   command
       .AddOption("--checkpoints", &folder->checkpoints,
-                   "Have the service evaluate each new checkpoint in this folder of its host")
+                 "Have the service evaluate each new checkpoint in this folder of its host")
       .Metavar("DIR")
       .Group(kGroup);
   const auto goes_with = [&](CommandOption option) {
@@ -63,33 +63,32 @@ void AddFolderFlags(Command command, Flags* flags) {
   };
   goes_with(command
                 .AddOption("--policy", &folder->policy,
-                             "Which: all (default), newest whenever the last one is done, every-N")
+                           "Which: all (default), newest whenever the last one is done, every-N")
                 .Metavar("WHICH"));
   goes_with(command
                 .AddOption("--marker", &folder->marker,
-                             "A checkpoint is complete when it holds a file of this name")
+                           "A checkpoint is complete when it holds a file of this name")
                 .Metavar("FILE"));
   goes_with(command
                 .AddOption("--settle", &folder->settle_s,
-                             "Without a marker: when nothing of it changed for so long (5)")
+                           "Without a marker: when nothing of it changed for so long (5)")
                 .Within(0.0, 86400.0)
                 .Metavar("SECONDS"));
   goes_with(
-      command
-          .AddOption("--set", &folder->submission.overrides.set, "Override a value of eval.yaml")
+      command.AddOption("--set", &folder->submission.overrides.set, "Override a value of eval.yaml")
           .Metavar("KEY.PATH=VALUE")
           .OneArgument());
   goes_with(command
                 .AddOption("--data-dir", &folder->submission.overrides.data_dir,
-                             "Where datasets lie (data_dir)")
+                           "Where datasets lie (data_dir)")
                 .Metavar("DIR"));
   goes_with(command
                 .AddOption("--user", &folder->submission.user,
-                             "Whose share of the devices the runs count against")
+                           "Whose share of the devices the runs count against")
                 .Metavar("NAME"));
   goes_with(command
                 .AddOption("--priority", &folder->submission.priority,
-                             "Of the runs, -100 to 100; higher goes first")
+                           "Of the runs, -100 to 100; higher goes first")
                 .Within(-100, 100)
                 .Metavar("N"));
   goes_with(command.AddFlag("--detach", &flags->detach, "Print the watch's id and end"));
@@ -108,7 +107,7 @@ void AddWatch(Command app, const Common* common, Action* action) {
       "watch", "Follow a service's run to its end, or have it watch a folder for checkpoints");
   command
       .AddOption("run|eval.yaml", &flags->subject,
-                   "A run's id; with --checkpoints, the eval.yaml that each is evaluated by")
+                 "A run's id; with --checkpoints, the eval.yaml that each is evaluated by")
       .Metavar("");
   AddFolderFlags(command, flags.get());
   AddClientFlags(command, &flags->client);

@@ -53,7 +53,7 @@ class Teller {
   static void TellCheckpoint(const Json& note) {
     const std::string run = TextOf(note, "run"), detail = TextOf(note, "detail");
     Print("{}  {}{}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
-               run.empty() ? "" : " as " + run, detail.empty() ? "" : ": " + detail);
+          run.empty() ? "" : " as " + run, detail.empty() ? "" : ": " + detail);
     std::fflush(stdout);
   }
 
@@ -112,11 +112,10 @@ ExitStatus WatchFolder(Client* client, const FolderWatch& watch, bool detach,
     return ExitStatus::kDone;
   }
   if (!common.quiet) {
-    Print(
-        stderr,
-        "evald: {} evaluates each new checkpoint under {} ({}).\n"
-        "evald: Ctrl-C ends this display; the watch goes on until 'evald watch --remove {}'.\n",
-        client->server(), folder.string(), id, id);
+    Print(stderr,
+          "evald: {} evaluates each new checkpoint under {} ({}).\n"
+          "evald: Ctrl-C ends this display; the watch goes on until 'evald watch --remove {}'.\n",
+          client->server(), folder.string(), id, id);
   }
   Teller teller(registered, common);
   const CatchInterrupt catching;
@@ -136,10 +135,10 @@ ExitStatus ListWatches(Client* client, const Common& common) {
     Print("No watches. 'evald watch --checkpoints DIR eval.yaml' adds one.\n");
   for (const Json& watch : found.at("watches")) {
     Print("{}  {}  {}{}\n", TextOf(watch, "id"), TextOf(watch, "checkpoints"), Policy(watch),
-               watch.at("configured").get<bool>() ? "  (of the service's configuration)" : "");
+          watch.at("configured").get<bool>() ? "  (of the service's configuration)" : "");
     for (const Json& note : watch.at("recent")) {
       Print("  {}  {} {}{}\n", TextOf(note, "checkpoint"), TextOf(note, "decision"),
-                 TextOf(note, "run"), TextOf(note, "detail"));
+            TextOf(note, "run"), TextOf(note, "detail"));
     }
     if (!TextOf(watch, "problem").empty()) Print("  {}\n", TextOf(watch, "problem"));
   }

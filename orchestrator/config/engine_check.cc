@@ -20,7 +20,8 @@ constexpr std::chrono::seconds kPatience{60};
 // Any worker program knows every engine's settings.
 fs::path AnyWorker(const fs::path& binaries) {
   const fs::path gpu = ProgramPath(binaries, kGpuWorker);
-  const bool only_gpu = ::access((binaries / kCpuWorker).c_str(), X_OK) != 0 && ::access(gpu.c_str(), X_OK) == 0;
+  const bool only_gpu =
+      ::access((binaries / kCpuWorker).c_str(), X_OK) != 0 && ::access(gpu.c_str(), X_OK) == 0;
   return only_gpu ? gpu : binaries / kCpuWorker;
 }
 
@@ -41,9 +42,10 @@ fs::path AnyWorker(const fs::path& binaries) {
 
 void CheckEngineSettings(const EvalConfig& config, const fs::path& binaries) {
   const fs::path program = AnyWorker(binaries);
-  const std::string output =
-      OutputOf(program, {"--check-settings", "--engine", config.engine.name, "--settings", "-", "--log-level", "off"},
-               kPatience, ToLine(config.engine.settings));
+  const std::string output = OutputOf(
+      program,
+      {"--check-settings", "--engine", config.engine.name, "--settings", "-", "--log-level", "off"},
+      kPatience, ToLine(config.engine.settings));
   const std::string where = program.string() + " --check-settings";
   Json answer;
   try {

@@ -17,7 +17,8 @@ namespace {
 void CheckName(const YamlSection& section, const std::string& name) {
   const std::vector<std::string> engines = EngineNames();
   if (std::find(engines.begin(), engines.end(), name) != engines.end()) return;
-  section.Refuse("name", fmt::format("found '{}', expected one of {}{}", name, Join(engines, ", "), Suggestion(name, engines)));
+  section.Refuse("name", fmt::format("found '{}', expected one of {}{}", name, Join(engines, ", "),
+                                     Suggestion(name, engines)));
 }
 
 // Text settings of one use: paths, say.
@@ -26,7 +27,8 @@ void ForEachText(const EngineConfig& engine, SettingUse use, const Do& with) {
   for (const EngineSetting& setting : EngineSettings()) {
     if (engine.name != setting.engine || setting.use != use) continue;
     const auto found = engine.settings.find(setting.key);
-    if (found != engine.settings.end() && found->is_string()) with(setting.key, found->get<std::string>());
+    if (found != engine.settings.end() && found->is_string())
+      with(setting.key, found->get<std::string>());
   }
 }
 
@@ -58,7 +60,8 @@ void ReadEngine(YamlSection& top, EvalConfig* config) {
 
 std::map<std::string, fs::path> PathsOf(const EngineConfig& engine) {
   std::map<std::string, fs::path> paths;
-  ForEachText(engine, SettingUse::kReadPath, [&](const char* key, const std::string& text) { paths[key] = text; });
+  ForEachText(engine, SettingUse::kReadPath,
+              [&](const char* key, const std::string& text) { paths[key] = text; });
   return paths;
 }
 

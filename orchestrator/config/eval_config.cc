@@ -25,8 +25,10 @@ fs::path FromHome(const char* variable, const char* below_home, const char* key)
   if (set != nullptr && set[0] == '/') return fs::path(set) / "evald";
   const fs::path home = HomeFolder();
   if (home.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("this user (uid {}) has no home folder for {}", ::geteuid(), key),
-                fmt::format("set {} in the configuration, or HOME or {} in the environment", key, variable));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("this user (uid {}) has no home folder for {}", ::geteuid(), key),
+                fmt::format("set {} in the configuration, or HOME or {} in the environment", key,
+                            variable));
   }
   return home / below_home / "evald";
 }
@@ -42,8 +44,10 @@ TaskRequest ReadTask(const YamlSection& top, const YAML::Node& node, size_t inde
   const auto name = section.String("task");
   task.limit = section.Integer("limit", 1, INT64_MAX);
   task.limit_total = section.Integer("limit_total", 1, INT64_MAX);
-  if (const auto shots = section.Integer("num_fewshot", 0, 1000)) task.num_fewshot = static_cast<int>(*shots);
-  if (const auto repeats = section.Integer("repeats", 1, 100000)) task.repeats = static_cast<int>(*repeats);
+  if (const auto shots = section.Integer("num_fewshot", 0, 1000))
+    task.num_fewshot = static_cast<int>(*shots);
+  if (const auto repeats = section.Integer("repeats", 1, 100000))
+    task.repeats = static_cast<int>(*repeats);
   task.generation_kwargs = section.Value("generation_kwargs");
   section.Finish();
   if (!name) section.Refuse("task", "is absent, expected the name of a task, group or tag");
@@ -59,10 +63,12 @@ void ReadTasks(YamlSection& top, EvalConfig* config) {
   for (size_t i = 0; i < items.size(); ++i) {
     config->tasks.push_back(ReadTask(top, items[i], i));
   }
-  if (items.empty()) top.RefuseAbsent("tasks", "absent or empty, expected a list such as [gsm8k, mmlu]");
+  if (items.empty())
+    top.RefuseAbsent("tasks", "absent or empty, expected a list such as [gsm8k, mmlu]");
 }
 
-// The engine is told by a setting of its own, so that the workers of two runs that differ in it differ.
+// The engine is told by a setting of its own, so that the workers of two runs that differ in it
+// differ.
 void ReadGenerationConfig(YamlSection& top, EvalConfig* config) {
   const std::string key = "generation_config";
   EngineConfig& engine = config->engine;
@@ -71,8 +77,9 @@ void ReadGenerationConfig(YamlSection& top, EvalConfig* config) {
     top.Refuse(key, fmt::format("found '{}', expected checkpoint or ignore", word));
   }
   if (engine.settings.contains(key)) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: key 'engine.{}': this key stands beside 'engine', not in it",
-                                                engine.where[key], key));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: key 'engine.{}': this key stands beside 'engine', not in it",
+                            engine.where[key], key));
   }
   if (word == "checkpoint") return;
   engine.generation_config = GenerationConfig::Use::kIgnore;
@@ -88,10 +95,12 @@ void ReadPrompts(YamlSection& top, EvalConfig* config) {
     prompts.chat_template = true;
     prompts.template_name = chat.get<std::string>();
   } else if (!chat.is_null()) {
-    top.Refuse("chat_template", fmt::format("found {}, expected true, false or a template's name", chat.dump()));
+    top.Refuse("chat_template",
+               fmt::format("found {}, expected true, false or a template's name", chat.dump()));
   }
   if (prompts.chat_template && config->checkpoint.empty()) {
-    top.Refuse("chat_template", "needs a checkpoint, whose template it is; expected the key 'checkpoint'");
+    top.Refuse("chat_template",
+               "needs a checkpoint, whose template it is; expected the key 'checkpoint'");
   }
   prompts.system_instruction = top.String("system_instruction").value_or("");
   prompts.fewshot_as_multiturn = top.Boolean("fewshot_as_multiturn");
@@ -102,13 +111,16 @@ void ReadPrompts(YamlSection& top, EvalConfig* config) {
   if (!date) return;
   prompts.chat_date = ReadChatDate(*date);
   if (!prompts.chat_date) {
-    top.Refuse("chat_date", fmt::format("found '{}', expected a day such as 2026-01-31 or a moment such as "
-                                        "2026-01-31T14:05:09", *date));
+    top.Refuse("chat_date",
+               fmt::format("found '{}', expected a day such as 2026-01-31 or a moment such as "
+                           "2026-01-31T14:05:09",
+                           *date));
   }
 }
 
 Json ToJson(const PromptsConfig& prompts) {
-  return {{"chat_template", prompts.template_name.empty() ? Json(prompts.chat_template) : Json(prompts.template_name)},
+  return {{"chat_template", prompts.template_name.empty() ? Json(prompts.chat_template)
+                                                          : Json(prompts.template_name)},
           {"chat_date", ToJson(prompts.chat_date)},
           {"system_instruction", prompts.system_instruction},
           {"fewshot_as_multiturn", prompts.Multiturn()}};
@@ -121,7 +133,8 @@ void ReadPlaces(YamlSection& top, EvalConfig* config) {
   if (auto section = top.Section("output")) {
     if (const auto dir = section->String("dir")) config->output_dir = ResolvePath(file, *dir);
     config->run_name = section->String("name").value_or("");
-    if (const std::string wrong = WrongWithName(config->run_name); !config->run_name.empty() && !wrong.empty()) {
+    if (const std::string wrong = WrongWithName(config->run_name);
+        !config->run_name.empty() && !wrong.empty()) {
       section->Refuse("name", wrong);
     }
     section->Finish();
@@ -132,11 +145,12 @@ void ReadPlaces(YamlSection& top, EvalConfig* config) {
   config->state_dir = state ? ResolvePath(file, *state) : DefaultStateDir();
 }
 
-void CheckFolder(const YamlSection& top, const char* key, const fs::path& path, const EvalOverrides& overrides,
-                 const char* wrong) {
+void CheckFolder(const YamlSection& top, const char* key, const fs::path& path,
+                 const EvalOverrides& overrides, const char* wrong) {
   const ReadRoots& roots = overrides.roots;
   if (overrides.folders == EvalOverrides::Folders::kJudged || roots.HasFolder(path)) return;
-  top.Refuse(key, fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
+  top.Refuse(key,
+             fmt::format("{} {}", path.string(), roots.anywhere() ? wrong : ReadRoots::kNotThere));
 }
 
 void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* config) {
@@ -150,19 +164,22 @@ void ReadInputs(YamlSection& top, const EvalOverrides& overrides, EvalConfig* co
   }
   config->name = top.String("name").value_or(
       config->checkpoint.empty() ? config->engine.name : config->checkpoint.filename().string());
-  if (const std::string wrong = WrongWithLabel(config->name); !config->name.empty() && !wrong.empty()) {
+  if (const std::string wrong = WrongWithLabel(config->name);
+      !config->name.empty() && !wrong.empty()) {
     top.Refuse("name", "must be at most 255 bytes without control characters; " + wrong);
   }
   const auto data = top.String("data_dir");
   if (!overrides.data_dir.empty()) {
     config->data_dir = fs::absolute(overrides.data_dir);
     if (!fs::is_directory(config->data_dir)) {
-      throw Error(ErrorKind::kUsage, fmt::format("--data-dir: {} is not a folder", config->data_dir.string()),
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("--data-dir: {} is not a folder", config->data_dir.string()),
                   "name the folder that datasets lie in");
     }
   } else if (data) {
     config->data_dir = ResolvePath(file, *data);
-    CheckFolder(top, "data_dir", config->data_dir, overrides, "is not a folder; expected the one that datasets lie in");
+    CheckFolder(top, "data_dir", config->data_dir, overrides,
+                "is not a folder; expected the one that datasets lie in");
   }
   for (const std::string& dir : top.Strings("task_dirs")) {
     config->task_dirs.push_back(ResolvePath(file, dir));
@@ -195,10 +212,13 @@ EvalConfig ReadFrom(YamlSection top, const fs::path& file, const EvalOverrides& 
   config.metrics = ReadMetrics(top);
   ReadPlaces(top, &config);
   config.seed = static_cast<uint64_t>(top.Integer("seed", 0, INT64_MAX).value_or(1234));
-  config.fewshot_seed = static_cast<uint64_t>(top.Integer("fewshot_seed", 0, INT64_MAX).value_or(1234));
-  config.bootstrap_iters = static_cast<int>(top.Integer("bootstrap_iters", 0, kBootstrapItersMax).value_or(100000));
+  config.fewshot_seed =
+      static_cast<uint64_t>(top.Integer("fewshot_seed", 0, INT64_MAX).value_or(1234));
+  config.bootstrap_iters =
+      static_cast<int>(top.Integer("bootstrap_iters", 0, kBootstrapItersMax).value_or(100000));
   config.limits = ReadLimits(top, overrides.limits);
-  if (auto section = top.Section("gates")) config.gates = ReadGates(*section, config.file.parent_path());
+  if (auto section = top.Section("gates"))
+    config.gates = ReadGates(*section, config.file.parent_path());
   top.Finish();
   return config;
 }
@@ -209,7 +229,8 @@ EvalConfig ReadEvalConfig(const fs::path& file, const EvalOverrides& overrides) 
   return ReadFrom(YamlSection::Load(file, overrides.set), file, overrides);
 }
 
-EvalConfig ParseEvalConfig(const std::string& text, const fs::path& file, const EvalOverrides& overrides) {
+EvalConfig ParseEvalConfig(const std::string& text, const fs::path& file,
+                           const EvalOverrides& overrides) {
   return ReadFrom(YamlSection::Parse(text, file.string(), overrides.set), file, overrides);
 }
 
@@ -240,7 +261,8 @@ Json ToJson(const EvalConfig& config, bool deciding_only) {
   json["bootstrap_iters"] = config.bootstrap_iters;
   json["sandbox"] = ToJson(config.metrics.sandbox);
   const PromptsConfig& prompts = config.prompts;
-  if (prompts.chat_template || !prompts.system_instruction.empty()) json["prompts"] = ToJson(prompts);
+  if (prompts.chat_template || !prompts.system_instruction.empty())
+    json["prompts"] = ToJson(prompts);
   if (deciding_only) return json;
   json["task_dirs"] = Json::array();
   for (const fs::path& dir : config.task_dirs) json["task_dirs"].push_back(dir.string());

@@ -35,7 +35,8 @@ constexpr OtherName kOtherNames[] = {
 };
 
 // Members of generation_kwargs that are asked for at the wrong place most often.
-constexpr const char* kSampling[] = {"temperature", "top_p", "top_k", "max_gen_toks", "max_new_tokens", "do_sample", "until"};
+constexpr const char* kSampling[] = {"temperature",    "top_p",     "top_k", "max_gen_toks",
+                                     "max_new_tokens", "do_sample", "until"};
 
 const char* ExampleOf(const std::string& key) {
   if (key == "limit" || key == "limit_total") return ": 100}]";
@@ -67,22 +68,42 @@ bool Holds(const EvalKeys& mapping, const std::string& key) {
 const std::vector<EvalKeys>& AllEvalKeys() {
   static const std::vector<EvalKeys> kKeys = {
       {"",
-       {"checkpoint", "name", "tasks", "data_dir", "task_dirs", "engine", "workers", "metrics", "staging", "limits", "output",
-        "chat_template", "chat_date", "system_instruction", "fewshot_as_multiturn", "generation_config", "seed",
-        "fewshot_seed", "bootstrap_iters", "cache_dir", "state_dir", "gates"}},
+       {"checkpoint",
+        "name",
+        "tasks",
+        "data_dir",
+        "task_dirs",
+        "engine",
+        "workers",
+        "metrics",
+        "staging",
+        "limits",
+        "output",
+        "chat_template",
+        "chat_date",
+        "system_instruction",
+        "fewshot_as_multiturn",
+        "generation_config",
+        "seed",
+        "fewshot_seed",
+        "bootstrap_iters",
+        "cache_dir",
+        "state_dir",
+        "gates"}},
       {"tasks[]", {"task", "limit", "limit_total", "num_fewshot", "repeats", "generation_kwargs"}},
-      {"workers", {"devices", "count", "threads", "max_attempts", "stall_timeout_s", "heartbeat_timeout_s"}},
+      {"workers",
+       {"devices", "count", "threads", "max_attempts", "stall_timeout_s", "heartbeat_timeout_s"}},
       {"metrics", {"processes", "max_attempts", "backlog", "sandbox"}},
       {"metrics.sandbox",
-       {"python", "cpu_seconds", "wall_seconds", "memory_bytes", "tmpfs_bytes", "output_bytes", "processes", "unsafe",
-        "allow_processes", "allow_ctypes"}},
+       {"python", "cpu_seconds", "wall_seconds", "memory_bytes", "tmpfs_bytes", "output_bytes",
+        "processes", "unsafe", "allow_processes", "allow_ctypes"}},
       {"staging", {"root", "keep", "verify"}},
       {"limits", {"line", "file", "memory", "disk", "seconds"}},
       {"output", {"dir", "name"}},
       {"gates", {"baseline", "alpha", "resolution", "rules"}},
       {"gates.rules[]",
-       {"name", "task", "metric", "filter", "min", "max", "max_drop", "max_relative_drop", "confident", "direction", "tier",
-        "resolution"}},
+       {"name", "task", "metric", "filter", "min", "max", "max_drop", "max_relative_drop",
+        "confident", "direction", "tier", "resolution"}},
   };
   return kKeys;
 }
@@ -99,11 +120,14 @@ std::string HintOfEvalKey(const std::string& section, const std::string& key) {
     if (key != other.name || (other.section != here && !places.empty())) continue;
     if (other.section == here) return fmt::format("; here this is '{}'", other.key);
     const std::string section_of = other.section;
-    return fmt::format("; here this is '{}' {}", other.key,
-                       section_of.empty() ? "at the top of the file" : "in " + PlaceOf(section_of, other.key));
+    return fmt::format(
+        "; here this is '{}' {}", other.key,
+        section_of.empty() ? "at the top of the file" : "in " + PlaceOf(section_of, other.key));
   }
-  if (std::find(std::begin(kSampling), std::end(kSampling), key) != std::end(kSampling) && here != "engine") {
-    return fmt::format("; it belongs to 'generation_kwargs' in {}", PlaceOf("tasks[]", "generation_kwargs"));
+  if (std::find(std::begin(kSampling), std::end(kSampling), key) != std::end(kSampling) &&
+      here != "engine") {
+    return fmt::format("; it belongs to 'generation_kwargs' in {}",
+                       PlaceOf("tasks[]", "generation_kwargs"));
   }
   return places.empty() ? "" : "; it belongs to " + Join(places, ", or to ");
 }

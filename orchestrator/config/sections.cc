@@ -18,7 +18,8 @@ namespace {
 
 constexpr uint64_t kBacklogBytes = uint64_t{4} << 30;
 constexpr int64_t kWorkersMax = 1024;
-constexpr uint64_t kPreparationMemoryMin = uint64_t{64} << 20;  // the program itself, and its threads
+constexpr uint64_t kPreparationMemoryMin = uint64_t{64}
+                                           << 20;  // the program itself, and its threads
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
@@ -26,7 +27,9 @@ int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 void ReadSize(YamlSection& section, const char* key, uint64_t least, uint64_t* value) {
   const auto given = section.Bytes(key);
   if (!given) return;
-  if (*given < least) section.Refuse(key, fmt::format("found {}, expected at least {}", HumanBytes(*given), HumanBytes(least)));
+  if (*given < least)
+    section.Refuse(
+        key, fmt::format("found {}, expected at least {}", HumanBytes(*given), HumanBytes(least)));
   *value = *given;
 }
 
@@ -36,11 +39,13 @@ SandboxOptions ReadSandbox(YamlSection& section) {
   options.unsafe = section.Boolean("unsafe").value_or(options.unsafe);
   options.python = section.String("python").value_or(options.python);
   options.cpu_seconds = section.Number("cpu_seconds", 0.001, 3600).value_or(options.cpu_seconds);
-  options.wall_seconds = section.Number("wall_seconds", 0.001, 86400).value_or(options.wall_seconds);
+  options.wall_seconds =
+      section.Number("wall_seconds", 0.001, 86400).value_or(options.wall_seconds);
   ReadSize(section, "memory_bytes", uint64_t{16} << 20, &options.memory_bytes);
   ReadSize(section, "tmpfs_bytes", 4096, &options.tmpfs_bytes);
   ReadSize(section, "output_bytes", 0, &options.output_bytes);
-  options.processes = static_cast<int>(section.Integer("processes", 1, 4096).value_or(options.processes));
+  options.processes =
+      static_cast<int>(section.Integer("processes", 1, 4096).value_or(options.processes));
   options.allow_processes = section.Boolean("allow_processes").value_or(options.allow_processes);
   options.allow_ctypes = section.Boolean("allow_ctypes").value_or(options.allow_ctypes);
   section.Finish();
@@ -62,7 +67,8 @@ void MakeFolderOf(const fs::path& file, const char* key, const fs::path& folder)
   try {
     MakePrivateFolder(folder, remedy);
   } catch (const Error& e) {
-    throw Error(e.kind(), fmt::format("{}: key '{}': {}", file.string(), key, e.message()), e.remedy());
+    throw Error(e.kind(), fmt::format("{}: key '{}': {}", file.string(), key, e.message()),
+                e.remedy());
   }
 }
 
@@ -74,7 +80,9 @@ WorkersConfig ReadWorkers(YamlSection& top, const std::string& key) {
     if (section->Has("devices")) {  // an empty list names no device: it is not "auto"
       const std::string wrong = WrongWithDevices(devices);
       if (!wrong.empty()) section->Refuse("devices", wrong);
-      if (workers.count > 0) section->Refuse("count", "says how many work on the CPU; it cannot be given together with 'devices'");
+      if (workers.count > 0)
+        section->Refuse(
+            "count", "says how many work on the CPU; it cannot be given together with 'devices'");
       workers.devices = devices;
     } else if (workers.count > 0) {
       workers.devices = CpuDevices(workers.count);
@@ -116,9 +124,12 @@ LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& mos
   const auto bytes = [&](const char* key, uint64_t least, uint64_t* value) {
     const auto given = section->Bytes(key);
     if (!given) return;
-    if (*given < least) section->Refuse(key, fmt::format("found {}, expected at least {}", HumanBytes(*given), HumanBytes(least)));
+    if (*given < least)
+      section->Refuse(key, fmt::format("found {}, expected at least {}", HumanBytes(*given),
+                                       HumanBytes(least)));
     if (most && *given > *value) {
-      section->Refuse(key, fmt::format("found {}, this service allows at most {}", HumanBytes(*given), HumanBytes(*value)));
+      section->Refuse(key, fmt::format("found {}, this service allows at most {}",
+                                       HumanBytes(*given), HumanBytes(*value)));
     }
     *value = *given;
   };
@@ -128,7 +139,8 @@ LimitsConfig ReadLimits(YamlSection& top, const std::optional<LimitsConfig>& mos
   bytes("disk", kPreparationMemoryMin, &limits.disk_bytes);
   const auto seconds = section->Number("seconds", 1, 1e6);
   if (seconds && most && *seconds > limits.seconds) {
-    section->Refuse("seconds", fmt::format("found {:g}, this service allows at most {:g}", *seconds, limits.seconds));
+    section->Refuse("seconds", fmt::format("found {:g}, this service allows at most {:g}", *seconds,
+                                           limits.seconds));
   }
   limits.seconds = seconds.value_or(limits.seconds);
   section->Finish();

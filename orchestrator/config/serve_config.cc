@@ -18,11 +18,14 @@ void ReadListen(YamlSection& top, ServeConfig* config) {
   if (!listen) return;
   const size_t colon = listen->rfind(':');
   std::string host = colon == std::string::npos ? "" : listen->substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   const std::string port = colon == std::string::npos ? *listen : listen->substr(colon + 1);
-  const bool digits = !port.empty() && port.size() <= 5 && std::all_of(port.begin(), port.end(), ::isdigit);
+  const bool digits =
+      !port.empty() && port.size() <= 5 && std::all_of(port.begin(), port.end(), ::isdigit);
   if (!digits || std::stoi(port) > 65535) {
-    top.Refuse("listen", fmt::format("found '{}', expected address:port such as 127.0.0.1:8642", *listen));
+    top.Refuse("listen",
+               fmt::format("found '{}', expected address:port such as 127.0.0.1:8642", *listen));
   }
   if (!host.empty()) config->address = host;
   config->port = std::stoi(port);
@@ -32,11 +35,13 @@ ServeWatch ReadWatch(YamlSection section, const fs::path& file) {
   ServeWatch watch;
   const auto checkpoints = section.String("checkpoints");
   const auto eval = section.String("eval");
-  if (!checkpoints) section.RefuseAbsent("checkpoints", "absent, expected the folder that checkpoints appear in");
+  if (!checkpoints)
+    section.RefuseAbsent("checkpoints", "absent, expected the folder that checkpoints appear in");
   if (!eval) section.RefuseAbsent("eval", "absent, expected an eval.yaml");
   watch.checkpoints = ResolvePath(file, *checkpoints);
   watch.eval = ResolvePath(file, *eval);
-  if (!fs::is_regular_file(watch.eval)) section.Refuse("eval", fmt::format("{}: no such file", watch.eval.string()));
+  if (!fs::is_regular_file(watch.eval))
+    section.Refuse("eval", fmt::format("{}: no such file", watch.eval.string()));
   watch.which = section.String("which").value_or("all");
   if (watch.which != "all" && watch.which != "newest" && watch.which != "every") {
     section.Refuse("which", fmt::format("found '{}', expected all, newest or every", watch.which));
@@ -72,13 +77,16 @@ ServeWebhook ReadWebhook(YamlSection section) {
 void ReadEngineKeys(YamlSection& top, ServeConfig* config) {
   const Json keys = top.Value("engine_keys");
   if (keys.is_null()) return;
-  if (!keys.is_object()) top.Refuse("engine_keys", "expected URLs of 'engine_urls', each with the name of a variable");
+  if (!keys.is_object())
+    top.Refuse("engine_keys", "expected URLs of 'engine_urls', each with the name of a variable");
   for (const auto& [url, variable] : keys.items()) {
-    if (std::find(config->engine_urls.begin(), config->engine_urls.end(), url) == config->engine_urls.end()) {
+    if (std::find(config->engine_urls.begin(), config->engine_urls.end(), url) ==
+        config->engine_urls.end()) {
       top.Refuse("engine_keys", fmt::format("'{}' is not one of 'engine_urls'", url));
     }
     if (!variable.is_string() || variable == "") {
-      top.Refuse("engine_keys", fmt::format("of '{}': found {}, expected the name of a variable", url, variable.dump()));
+      top.Refuse("engine_keys", fmt::format("of '{}': found {}, expected the name of a variable",
+                                            url, variable.dump()));
     }
     config->engine_keys[url] = variable.get<std::string>();
   }
@@ -87,14 +95,16 @@ void ReadEngineKeys(YamlSection& top, ServeConfig* config) {
 void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
   if (auto tls = top.Section("tls")) {
     const auto certificate = tls->String("certificate"), key = tls->String("key");
-    if (!certificate || !key) tls->RefuseAbsent(certificate ? "key" : "certificate", "absent, expected a PEM file");
+    if (!certificate || !key)
+      tls->RefuseAbsent(certificate ? "key" : "certificate", "absent, expected a PEM file");
     config->certificate = ResolvePath(file, *certificate);
     config->key = ResolvePath(file, *key);
     tls->Finish();
   }
   if (const auto tokens = top.String("tokens")) config->tokens = ResolvePath(file, *tokens);
   config->hosts = top.Strings("hosts");
-  for (const std::string& root : top.Strings("roots")) config->roots.push_back(ResolvePath(file, root));
+  for (const std::string& root : top.Strings("roots"))
+    config->roots.push_back(ResolvePath(file, root));
   config->engine_urls = top.Strings("engine_urls");
   ReadEngineKeys(top, config);
   config->allow_commands = top.Boolean("allow_commands").value_or(false);
@@ -114,10 +124,12 @@ void ReadAccess(YamlSection& top, const fs::path& file, ServeConfig* config) {
 ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>& set) {
   ServeConfig config;
   const fs::path at = file.empty() ? fs::current_path() / "serve.yaml" : fs::absolute(file);
-  YamlSection top = file.empty() ? YamlSection::Parse("{}", "--set", set) : YamlSection::Load(file, set);
+  YamlSection top =
+      file.empty() ? YamlSection::Parse("{}", "--set", set) : YamlSection::Load(file, set);
   ReadListen(top, &config);
   ReadAccess(top, at, &config);
-  const auto state = top.String("state_dir"), output = top.String("output_dir"), cache = top.String("cache_dir");
+  const auto state = top.String("state_dir"), output = top.String("output_dir"),
+             cache = top.String("cache_dir");
   config.state_dir = state ? ResolvePath(at, *state) : DefaultStateDir();
   config.output_dir = output ? ResolvePath(at, *output) : config.state_dir / "runs";
   config.cache_dir = cache ? ResolvePath(at, *cache) : DefaultCacheDir();
@@ -131,7 +143,8 @@ ServeConfig ReadServeConfig(const fs::path& file, const std::vector<std::string>
   }
   config.active_runs = static_cast<int>(top.Integer("active_runs", 1, 64).value_or(2));
   for (YamlSection& watch : top.Sections("watch")) config.watches.push_back(ReadWatch(watch, at));
-  for (YamlSection& webhook : top.Sections("webhooks")) config.webhooks.push_back(ReadWebhook(webhook));
+  for (YamlSection& webhook : top.Sections("webhooks"))
+    config.webhooks.push_back(ReadWebhook(webhook));
   top.Finish();
   return config;
 }

@@ -24,7 +24,7 @@ struct ServeWatch {
 
 struct ServeWebhook {
   std::string url;
-  std::string secret_env;           ///< the variable that holds the key of the signature; "" for none
+  std::string secret_env;  ///< the variable that holds the key of the signature; "" for none
   std::vector<std::string> events;  ///< types; empty: all but progress
 };
 
@@ -44,11 +44,12 @@ struct ServeConfig {
   std::vector<std::filesystem::path> roots;
   LimitsConfig limits;  ///< of submitted runs: the most that they may ask for
   std::vector<std::string> engine_urls;
-  std::map<std::string, std::string> engine_keys;  ///< of these URLs: the variable that holds the server's key
+  std::map<std::string, std::string>
+      engine_keys;  ///< of these URLs: the variable that holds the server's key
   bool allow_commands = false;
-  int runs_per_user_max = 1000;  ///< that are not over
+  int runs_per_user_max = 1000;   ///< that are not over
   int watches_per_user_max = 16;  ///< that were registered
-  int submit_priority_max = 50;  ///< of the role submit
+  int submit_priority_max = 50;   ///< of the role submit
   std::vector<ServeWatch> watches;
   std::vector<ServeWebhook> webhooks;
 };

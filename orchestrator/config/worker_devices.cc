@@ -7,7 +7,8 @@
 
 namespace evald {
 
-void ChooseWorkers(WorkersConfig* workers, const std::string& engine, const std::filesystem::path& binaries) {
+void ChooseWorkers(WorkersConfig* workers, const std::string& engine,
+                   const std::filesystem::path& binaries) {
   workers->devices =
       ChooseDevices(workers->devices, engine, workers->count, [&] { return ListGpus(binaries); });
   workers->count = static_cast<int>(workers->devices.size());

@@ -22,7 +22,8 @@ constexpr size_t kTextBytesMax = 16 << 20;
 Json ScalarToJson(const YAML::Node& node) {
   const std::string& text = node.Scalar();
   if (node.Tag() == "!") return text;  // quoted
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return nullptr;
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL")
+    return nullptr;
   if (text == "true" || text == "True" || text == "TRUE") return true;
   if (text == "false" || text == "False" || text == "FALSE") return false;
   const char* begin = text.data() + (text[0] == '+' ? 1 : 0);
@@ -96,30 +97,33 @@ std::string Describe(const YAML::Node& node) {
 void ApplyOverride(YAML::Node root, const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--set {}: expected key.path=value, for example workers.count=2",
-                            assignment));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("--set {}: expected key.path=value, for example workers.count=2", assignment));
   }
   YAML::Node value;
   try {
     value = YAML::Load(assignment.substr(equals + 1));
   } catch (const YAML::Exception& e) {
-    throw Error(ErrorKind::kUsage, fmt::format("--set {}: the value is not YAML: {}", assignment, e.msg));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--set {}: the value is not YAML: {}", assignment, e.msg));
   }
   const std::vector<std::string> keys = Split(assignment.substr(0, equals), '.');
   YAML::Node node;
   node.reset(root);
   for (size_t i = 0; i + 1 < keys.size(); ++i) {
     if (!node.IsMap()) {
-      throw Error(ErrorKind::kUsage, fmt::format("--set {}: '{}' lies in a value that is not a mapping",
-                                                 assignment, keys[i]));
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("--set {}: '{}' lies in a value that is not a mapping", assignment, keys[i]));
     }
     if (!node[keys[i]] || node[keys[i]].IsNull()) node[keys[i]] = YAML::Node(YAML::NodeType::Map);
     node.reset(node[keys[i]]);
   }
   if (!node.IsMap()) {
-    throw Error(ErrorKind::kUsage, fmt::format("--set {}: '{}' lies in a value that is not a mapping",
-                                               assignment, keys.back()));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("--set {}: '{}' lies in a value that is not a mapping", assignment,
+                            keys.back()));
   }
   node[keys.back()] = value;
 }
@@ -132,8 +136,7 @@ Json YamlToJson(const YAML::Node& node) {
 }
 
 YamlSection::YamlSection(std::string file, YAML::Node node, std::string path)
-    : YamlSection(std::move(file), std::move(node), std::move(path),
-                  std::make_shared<Context>()) {}
+    : YamlSection(std::move(file), std::move(node), std::move(path), std::make_shared<Context>()) {}
 
 YamlSection::YamlSection(std::string file, YAML::Node node, std::string path,
                          std::shared_ptr<Context> context)
@@ -143,9 +146,11 @@ YamlSection::YamlSection(std::string file, YAML::Node node, std::string path,
       context_(std::move(context)) {
   const std::string assigned = Assignment(path_);
   if (!node_.IsMap()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: {}found {}, expected a mapping of keys to values{}",
-                                               assigned.empty() ? Where(node_) : assigned, path_.empty() ? "" : "key '" + path_ + "': ",
-                                               Describe(node_), TabHint()));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("{}: {}found {}, expected a mapping of keys to values{}",
+                    assigned.empty() ? Where(node_) : assigned,
+                    path_.empty() ? "" : "key '" + path_ + "': ", Describe(node_), TabHint()));
   }
   std::vector<std::string> seen;
   for (const auto& entry : node_) {
@@ -155,8 +160,9 @@ YamlSection::YamlSection(std::string file, YAML::Node node, std::string path,
     }
     const std::string& key = entry.first.Scalar();
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: key '{}' is given twice",
-                                                 assigned.empty() ? Where(entry.first) : assigned, Dotted(key)));
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: key '{}' is given twice",
+                              assigned.empty() ? Where(entry.first) : assigned, Dotted(key)));
     }
     seen.push_back(key);
   }
@@ -181,15 +187,17 @@ YamlSection YamlSection::Parse(const std::string& text, const std::string& file,
     if (!documents.empty()) root = documents[0];
     if (documents.size() > 1) {
       const YAML::Mark mark = documents[1].Mark();
-      throw Error(ErrorKind::kUsage, fmt::format("{}{}: a second YAML document begins, expected one in the file", file,
-                                                 mark.is_null() ? "" : fmt::format(":{}", mark.line + 1)),
-                  "take the line '---' between them away, or put the second one into a file of its own");
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("{}{}: a second YAML document begins, expected one in the file", file,
+                      mark.is_null() ? "" : fmt::format(":{}", mark.line + 1)),
+          "take the line '---' between them away, or put the second one into a file of its own");
     }
   } catch (const YAML::Exception& e) {
     const int line = e.mark.line + 1;
     const int tab = LineIndentedByTab(text, line - 1, line);
-    throw Error(ErrorKind::kUsage,
-                fmt::format("{}:{}: not YAML: {}", file, tab > 0 ? tab : line, tab > 0 ? TabSentence(tab) : e.msg));
+    throw Error(ErrorKind::kUsage, fmt::format("{}:{}: not YAML: {}", file, tab > 0 ? tab : line,
+                                               tab > 0 ? TabSentence(tab) : e.msg));
   }
   auto context = std::make_shared<Context>();
   context->tab_line = LineIndentedByTab(text, 1, INT_MAX);
@@ -390,8 +398,10 @@ void YamlSection::Finish() {
     if (IsKnown(key)) continue;
     std::string hint = HintFor(key);
     const std::string near = NearestName(key, known_);
-    if (hint.empty()) hint = Suggestion(key, known_);
-    else if (!near.empty()) hint += fmt::format(", or did you mean '{}'?", near);
+    if (hint.empty())
+      hint = Suggestion(key, known_);
+    else if (!near.empty())
+      hint += fmt::format(", or did you mean '{}'?", near);
     if (hint.empty()) hint = "; valid keys here: " + Join(known_, ", ");
     throw Error(ErrorKind::kUsage,
                 fmt::format("{}: unknown key '{}'{}", WhereKey(key), Dotted(key), hint));
@@ -405,7 +415,8 @@ void YamlSection::RefuseAbsent(const std::string& key, const std::string& what) 
     std::string hint = HintFor(found);
     if (hint.empty()) hint = Suggestion(found, {key});
     if (hint.empty()) continue;
-    throw Error(ErrorKind::kUsage, fmt::format("{}: unknown key '{}'{}", WhereKey(found), Dotted(found), hint));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: unknown key '{}'{}", WhereKey(found), Dotted(found), hint));
   }
   Refuse(key, fmt::format("is {}{}", what, TabHint()));
 }

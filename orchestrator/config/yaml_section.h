@@ -15,8 +15,10 @@
 
 namespace evald {
 
-/// What to say after "unknown key 'a.b'" of a key that stands in the wrong mapping or goes by another name here:
-/// "; 'b' belongs to 'c'". "" for a key that is valid in this mapping, and where there is nothing to say.
+/// What to say after "unknown key 'a.b'" of a key that stands in the wrong mapping or goes by
+/// another name here:
+/// "; 'b' belongs to 'c'". "" for a key that is valid in this mapping, and where there is nothing
+/// to say.
 using KeyHint = std::function<std::string(const std::string& section, const std::string& key)>;
 
 /// One mapping of a YAML file, read strictly: each key is asked for by name and type, and Finish()
@@ -39,9 +41,9 @@ class YamlSection {
   std::optional<int64_t> Integer(const std::string& key, int64_t low, int64_t high);
   std::optional<double> Number(const std::string& key, double low, double high);
   std::optional<bool> Boolean(const std::string& key);
-  std::optional<uint64_t> Bytes(const std::string& key);  ///< 20GiB, 1.5 GB, 4096
+  std::optional<uint64_t> Bytes(const std::string& key);     ///< 20GiB, 1.5 GB, 4096
   std::vector<std::string> Strings(const std::string& key);  ///< a list, or one string
-  bool Has(const std::string& key);  ///< it has a value
+  bool Has(const std::string& key);                          ///< it has a value
   std::optional<YamlSection> Section(const std::string& key);
   /// The items of a list of mappings.
   std::vector<YamlSection> Sections(const std::string& key);
@@ -54,8 +56,8 @@ class YamlSection {
   /// All keys not asked for so far, as JSON; they count as asked for.
   Json Rest();
 
-  /// Throws for the first key that nobody asked for, with what the hint says, else the nearest key that could have been
-  /// meant.
+  /// Throws for the first key that nobody asked for, with what the hint says, else the nearest key
+  /// that could have been meant.
   void Finish();
 
   /// For this mapping and those in it.
@@ -70,7 +72,8 @@ class YamlSection {
   std::string Where() const { return Where(node_); }  ///< of this mapping
   /// Throws Error(kUsage) "file:line: key 'a.b': <message>".
   [[noreturn]] void Refuse(const std::string& key, const std::string& message) const;
-  /// Throws for a key that is not there: names the key that seems to be meant for it, else "is <what>".
+  /// Throws for a key that is not there: names the key that seems to be meant for it, else "is
+  /// <what>".
   [[noreturn]] void RefuseAbsent(const std::string& key, const std::string& what) const;
 
  private:
@@ -81,10 +84,12 @@ class YamlSection {
   struct Context {
     Overrides overrides;
     KeyHint hint;
-    int tab_line = 0;  ///< the first one that is indented by a tab: what was read may not be what was meant
+    int tab_line =
+        0;  ///< the first one that is indented by a tab: what was read may not be what was meant
   };
 
-  YamlSection(std::string file, YAML::Node node, std::string path, std::shared_ptr<Context> context);
+  YamlSection(std::string file, YAML::Node node, std::string path,
+              std::shared_ptr<Context> context);
 
   bool IsKnown(const std::string& key) const;
   std::string HintFor(const std::string& key) const;

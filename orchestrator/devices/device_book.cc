@@ -10,8 +10,9 @@ bool DeviceBook::Failed(const std::string& device, const std::string& cause, int
   state.failures.push_back(now);
   while (now - state.failures.front() > limits_.window_us) state.failures.pop_front();
   if (static_cast<int>(state.failures.size()) < limits_.failures_max) return false;
-  state.aside = fmt::format("it failed {} times within {} minutes without finishing a trial, the last time: {}",
-                            state.failures.size(), limits_.window_us / 60'000'000, cause);
+  state.aside = fmt::format(
+      "it failed {} times within {} minutes without finishing a trial, the last time: {}",
+      state.failures.size(), limits_.window_us / 60'000'000, cause);
   return true;
 }
 

@@ -13,9 +13,9 @@ struct DeviceLimits {
   int64_t window_us = int64_t{600'000'000};  ///< within so long
 };
 
-/// Which devices fail again and again. A device whose worker ended unasked `failures_max` times within
-/// the window, without finishing a trial in between, is set aside: nothing is started on it until its
-/// host comes anew. A plain value; times are microseconds on any one clock.
+/// Which devices fail again and again. A device whose worker ended unasked `failures_max` times
+/// within the window, without finishing a trial in between, is set aside: nothing is started on it
+/// until its host comes anew. A plain value; times are microseconds on any one clock.
 class DeviceBook {
  public:
   explicit DeviceBook(DeviceLimits limits = {}) : limits_(limits) {}

@@ -22,14 +22,16 @@ constexpr const char* kExpected = "expected auto, cuda:all, cuda:<uuid> or cpu:<
 bool IsCpu(const std::string& device) {
   const std::string number = device.starts_with("cpu:") ? device.substr(4) : "";
   return !number.empty() && number.size() <= 4 &&
-         std::all_of(number.begin(), number.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+         std::all_of(number.begin(), number.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 // As the driver writes UUIDs of GPUs ("GPU-") and of parts of them ("MIG-").
 bool IsNamedGpu(const std::string& device) {
   const std::string uuid = IsGpu(device) ? device.substr(5) : "";
   return (uuid.starts_with("GPU-") || uuid.starts_with("MIG-")) && uuid.size() <= kNameBytesMax &&
-         std::all_of(uuid.begin(), uuid.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
+         std::all_of(uuid.begin(), uuid.end(),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
 }
 
 std::vector<std::string> Ids(const std::vector<Gpu>& gpus) {
@@ -40,9 +42,10 @@ std::vector<std::string> Ids(const std::vector<Gpu>& gpus) {
 
 [[noreturn]] void ThrowNoGpu(const std::string& asked, const GpuListing& listing) {
   throw Error(ErrorKind::kInfrastructure,
-              listing.gpus.empty() ? fmt::format("device {}: there is no GPU: {}", asked, listing.missing)
-                                   : fmt::format("device {} is not there; visible: {}", asked,
-                                                 Join(Ids(listing.gpus), ", ")),
+              listing.gpus.empty()
+                  ? fmt::format("device {}: there is no GPU: {}", asked, listing.missing)
+                  : fmt::format("device {} is not there; visible: {}", asked,
+                                Join(Ids(listing.gpus), ", ")),
               "'evald doctor' says what this machine offers");
 }
 
@@ -54,10 +57,12 @@ std::string WrongWithDevices(const std::vector<std::string>& asked) {
   for (const std::string& device : asked) {
     const bool alone = device == kAuto || device == kAllGpus;
     if (alone && asked.size() > 1) return fmt::format("'{}' stands alone", device);
-    if (!alone && !IsCpu(device) && !IsNamedGpu(device)) return fmt::format("found '{}', {}", device, kExpected);
+    if (!alone && !IsCpu(device) && !IsNamedGpu(device))
+      return fmt::format("found '{}', {}", device, kExpected);
     if (!seen.insert(device).second) return fmt::format("'{}' is there twice", device);
     if (IsGpu(device) != IsGpu(asked.front())) {
-      return "names a CPU and a GPU, whose numbers differ in the last bits: a score must not depend on which of them a "
+      return "names a CPU and a GPU, whose numbers differ in the last bits: a score must not "
+             "depend on which of them a "
              "question fell to";
     }
   }
@@ -70,8 +75,9 @@ std::vector<std::string> CpuDevices(int count) {
   return devices;
 }
 
-std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked, const std::string& engine,
-                                       int cpu_workers, const std::function<GpuListing()>& list) {
+std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked,
+                                       const std::string& engine, int cpu_workers,
+                                       const std::function<GpuListing()>& list) {
   const std::string& first = asked.front();
   const bool uses_gpus = WorkerProgram(engine, kAllGpus) == kGpuWorker;
   if (first == kAuto) {
@@ -82,7 +88,8 @@ std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked, co
   }
   if (!IsGpu(first)) return asked;
   if (!uses_gpus) {
-    throw Error(ErrorKind::kUsage, fmt::format("device {}: engine '{}' computes on no GPU of ours", first, engine),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("device {}: engine '{}' computes on no GPU of ours", first, engine),
                 "leave 'workers.devices' out");
   }
   const GpuListing listing = list();
@@ -91,7 +98,8 @@ std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked, co
     return Ids(listing.gpus);
   }
   for (const std::string& device : asked) {
-    const bool there = std::any_of(listing.gpus.begin(), listing.gpus.end(), [&](const Gpu& gpu) { return gpu.id == device; });
+    const bool there = std::any_of(listing.gpus.begin(), listing.gpus.end(),
+                                   [&](const Gpu& gpu) { return gpu.id == device; });
     if (!there) ThrowNoGpu(device, listing);
   }
   return asked;

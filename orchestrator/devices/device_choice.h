@@ -9,8 +9,8 @@
 namespace evald {
 
 /// Checks what somebody asked for: "auto" or "cuda:all" alone, else names "cuda:<uuid>", or names
-/// "cpu:<n>", each once. CPU and GPU numbers differ in their last bits, so one host does not lend both.
-/// Gives what is wrong with it; "" for nothing.
+/// "cpu:<n>", each once. CPU and GPU numbers differ in their last bits, so one host does not lend
+/// both. Gives what is wrong with it; "" for nothing.
 std::string WrongWithDevices(const std::vector<std::string>& asked);
 
 /// "cpu:0", "cpu:1", …
@@ -24,9 +24,10 @@ std::vector<std::string> CpuDevices(int count);
 ///     cuda:<uuid>  that GPU
 ///     cpu:<n>      a worker on the CPU
 ///
-/// Throws Error(kUsage) for GPUs of an engine that uses none, Error(kInfrastructure) for a GPU that is
-/// not there, naming what is or saying what is missing.
-std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked, const std::string& engine,
-                                       int cpu_workers, const std::function<GpuListing()>& list);
+/// Throws Error(kUsage) for GPUs of an engine that uses none, Error(kInfrastructure) for a GPU that
+/// is not there, naming what is or saying what is missing.
+std::vector<std::string> ChooseDevices(const std::vector<std::string>& asked,
+                                       const std::string& engine, int cpu_workers,
+                                       const std::function<GpuListing()>& list);
 
 }  // namespace evald

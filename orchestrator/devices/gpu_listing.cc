@@ -46,7 +46,8 @@ GpuListing ParseGpuListing(const std::string& text, const std::string& where) {
   GpuListing listing;
   listing.driver = Field<std::string>(json, "driver", where);
   const Json devices = Field<Json>(json, "devices", where);
-  if (!devices.is_array()) throw Error(ErrorKind::kInput, where + ": key 'devices': expected a list");
+  if (!devices.is_array())
+    throw Error(ErrorKind::kInput, where + ": key 'devices': expected a list");
   for (const Json& one : devices) {
     Gpu gpu;
     gpu.id = Field<std::string>(one, "id", where);

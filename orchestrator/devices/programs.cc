@@ -14,7 +14,8 @@ bool IsStartable(const std::string& program) {
   return program == kCpuWorker || program == kGpuWorker || program == "evald-metric";
 }
 
-std::filesystem::path ProgramPath(const std::filesystem::path& binaries, const std::string& program) {
+std::filesystem::path ProgramPath(const std::filesystem::path& binaries,
+                                  const std::string& program) {
   const char* named = std::getenv("EVALD_WORKER_CUDA");
   if (program == kGpuWorker && named != nullptr && named[0] != '\0') return named;
   return binaries / program;

@@ -18,8 +18,9 @@ std::string WorkerProgram(const std::string& engine, const std::string& device);
 /// Whether an agent starts a program of this name.
 bool IsStartable(const std::string& program);
 
-/// Where it lies: in the folder `binaries`, but for evald-worker-cuda where $EVALD_WORKER_CUDA names
-/// another.
-std::filesystem::path ProgramPath(const std::filesystem::path& binaries, const std::string& program);
+/// Where it lies: in the folder `binaries`, but for evald-worker-cuda where $EVALD_WORKER_CUDA
+/// names another.
+std::filesystem::path ProgramPath(const std::filesystem::path& binaries,
+                                  const std::string& program);
 
 }  // namespace evald

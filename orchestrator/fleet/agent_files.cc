@@ -20,7 +20,8 @@ void AgentFiles::End(const std::string& instance) {
   agents_.erase(instance);
 }
 
-void AgentFiles::Fill(Grants* grants, const std::string& process, const protocol::Message& message) {
+void AgentFiles::Fill(Grants* grants, const std::string& process,
+                      const protocol::Message& message) {
   const auto prepare = [grants](const std::string& folder) {
     grants->prepared[fs::path(folder).filename().string()] = folder;
   };
@@ -40,7 +41,8 @@ void AgentFiles::Fill(Grants* grants, const std::string& process, const protocol
   }
 }
 
-void AgentFiles::Sent(const std::string& instance, const std::string& process, const protocol::Message& message) {
+void AgentFiles::Sent(const std::string& instance, const std::string& process,
+                      const protocol::Message& message) {
   const std::lock_guard lock(mutex_);
   const auto agent = agents_.find(instance);
   if (agent != agents_.end()) Fill(&agent->second, process, message);
@@ -62,7 +64,8 @@ void AgentFiles::Received(const std::string& instance, const protocol::Message& 
   }
 }
 
-std::optional<fs::path> AgentFiles::Prepared(const std::string& instance, const std::string& key) const {
+std::optional<fs::path> AgentFiles::Prepared(const std::string& instance,
+                                             const std::string& key) const {
   const std::lock_guard lock(mutex_);
   const auto agent = agents_.find(instance);
   if (agent == agents_.end()) return std::nullopt;
@@ -71,7 +74,8 @@ std::optional<fs::path> AgentFiles::Prepared(const std::string& instance, const 
   return found->second;
 }
 
-std::optional<fs::path> AgentFiles::Checkpoint(const std::string& instance, const std::string& fingerprint) const {
+std::optional<fs::path> AgentFiles::Checkpoint(const std::string& instance,
+                                               const std::string& fingerprint) const {
   const std::lock_guard lock(mutex_);
   const auto agent = agents_.find(instance);
   if (agent == agents_.end()) return std::nullopt;
@@ -81,7 +85,8 @@ std::optional<fs::path> AgentFiles::Checkpoint(const std::string& instance, cons
   return std::nullopt;
 }
 
-std::optional<fs::path> AgentFiles::Generations(const std::string& instance, const std::string& hash) const {
+std::optional<fs::path> AgentFiles::Generations(const std::string& instance,
+                                                const std::string& hash) const {
   const std::lock_guard lock(mutex_);
   const auto agent = agents_.find(instance);
   if (agent == agents_.end()) return std::nullopt;
@@ -90,7 +95,8 @@ std::optional<fs::path> AgentFiles::Generations(const std::string& instance, con
   return found->second;
 }
 
-std::optional<UploadGrant> AgentFiles::Upload(const std::string& instance, const std::string& file) const {
+std::optional<UploadGrant> AgentFiles::Upload(const std::string& instance,
+                                              const std::string& file) const {
   const std::lock_guard lock(mutex_);
   const auto agent = agents_.find(instance);
   if (agent == agents_.end()) return std::nullopt;

@@ -19,20 +19,22 @@ struct UploadGrant {
   uint64_t bytes_max = 0;
 };
 
-constexpr uint64_t kGenerationsBytesMax = uint64_t{8} << 30;  ///< of one generations file from another host
-constexpr uint64_t kScoresBytesMax = uint64_t{2} << 30;       ///< of one scores file
+constexpr uint64_t kGenerationsBytesMax = uint64_t{8}
+                                          << 30;  ///< of one generations file from another host
+constexpr uint64_t kScoresBytesMax = uint64_t{2} << 30;  ///< of one scores file
 
-/// Which files an agent of another host may have and give: those of the work that it was given, and no
-/// other. An agent is known by its instance, which nobody else can guess, together with the name of the token that it
-/// connected with. Filled by the
-/// orchestrator's loop as messages go out and come in, asked by the REST interface. Any thread.
+/// Which files an agent of another host may have and give: those of the work that it was given, and
+/// no other. An agent is known by its instance, which nobody else can guess, together with the name
+/// of the token that it connected with. Filled by the orchestrator's loop as messages go out and
+/// come in, asked by the REST interface. Any thread.
 class AgentFiles {
  public:
   /// The agent has nothing yet. `owner` is the name of its token; "" where no tokens are in force.
   void Begin(const std::string& instance, const std::string& owner = "");
   void End(const std::string& instance);
   /// A message goes to one of its processes: what it names may be fetched and written.
-  void Sent(const std::string& instance, const std::string& process, const protocol::Message& message);
+  void Sent(const std::string& instance, const std::string& process,
+            const protocol::Message& message);
   /// A message came from one: what has ended may be written no more.
   void Received(const std::string& instance, const protocol::Message& message);
 
@@ -40,10 +42,13 @@ class AgentFiles {
   bool IsOf(const std::string& instance, const std::string& owner) const;
 
   // Each gives a path that may be read or written, or nothing.
-  std::optional<std::filesystem::path> Prepared(const std::string& instance, const std::string& key) const;
-  std::optional<std::filesystem::path> Checkpoint(const std::string& instance, const std::string& fingerprint) const;
+  std::optional<std::filesystem::path> Prepared(const std::string& instance,
+                                                const std::string& key) const;
+  std::optional<std::filesystem::path> Checkpoint(const std::string& instance,
+                                                  const std::string& fingerprint) const;
   /// A generations file by its hash.
-  std::optional<std::filesystem::path> Generations(const std::string& instance, const std::string& hash) const;
+  std::optional<std::filesystem::path> Generations(const std::string& instance,
+                                                   const std::string& hash) const;
   /// A file that the agent was told to write, by the name it was told.
   std::optional<UploadGrant> Upload(const std::string& instance, const std::string& file) const;
 

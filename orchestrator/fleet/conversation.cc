@@ -29,7 +29,8 @@ void Conversation::Reset() {
   lost_ = false;
 }
 
-bool Conversation::Attach(std::shared_ptr<Wire> wire, uint64_t peer_received, Handlers handlers, int64_t now) {
+bool Conversation::Attach(std::shared_ptr<Wire> wire, uint64_t peer_received, Handlers handlers,
+                          int64_t now) {
   if (lost_ || !link_.Acknowledge(peer_received)) return false;
   Cut("replaced by a newer connection");
   wire_ = std::move(wire);
@@ -76,11 +77,14 @@ void Conversation::OnLine(const std::string& line) {
   } catch (const Error& e) {
     return Cut(std::string("it does not keep to the protocol: ") + e.what());
   }
-  if (!link_.Acknowledge(frame.ack)) return Cut(fmt::format("it acknowledges message {}, which was never sent", frame.ack));
+  if (!link_.Acknowledge(frame.ack))
+    return Cut(fmt::format("it acknowledges message {}, which was never sent", frame.ack));
   const auto wire = wire_;  // a message may end the connection: the rest of it is delivered later
   const auto deliver = handlers_.deliver;
   if (frame.number == 0) return deliver(frame.message);
-  for (const protocol::AgentMessage& message : link_.Take(frame.number, std::move(frame.message), line.size())) deliver(message);
+  for (const protocol::AgentMessage& message :
+       link_.Take(frame.number, std::move(frame.message), line.size()))
+    deliver(message);
   if (!link_.gap()) gap_since_us_ = 0;
   if (link_.gap() && gap_since_us_ == 0) gap_since_us_ = heard_us_;
 }

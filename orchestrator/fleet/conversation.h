@@ -14,7 +14,8 @@ namespace evald {
 struct ConversationLimits {
   int64_t silence_max_us = 15'000'000;  ///< without any line
   int64_t gap_max_us = 3'000'000;       ///< for a message that others have overtaken
-  /// Of what was sent and is not acknowledged, with a connection or without: beyond it the conversation is lost.
+  /// Of what was sent and is not acknowledged, with a connection or without: beyond it the
+  /// conversation is lost.
   size_t unacknowledged_bytes_max = SIZE_MAX;
 };
 
@@ -39,7 +40,8 @@ class Conversation {
   bool Attach(std::shared_ptr<Wire> wire, uint64_t peer_received, Handlers handlers, int64_t now);
   void Cut(const std::string& why);
   bool attached() const { return wire_ != nullptr; }
-  /// The other end acknowledged too little of what it was sent: nothing is kept for it any more, and only Reset helps.
+  /// The other end acknowledged too little of what it was sent: nothing is kept for it any more,
+  /// and only Reset helps.
   bool lost() const { return lost_; }
 
   /// Sends now or when there is a connection again.

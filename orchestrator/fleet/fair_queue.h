@@ -16,9 +16,10 @@ enum class Taken {
   kFull,        ///< too many tasks of all users wait
 };
 
-/// Tasks of users, who take turns: a user has at most one task at work, and a user whose task was done goes behind all
-/// others. Tasks of one user keep their order. How many wait is bounded, per user and in all. The user "" is everybody of
-/// a service without tokens, and may fill it all. A plain value.
+/// Tasks of users, who take turns: a user has at most one task at work, and a user whose task was
+/// done goes behind all others. Tasks of one user keep their order. How many wait is bounded, per
+/// user and in all. The user "" is everybody of a service without tokens, and may fill it all. A
+/// plain value.
 template <typename Task>
 class FairQueue {
  public:
@@ -37,8 +38,8 @@ class FairQueue {
     return Taken::kYes;
   }
 
-  /// The next task and its user, who has it at work until Done. Nothing where all that wait are tasks of users who
-  /// have one at work.
+  /// The next task and its user, who has it at work until Done. Nothing where all that wait are
+  /// tasks of users who have one at work.
   std::optional<std::pair<std::string, Task>> Next() {
     if (turns_.empty()) return std::nullopt;
     std::string user = std::move(turns_.front());

@@ -23,7 +23,8 @@ FairThreads::~FairThreads() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-Taken FairThreads::Post(const std::string& user, std::function<void()> work, WorkThread::Done done) {
+Taken FairThreads::Post(const std::string& user, std::function<void()> work,
+                        WorkThread::Done done) {
   const std::lock_guard lock(mutex_);
   wake_.notify_one();
   return queue_.Add(user, {std::move(work), std::move(done)});

@@ -12,8 +12,9 @@
 
 namespace evald {
 
-/// Threads for work of users that may take minutes. Users take turns (FairQueue): a user has one task at work, and
-/// between two tasks of one user there is one of each other user whose tasks wait.
+/// Threads for work of users that may take minutes. Users take turns (FairQueue): a user has one
+/// task at work, and between two tasks of one user there is one of each other user whose tasks
+/// wait.
 class FairThreads {
  public:
   struct Limits {
@@ -27,8 +28,8 @@ class FairThreads {
   /// Waits for what is under way; what waits is dropped, and its `done` is not called.
   ~FairThreads();
 
-  /// Runs `work` on a thread when it is the user's turn, then `done` on the loop, with what `work` threw. Where the
-  /// answer is not kYes, neither is called. Any thread.
+  /// Runs `work` on a thread when it is the user's turn, then `done` on the loop, with what `work`
+  /// threw. Where the answer is not kYes, neither is called. Any thread.
   Taken Post(const std::string& user, std::function<void()> work, WorkThread::Done done);
 
  private:

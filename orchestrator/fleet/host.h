@@ -14,7 +14,7 @@ struct ProcessSpec {
   std::string id;       ///< "w0", "m1": unique among the running ones
   std::string program;  ///< "evald-worker", …, of the host's own folder of programs (IsStartable)
   std::vector<std::string> arguments;  ///< the host adds --socket, --id and what only it knows
-  std::string tag;                     ///< what it was started for; a later orchestrator compares it
+  std::string tag;  ///< what it was started for; a later orchestrator compares it
 };
 
 /// How a process ended.

@@ -17,12 +17,14 @@ bool Link::Acknowledge(uint64_t number) {
   return true;
 }
 
-std::map<uint64_t, Link::Early>::iterator Link::DropEarly(std::map<uint64_t, Early>::iterator early) {
+std::map<uint64_t, Link::Early>::iterator Link::DropEarly(
+    std::map<uint64_t, Early>::iterator early) {
   early_bytes_ -= early->second.bytes;
   return early_.erase(early);
 }
 
-std::vector<protocol::AgentMessage> Link::Take(uint64_t number, protocol::AgentMessage message, size_t bytes) {
+std::vector<protocol::AgentMessage> Link::Take(uint64_t number, protocol::AgentMessage message,
+                                               size_t bytes) {
   std::vector<protocol::AgentMessage> delivered;
   if (number <= received_) return delivered;
   if (number > received_ + 1) {
@@ -33,7 +35,8 @@ std::vector<protocol::AgentMessage> Link::Take(uint64_t number, protocol::AgentM
   delivered.push_back(std::move(message));
   ++received_;
   auto early = early_.begin();
-  if (early != early_.end() && early->first == received_) early = DropEarly(early);  // it came twice
+  if (early != early_.end() && early->first == received_)
+    early = DropEarly(early);  // it came twice
   while (early != early_.end() && early->first == received_ + 1) {
     delivered.push_back(std::move(early->second.message));
     early = DropEarly(early);

@@ -73,7 +73,9 @@ pid_t LocalAgent::Spawn() const {
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_t agent = 0;
-  return ::read(hear.get(), &agent, sizeof agent) == static_cast<ssize_t>(sizeof agent) ? std::max(agent, 0) : 0;
+  return ::read(hear.get(), &agent, sizeof agent) == static_cast<ssize_t>(sizeof agent)
+             ? std::max(agent, 0)
+             : 0;
 }
 
 // Whoever adopted it may not have waited for it yet.

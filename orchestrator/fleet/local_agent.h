@@ -11,9 +11,10 @@ namespace evald {
 /// The agent of the service's own host: a process of its own (`evald agent --socket`), so that its
 /// workers go on when the service is killed, and the next one finds them warm.
 struct LocalAgent {
-  std::filesystem::path program;       ///< the evald executable
-  std::vector<std::string> arguments;  ///< what it is started with; a running one must have been, too
-  std::filesystem::path state_dir;     ///< with its lock and its log
+  std::filesystem::path program;  ///< the evald executable
+  std::vector<std::string>
+      arguments;                    ///< what it is started with; a running one must have been, too
+  std::filesystem::path state_dir;  ///< with its lock and its log
 
   /// What an agent that was started so says of itself (AgentHello::config).
   std::string Config() const;

@@ -57,8 +57,8 @@ struct ChildSetup {
   }
 };
 
-// Every user may read a process's command line, and settings may hold keys: takes the value of --settings away, to
-// be given on standard input. Nothing when there is none.
+// Every user may read a process's command line, and settings may hold keys: takes the value of
+// --settings away, to be given on standard input. Nothing when there is none.
 std::optional<std::string> TakeSettings(std::vector<std::string>* arguments) {
   const auto flag = std::find(arguments->begin(), arguments->end(), "--settings");
   if (flag == arguments->end() || flag + 1 == arguments->end()) return std::nullopt;
@@ -81,30 +81,36 @@ std::string ToString(const ProcessExit& exit) {
 class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
  public:
   Impl(Loop* loop, LocalHostOptions options, Events events)
-      : loop_(loop), options_(std::move(options)), socket_path_(options_.directory / "agent.sock"),
-        events_(std::move(events)), acceptor_(loop->context()) {
+      : loop_(loop),
+        options_(std::move(options)),
+        socket_path_(options_.directory / "agent.sock"),
+        events_(std::move(events)),
+        acceptor_(loop->context()) {
     try {
       acceptor_.open();
       acceptor_.bind(Unix::endpoint(socket_path_.string()));
       acceptor_.listen();
     } catch (const std::exception& e) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("cannot listen at {}: {}",
-                                                          socket_path_.string(), e.what()));
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("cannot listen at {}: {}", socket_path_.string(), e.what()));
     }
   }
 
   void Accept() {
-    acceptor_.async_accept([self = shared_from_this()](const ErrorCode& error, Unix::socket socket) {
-      if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
-      const LoopTurn turn("a process that connects");
-      if (error) {  // no descriptor left, say: others may give some back
-        log::Warn("accepting a connection failed: {}", error.message());
-        return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
-      }
-      // The folder of the socket is this user's alone; this holds whatever becomes of the folder.
-      if (IsOwnUser(socket.native_handle())) self->Welcome(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
-      self->Accept();
-    });
+    acceptor_.async_accept(
+        [self = shared_from_this()](const ErrorCode& error, Unix::socket socket) {
+          if (error == asio::error::operation_aborted || !self->acceptor_.is_open()) return;
+          const LoopTurn turn("a process that connects");
+          if (error) {  // no descriptor left, say: others may give some back
+            log::Warn("accepting a connection failed: {}", error.message());
+            return self->loop_->After(kAcceptPause, [self] { self->Accept(); });
+          }
+          // The folder of the socket is this user's alone; this holds whatever becomes of the
+          // folder.
+          if (IsOwnUser(socket.native_handle()))
+            self->Welcome(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
+          self->Accept();
+        });
   }
 
   void Start(const ProcessSpec& spec) {
@@ -114,10 +120,12 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     const fs::path program = ProgramPath(options_.binaries, spec.program);
     std::vector<std::string> arguments = spec.arguments;
     const std::optional<std::string> settings = TakeSettings(&arguments);
-    const UniqueFd input = settings ? MemoryFile(*settings) : UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const UniqueFd input =
+        settings ? MemoryFile(*settings) : UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!input) ThrowErrno("/dev/null", "open", errno);
     if (spec.program == "evald-metric") {
-      arguments.insert(arguments.end(), options_.metric_arguments.begin(), options_.metric_arguments.end());
+      arguments.insert(arguments.end(), options_.metric_arguments.begin(),
+                       options_.metric_arguments.end());
     }
     arguments.insert(arguments.end(), {"--socket", socket_path_.string(), "--id", spec.id});
     auto child = std::make_shared<Child>();
@@ -131,18 +139,20 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
                   "build all programs (ninja) or check that the binaries lie side by side");
     }
     children_[spec.id] = child;
-    child->process->async_wait([self = shared_from_this(), id = spec.id, child](const ErrorCode& error, int) {
-      const LoopTurn turn("the end of process", id);
-      child->exit = error ? ProcessExit{0, SIGKILL} : FromWaitStatus(child->process->native_exit_code());
-      if (child->met) {
-        self->EndIfQuiet(id, child);
-      } else {
-        self->LookOnce(id, child, kLooksAfterExit);
-      }
-      self->loop_->After(kDrainAfterExit, [child] {
-        if (child->wire) child->wire->Close("still open after its process ended");
-      });
-    });
+    child->process->async_wait(
+        [self = shared_from_this(), id = spec.id, child](const ErrorCode& error, int) {
+          const LoopTurn turn("the end of process", id);
+          child->exit =
+              error ? ProcessExit{0, SIGKILL} : FromWaitStatus(child->process->native_exit_code());
+          if (child->met) {
+            self->EndIfQuiet(id, child);
+          } else {
+            self->LookOnce(id, child, kLooksAfterExit);
+          }
+          self->loop_->After(kDrainAfterExit, [child] {
+            if (child->wire) child->wire->Close("still open after its process ended");
+          });
+        });
   }
 
   void Send(const std::string& id, const protocol::Message& message) {
@@ -233,7 +243,8 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     wire->Read();
   }
 
-  void Attach(const std::string& id, const std::shared_ptr<Child>& child, const std::shared_ptr<Wire>& wire) {
+  void Attach(const std::string& id, const std::shared_ptr<Child>& child,
+              const std::shared_ptr<Wire>& wire) {
     child->wire = wire;
     child->met = true;
     wire->on_closed = [this, self = shared_from_this(), id, child](const std::string& why) {
@@ -249,11 +260,13 @@ class LocalHost::Impl : public std::enable_shared_from_this<LocalHost::Impl> {
     };
   }
 
-  // A process that ended at once may have connected and said why: its connection waits to be accepted and read, which
-  // takes the loop a round each.
+  // A process that ended at once may have connected and said why: its connection waits to be
+  // accepted and read, which takes the loop a round each.
   void LookOnce(const std::string& id, const std::shared_ptr<Child>& child, int looks) {
     if (child->met || looks == 0) return EndIfQuiet(id, child);
-    loop_->After(kLookPause, [self = shared_from_this(), id, child, looks] { self->LookOnce(id, child, looks - 1); });
+    loop_->After(kLookPause, [self = shared_from_this(), id, child, looks] {
+      self->LookOnce(id, child, looks - 1);
+    });
   }
 
   void EndIfQuiet(const std::string& id, const std::shared_ptr<Child>& child) {
@@ -288,7 +301,9 @@ LocalHost::LocalHost(Loop* loop, LocalHostOptions options, Events events)
 
 LocalHost::~LocalHost() { impl_->Shutdown(); }
 void LocalHost::Start(const ProcessSpec& spec) { impl_->Start(spec); }
-void LocalHost::Send(const std::string& id, const protocol::Message& message) { impl_->Send(id, message); }
+void LocalHost::Send(const std::string& id, const protocol::Message& message) {
+  impl_->Send(id, message);
+}
 void LocalHost::Kill(const std::string& id) { impl_->Kill(id); }
 void LocalHost::StopAll(std::chrono::milliseconds grace, std::function<void()> done) {
   impl_->StopAll(grace, std::move(done));

@@ -15,12 +15,13 @@ struct LocalHostOptions {
   std::filesystem::path directory;  ///< for the socket; exists and is private
   std::filesystem::path binaries;   ///< folder of evald-worker and evald-metric
   std::filesystem::path log_dir;    ///< of the processes' output, appended; exists
-  std::vector<std::string> metric_arguments;  ///< of every metric process, besides those of its ProcessSpec
+  std::vector<std::string>
+      metric_arguments;  ///< of every metric process, besides those of its ProcessSpec
 };
 
-/// The processes of this process: starts them, watches them (pidfd), and speaks with them over a Unix
-/// socket in a private folder. Each child is in a process group of its own and gets SIGKILL when
-/// this process dies.
+/// The processes of this process: starts them, watches them (pidfd), and speaks with them over a
+/// Unix socket in a private folder. Each child is in a process group of its own and gets SIGKILL
+/// when this process dies.
 class LocalHost : public Host {
  public:
   /// Listens at `directory`/agent.sock.

@@ -20,7 +20,7 @@ namespace evald {
 namespace asio = boost::asio;
 namespace {
 
-constexpr int64_t kLongMicros = 1'000'000;       // a turn that is worth a warning
+constexpr int64_t kLongMicros = 1'000'000;      // a turn that is worth a warning
 constexpr int64_t kWorthSayingMicros = 20'000;  // at level debug
 
 int64_t ProcessorNanos() {
@@ -65,7 +65,8 @@ void Loop::Post(std::function<void()> work, std::source_location from) {
   });
 }
 
-void Loop::After(std::chrono::milliseconds delay, std::function<void()> work, std::source_location from) {
+void Loop::After(std::chrono::milliseconds delay, std::function<void()> work,
+                 std::source_location from) {
   auto timer = std::make_shared<asio::steady_timer>(state_->context, delay);
   timer->async_wait([timer, work = std::move(work), from](const boost::system::error_code& error) {
     if (error) return;
@@ -93,7 +94,8 @@ void Loop::Stop() { state_->context.stop(); }
 LoopTurns Loop::turns() const { return state_->turns.Look(MonotonicMicros()); }
 asio::io_context& Loop::context() { return state_->context; }
 
-LoopTurn::LoopTurn(const char* what, std::string_view of) : what_(what), of_(of), loop_(Loop::State::running) {
+LoopTurn::LoopTurn(const char* what, std::string_view of)
+    : what_(what), of_(of), loop_(Loop::State::running) {
   if (loop_ == nullptr) return;
   begin_us_ = MonotonicMicros();
   outermost_ = !std::exchange(loop_->in_turn, true);
@@ -113,14 +115,16 @@ LoopTurn::~LoopTurn() {
     return;
   }
   loop_->in_turn = false;
-  loop_->turns.Add(now, static_cast<double>(took_us) / 1e6, static_cast<double>(ProcessorNanos() - begin_processor_ns_) / 1e9);
+  loop_->turns.Add(now, static_cast<double>(took_us) / 1e6,
+                   static_cast<double>(ProcessorNanos() - begin_processor_ns_) / 1e9);
   if (took_us < kWorthSayingMicros) return;
   const std::string part = loop_->longest_part.empty() ? "" : ", most of it " + loop_->longest_part;
   const double seconds = static_cast<double>(took_us) / 1e6;
   if (took_us < kLongMicros) {
     log::Debug("a turn of the loop took {:.3f} s: {} {}{}", seconds, what_, of_, part);
   } else {
-    log::Warn("the loop did nothing else for {:.1f} s, heartbeats were not seen: {} {}{}", seconds, what_, of_, part);
+    log::Warn("the loop did nothing else for {:.1f} s, heartbeats were not seen: {} {}{}", seconds,
+              what_, of_, part);
   }
 }
 

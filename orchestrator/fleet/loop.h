@@ -16,15 +16,17 @@ class io_context;
 namespace evald {
 
 /// The orchestrator's one event loop. Everything that owns state runs on the thread in Run(); other
-/// threads hand over with Post(). Nothing that runs here may wait for a disk, a lock that is held for long or another
-/// process: heartbeats are read here too. Such work belongs to a WorkThread or to the DatabaseThread.
+/// threads hand over with Post(). Nothing that runs here may wait for a disk, a lock that is held
+/// for long or another process: heartbeats are read here too. Such work belongs to a WorkThread or
+/// to the DatabaseThread.
 class Loop {
  public:
   Loop();
   ~Loop();
 
   /// Runs `work` on the loop's thread. From any thread. `from` names the turn where it takes long.
-  void Post(std::function<void()> work, std::source_location from = std::source_location::current());
+  void Post(std::function<void()> work,
+            std::source_location from = std::source_location::current());
   /// Runs `work` once after `delay`, unless the loop ends before. Loop thread only.
   void After(std::chrono::milliseconds delay, std::function<void()> work,
              std::source_location from = std::source_location::current());
@@ -47,9 +49,9 @@ class Loop {
   std::unique_ptr<State> state_;
 };
 
-/// A turn of the loop that runs on this thread, while it stands; nothing where none runs. Post and After make turns of
-/// what they run. A turn within a turn is a part of it: where the whole takes longer than a second, a warning names
-/// it and the part of it that took longest.
+/// A turn of the loop that runs on this thread, while it stands; nothing where none runs. Post and
+/// After make turns of what they run. A turn within a turn is a part of it: where the whole takes
+/// longer than a second, a warning names it and the part of it that took longest.
 class LoopTurn {
  public:
   /// "<what> <of>" names it; both outlive it.

@@ -5,7 +5,8 @@
 namespace evald {
 
 void LoopTurnCounter::Add(int64_t now_us, double seconds, double processor_s) {
-  const auto bucket = std::lower_bound(LoopTurns::kBounds.begin(), LoopTurns::kBounds.end(), seconds);
+  const auto bucket =
+      std::lower_bound(LoopTurns::kBounds.begin(), LoopTurns::kBounds.end(), seconds);
   ++turns_.counts[static_cast<size_t>(bucket - LoopTurns::kBounds.begin())];
   ++turns_.count;
   turns_.sum_s += seconds;

@@ -21,7 +21,8 @@ class StreamWire : public Wire, public std::enable_shared_from_this<StreamWire<S
   explicit StreamWire(Stream stream) : stream_(std::move(stream)) {}
 
   void Read() override {
-    stream_.async_read_some(boost::asio::buffer(chunk_), [self = this->shared_from_this()](const auto& error, size_t bytes) {
+    stream_.async_read_some(boost::asio::buffer(chunk_), [self = this->shared_from_this()](
+                                                             const auto& error, size_t bytes) {
       const LoopTurn turn("what a connection brought");
       if (error) return self->Close(error == boost::asio::error::eof ? "" : error.message());
       self->lines_.Feed({self->chunk_, bytes});

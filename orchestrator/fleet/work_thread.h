@@ -21,12 +21,14 @@ struct LoopTask {
   std::function<void()> work;
   Done done;  ///< may be null: then what the work throws reaches nobody
 
-  /// Does the work on the calling thread, then has `loop` call `done`. What the work holds goes before that.
+  /// Does the work on the calling thread, then has `loop` call `done`. What the work holds goes
+  /// before that.
   void Run(Loop* loop) &&;
 };
 
-/// A thread for what the loop may not wait for: files that are written and fsynced, folders that are looked through,
-/// long computations. What is posted to one WorkThread is done one after the other, in the order of the posts.
+/// A thread for what the loop may not wait for: files that are written and fsynced, folders that
+/// are looked through, long computations. What is posted to one WorkThread is done one after the
+/// other, in the order of the posts.
 class WorkThread {
  public:
   /// What becomes of work that waits when the WorkThread is destroyed.
@@ -38,8 +40,8 @@ class WorkThread {
   /// Waits for the work that is under way.
   ~WorkThread();
 
-  /// Runs `work` on the thread, then `done` on the loop. From any thread. What `work` throws reaches nobody without
-  /// `done`.
+  /// Runs `work` on the thread, then `done` on the loop. From any thread. What `work` throws
+  /// reaches nobody without `done`.
   void Post(std::function<void()> work, Done done = nullptr);
 
  private:
@@ -54,7 +56,8 @@ class WorkThread {
   std::thread thread_;
 };
 
-/// The exception that is being handled, as an Error: one that is no Error is kInternal. Only within a catch block.
+/// The exception that is being handled, as an Error: one that is no Error is kInternal. Only within
+/// a catch block.
 Error CurrentError();
 
 }  // namespace evald

@@ -11,20 +11,22 @@
 /// The events of the fleet machine.
 namespace evald {
 
-/// A host and its slots. Its workers are called `prefix` + "w0", "w1", …, one for each device, its metric processes
-/// `prefix` + "m0", "m1", ….
+/// A host and its slots. Its workers are called `prefix` + "w0", "w1", …, one for each device, its
+/// metric processes `prefix` + "m0", "m1", ….
 struct HostSpec {
   std::string name;
   std::string prefix;
   bool stages_here = false;  ///< the host in whose memory the service stages checkpoints
   std::vector<std::string> devices;
   int metric_processes = 1;
-  /// A refusal there ends the run. At another host, whose agent may say what it likes, it is for the run to believe.
+  /// A refusal there ends the run. At another host, whose agent may say what it likes, it is for
+  /// the run to believe.
   bool trusted = true;
 };
 
 enum class HostNews {
-  kAway,     ///< it cannot be reached: it is given nothing, and what it holds waits for the heartbeat's time-out
+  kAway,     ///< it cannot be reached: it is given nothing, and what it holds waits for the
+             ///< heartbeat's time-out
   kBack,     ///< it can be reached again, and missed nothing
   kLeaving,  ///< it is to be given nothing more
   kLeft,     ///< it holds nothing and ends with its processes: nobody waits for it
@@ -32,11 +34,11 @@ enum class HostNews {
 
 /// A process that runs on a host whose agent began anew. It holds no trial.
 struct AdoptedProcess {
-  std::string id;               ///< with the host's prefix
-  bool ready = false;           ///< it has said hello; a worker: with an engine
-  std::string profile;          ///< of a worker
-  bool on_gpu = false;          ///< the worker's program computes on a GPU
-  bool follows = false;         ///< its engine can follow a staging
+  std::string id;                      ///< with the host's prefix
+  bool ready = false;                  ///< it has said hello; a worker: with an engine
+  std::string profile;                 ///< of a worker
+  bool on_gpu = false;                 ///< the worker's program computes on a GPU
+  bool follows = false;                ///< its engine can follow a staging
   std::optional<std::string> loading;  ///< fingerprint of the last Load sent to it
   std::optional<EngineFacts> loaded;   ///< that Load was answered by this engine
   int wants = 0;                       ///< that wait for an answer
@@ -54,7 +56,8 @@ struct Loaded {
   std::string fingerprint;
   EngineFacts engine;
 };
-struct Pulled {  ///< so many bytes of the checkpoint that the worker loads or follows are there, of so many
+struct Pulled {  ///< so many bytes of the checkpoint that the worker loads or follows are there, of
+                 ///< so many
   int64_t bytes = 0;
   int64_t of = 0;
 };
@@ -66,8 +69,8 @@ struct Progressed {};  ///< a slice is whole, a job is done: failures before do 
 struct TrialOver {     ///< done or failed; the run has been told
   HeldTrial held;
   bool done = false;
-  bool counts = false;   ///< the attempt held the lease
-  double device_s = 0;   ///< that it took
+  bool counts = false;  ///< the attempt held the lease
+  double device_s = 0;  ///< that it took
 };
 struct Failed {  ///< the worker as a whole
   std::string message;
@@ -75,8 +78,8 @@ struct Failed {  ///< the worker as a whole
   bool device = false;  ///< its GPU is at fault
 };
 }  // namespace news
-using ProcessNews = std::variant<news::Hello, news::Waits, news::Loaded, news::Pulled, news::Want, news::Idle,
-                                 news::Progressed, news::TrialOver, news::Failed>;
+using ProcessNews = std::variant<news::Hello, news::Waits, news::Loaded, news::Pulled, news::Want,
+                                 news::Idle, news::Progressed, news::TrialOver, news::Failed>;
 
 /// How a process ended.
 struct ProcessEnd {
@@ -108,7 +111,7 @@ struct Withdrawn {  ///< another worker has committed the trial: this one need n
   HeldTrial held;
 };
 }  // namespace answer
-using RunAnswer =
-    std::variant<answer::Leased, answer::Relieved, answer::JobLeased, answer::NothingToLease, answer::Withdrawn>;
+using RunAnswer = std::variant<answer::Leased, answer::Relieved, answer::JobLeased,
+                               answer::NothingToLease, answer::Withdrawn>;
 
 }  // namespace evald

@@ -15,9 +15,10 @@ bool Wants(const RunView& view) { return view.wants_workers || view.wants_more_w
 
 // All that decides whom a run can use, but not how much it has left.
 auto Facts(const RunView& view) {
-  return std::tie(view.priority, view.user, view.profile, view.native, view.engine, view.load, view.fingerprint,
-                  view.checkpoint_bytes, view.followable, view.planned, view.wants_workers, view.wants_more_workers,
-                  view.max_attempts, view.ending, view.doubted);
+  return std::tie(view.priority, view.user, view.profile, view.native, view.engine, view.load,
+                  view.fingerprint, view.checkpoint_bytes, view.followable, view.planned,
+                  view.wants_workers, view.wants_more_workers, view.max_attempts, view.ending,
+                  view.doubted);
 }
 
 // A worker may have something to do by the change that had nothing before.
@@ -28,7 +29,8 @@ bool MayServeMore(const RunView& before, const RunView& now) {
 
 }  // namespace
 
-FleetMachine::FleetMachine(Options options) : options_(std::move(options)), devices_(options_.device_limits) {}
+FleetMachine::FleetMachine(Options options)
+    : options_(std::move(options)), devices_(options_.device_limits) {}
 
 FleetMachine::Run* FleetMachine::Find(int64_t run) {
   const auto found = runs_.find(run);
@@ -60,8 +62,9 @@ void FleetMachine::RunChanged(const RunView& view, int64_t now) {
   if (run.ended && !view.ending) return;  // it has not heard yet that it ends
   const bool serves_more = fresh || MayServeMore(run.view, view);
   const bool more_open = view.open_s > run.view.open_s;
-  const bool scores_more = view.wants_scorers && (!run.view.wants_scorers || !run.no_job_for.empty() ||
-                                                  run.view.doubted != view.doubted);
+  const bool scores_more =
+      view.wants_scorers &&
+      (!run.view.wants_scorers || !run.no_job_for.empty() || run.view.doubted != view.doubted);
   const auto needs = [](const RunView& of) { return std::tie(of.load, of.profile, of.ending); };
   const bool other_load = fresh || needs(run.view) != needs(view);
   if (!same) TakeOver(&run, view, fresh);
@@ -101,7 +104,8 @@ void FleetMachine::TakeOver(Run* run, const RunView& view, bool fresh) {
 void FleetMachine::EndRun(Run* run) {
   ++revision_;
   run->ended = run->view.ending = true;
-  run->view.wants_workers = run->view.wants_more_workers = run->view.wants_scorers = run->view.needs_workers = false;
+  run->view.wants_workers = run->view.wants_more_workers = run->view.wants_scorers =
+      run->view.needs_workers = false;
   run->view.followable.reset();
   wanting_.erase(run->view.number);
   WatchLoads();
@@ -183,7 +187,8 @@ void FleetMachine::OnLeased(const answer::Leased& leased) {
 void FleetMachine::OnJobLeased(const answer::JobLeased& leased, int64_t now) {
   const size_t index = PlaceOf(leased.scorer).index;
   ScorerSlot& slot = scorers_[index];
-  if (slot.asked != leased.run) throw Error(ErrorKind::kInternal, slot.id + " was given a job that it was not to get");
+  if (slot.asked != leased.run)
+    throw Error(ErrorKind::kInternal, slot.id + " was given a job that it was not to get");
   slot.asked = 0;
   slot.asked_own = false;
   --slot.wants;
@@ -229,14 +234,16 @@ std::optional<int64_t> FleetMachine::next_at() const {
 void FleetMachine::Tick(int64_t now) {
   if (closed_) return;
   if (use_decayed_us_ == 0) use_decayed_us_ = now;
-  const double decay = std::exp2(-static_cast<double>(now - use_decayed_us_) / 1e6 / kUseHalfLifeSeconds);
+  const double decay =
+      std::exp2(-static_cast<double>(now - use_decayed_us_) / 1e6 / kUseHalfLifeSeconds);
   for (auto& [user, seconds] : use_) seconds *= decay;
   use_decayed_us_ = now;
   while (!due_.empty() && std::get<0>(*due_.begin()) <= now) {
     const auto [at, scorer, index] = *due_.begin();
     OnDue({scorer, index}, now);
   }
-  ready_.insert(declined_.begin(), declined_.end());  // the devices beside may have other work by now
+  ready_.insert(declined_.begin(),
+                declined_.end());  // the devices beside may have other work by now
   Serve(now);
   TellExhausted();
   TellVain();

@@ -20,55 +20,61 @@
 
 namespace evald {
 
-/// The hosts, their workers and metric processes, and the runs that they work for: which process is started, stopped
-/// or killed, which checkpoint a worker loads, and which run a worker or metric process that asks is served from. A
-/// plain value: events and the time (microseconds of any one clock) go in, orders come out. No clock, no I/O.
+/// The hosts, their workers and metric processes, and the runs that they work for: which process is
+/// started, stopped or killed, which checkpoint a worker loads, and which run a worker or metric
+/// process that asks is served from. A plain value: events and the time (microseconds of any one
+/// clock) go in, orders come out. No clock, no I/O.
 ///
-/// The RunMachine of a run knows its trials, and who holds which. For a worker that asks, this machine
-/// orders LeaseTrial; the executor asks the run and passes its answer on. So the traffic goes one way:
+/// The RunMachine of a run knows its trials, and who holds which. For a worker that asks, this
+/// machine orders LeaseTrial; the executor asks the run and passes its answer on. So the traffic
+/// goes one way:
 ///
 ///     process ──Heard──► FleetMachine ──LeaseTrial──► executor ──► RunMachine
 ///                             ▲                          │
 ///                             └──────── Answered ────────┘
 ///
-/// The executor, after each event, takes the orders and carries them out until there are none left, before it passes
-/// on the next event from outside. A message of a process that is about a run goes to the run first; then the machine
-/// hears that the run has changed, and then of the message. An event that says nothing in the state its process is in
-/// changes nothing, and comes out as order::Ignored. Answers to questions that were not asked are a fault of the
-/// executor: they throw Error(kInternal).
+/// The executor, after each event, takes the orders and carries them out until there are none left,
+/// before it passes on the next event from outside. A message of a process that is about a run goes
+/// to the run first; then the machine hears that the run has changed, and then of the message. An
+/// event that says nothing in the state its process is in changes nothing, and comes out as
+/// order::Ignored. Answers to questions that were not asked are a fault of the executor: they throw
+/// Error(kInternal).
 ///
-/// Cost: an event of a process takes log n steps for n processes, and at most a few for each run. Events of
-/// hosts, ends of processes, and a run that newly wants something look at all processes that are free for it. A run's
-/// DevicesBeside looks at all workers, once for each event after which a worker of a host without the run's
-/// checkpoint is free. Tick looks at all workers for each run that waits for a device, for others at few.
+/// Cost: an event of a process takes log n steps for n processes, and at most a few for each run.
+/// Events of hosts, ends of processes, and a run that newly wants something look at all processes
+/// that are free for it. A run's DevicesBeside looks at all workers, once for each event after
+/// which a worker of a host without the run's checkpoint is free. Tick looks at all workers for
+/// each run that waits for a device, for others at few.
 class FleetMachine {
  public:
   struct Options {
     int worker_restarts_max = 6;  ///< of one worker with one profile, without progress between
     int metric_restarts_max = 6;
-    double load_stall_s = 1800;   ///< a worker whose load has not come on for so long is killed
-    double needless_load_s = 5;   ///< one whose load no run needs any more is started anew after so long
-    DeviceLimits device_limits;   ///< when a GPU is set aside
+    double load_stall_s = 1800;  ///< a worker whose load has not come on for so long is killed
+    double needless_load_s =
+        5;  ///< one whose load no run needs any more is started anew after so long
+    DeviceLimits device_limits;  ///< when a GPU is set aside
   };
   explicit FleetMachine(Options options);
 
   // ---- hosts
   /// A host, or what it is from now on. It is away until HostReady.
   void HostAdded(const HostSpec& spec, int64_t now);
-  /// The host is there, with these processes and no other; none of them holds a trial. In its memory are the
-  /// checkpoints of these fingerprints.
+  /// The host is there, with these processes and no other; none of them holds a trial. In its
+  /// memory are the checkpoints of these fingerprints.
   void HostReady(const std::string& host, const std::vector<AdoptedProcess>& processes,
                  const std::vector<std::string>& staged, int64_t now);
   void HostIs(const std::string& host, HostNews news, int64_t now);
-  /// The host, which is not there, and its processes are known no more; their slots are for other hosts. False, and no
-  /// change, while a worker of it holds a trial.
+  /// The host, which is not there, and its processes are known no more; their slots are for other
+  /// hosts. False, and no change, while a worker of it holds a trial.
   bool HostForgotten(const std::string& host, int64_t now);
 
   // ---- runs
-  /// The run is new, or something of it has changed: also where the view is as before, and only its trials are not.
+  /// The run is new, or something of it has changed: also where the view is as before, and only its
+  /// trials are not.
   void RunChanged(const RunView& view, int64_t now);
-  /// The run is over: what workers hold of it is revoked. With `leaves_staged`, its staged checkpoint has not been
-  /// dropped: DropStaged comes once nobody uses it.
+  /// The run is over: what workers hold of it is revoked. With `leaves_staged`, its staged
+  /// checkpoint has not been dropped: DropStaged comes once nobody uses it.
   void RunRemoved(int64_t run, bool leaves_staged, int64_t now);
   /// The answer to a question that was ordered, or a trial that is withdrawn.
   void Answered(const RunAnswer& answer, int64_t now);
@@ -77,17 +83,19 @@ class FleetMachine {
   void Heard(const std::string& id, const ProcessNews& news, int64_t now);
   /// The process has ended, and all it ever said was passed on before.
   void Ended(const std::string& id, const ProcessEnd& end, int64_t now);
-  /// The process has been silent for too long, or makes no sense: it is killed; where its host is away, only what it
-  /// holds goes to others.
+  /// The process has been silent for too long, or makes no sense: it is killed; where its host is
+  /// away, only what it holds goes to others.
   void Hung(const std::string& id, const std::string& why, int64_t now);
 
   // ---- time and room
   /// Several times a second, and at next_at().
   void Tick(int64_t now);
-  /// When the state of a process next ends by itself: a pause, or patience with one that does not answer.
+  /// When the state of a process next ends by itself: a pause, or patience with one that does not
+  /// answer.
   std::optional<int64_t> next_at() const;
-  /// Has workers of the staging host leave and start anew that have nothing to do and hold a checkpoint that no run
-  /// needs, for the room it takes. False where there are none, and none is on its way out.
+  /// Has workers of the staging host leave and start anew that have nothing to do and hold a
+  /// checkpoint that no run needs, for the room it takes. False where there are none, and none is
+  /// on its way out.
   bool FreeStaged(int64_t now);
   /// Nothing is started or given out any more.
   void StopAll();
@@ -95,7 +103,8 @@ class FleetMachine {
   std::vector<Order> TakeOrders() { return std::exchange(orders_, {}); }
 
   // ---- looking
-  /// In the order in which their hosts came; those of hosts that were forgotten have no id and no device.
+  /// In the order in which their hosts came; those of hosts that were forgotten have no id and no
+  /// device.
   const std::vector<WorkerSlot>& workers() const { return workers_; }
   const std::vector<ScorerSlot>& scorers() const { return scorers_; }
   const WorkerSlot* FindWorker(const std::string& id) const;
@@ -104,8 +113,9 @@ class FleetMachine {
     bool here = false;
     bool leaving = false;
     bool left = false;
-    std::set<std::string> staged;    ///< fingerprints of what is in its memory, as far as is known
-    double stage_bytes_per_s = 1e9;  ///< at which a checkpoint gets there; a guess until the first did
+    std::set<std::string> staged;  ///< fingerprints of what is in its memory, as far as is known
+    double stage_bytes_per_s =
+        1e9;  ///< at which a checkpoint gets there; a guess until the first did
   };
   const std::map<std::string, Host>& hosts() const { return hosts_; }
   /// Devices of all hosts that are there, but for those that are set aside.
@@ -120,15 +130,16 @@ class FleetMachine {
   };
   struct Run {
     RunView view;
-    bool ended = false;                  ///< it was told that it ends
-    int64_t waits_since_us = 0;          ///< no worker that is there can do what it needs; 0: one can
-    std::string waiting;                 ///< as the run was told
-    std::map<size_t, int> ended_loads;   ///< by worker: how often it ended over a load, while none had succeeded
+    bool ended = false;          ///< it was told that it ends
+    int64_t waits_since_us = 0;  ///< no worker that is there can do what it needs; 0: one can
+    std::string waiting;         ///< as the run was told
+    std::map<size_t, int>
+        ended_loads;  ///< by worker: how often it ended over a load, while none had succeeded
     int ended_loads_all = 0;
-    std::string load_ended;              ///< how the last one did
-    std::set<size_t> nothing_for;        ///< workers that it had nothing for, until it changes
-    std::set<size_t> no_job_for;         ///< metric processes, likewise
-    uint64_t beside_revision = 0;        ///< of the facts that `beside` was counted from
+    std::string load_ended;        ///< how the last one did
+    std::set<size_t> nothing_for;  ///< workers that it had nothing for, until it changes
+    std::set<size_t> no_job_for;   ///< metric processes, likewise
+    uint64_t beside_revision = 0;  ///< of the facts that `beside` was counted from
     int beside = 0;
   };
 
@@ -206,7 +217,9 @@ class FleetMachine {
   void AskRelief(size_t index, int64_t after);
   Run* Choose(size_t index);
   bool Suits(const WorkerSlot& slot, const Run& run) const;
-  bool Spent(const WorkerSlot& slot, const Run& run) const { return slot.spent.count(run.view.profile) > 0; }
+  bool Spent(const WorkerSlot& slot, const Run& run) const {
+    return slot.spent.count(run.view.profile) > 0;
+  }
   bool HasGpuFor(const Run& run) const;
   bool HostHas(const std::string& host, const Run& run) const;
   bool WorthLoading(const WorkerSlot& slot, Run* run);
@@ -242,9 +255,9 @@ class FleetMachine {
   std::vector<size_t> unused_workers_, unused_scorers_;  // of hosts that were forgotten
   std::unordered_map<std::string, Place> places_;
   std::map<int64_t, Run> runs_;
-  std::set<int64_t> wanting_;               // runs that want workers
-  std::map<std::string, int> fingerprints_; // of runs: how many have it
-  std::set<std::string> kept_;              // staged checkpoints of runs that are over
+  std::set<int64_t> wanting_;                // runs that want workers
+  std::map<std::string, int> fingerprints_;  // of runs: how many have it
+  std::set<std::string> kept_;               // staged checkpoints of runs that are over
   DeviceBook devices_;
   DeviceUse use_;
   int64_t use_decayed_us_ = 0;
@@ -254,7 +267,7 @@ class FleetMachine {
   std::set<std::tuple<int64_t, bool, size_t>> due_;  // when, whether a metric process, which
   std::set<size_t> free_, free_scorers_;             // may be given something
   std::set<size_t> ready_, ready_scorers_;           // of these, those that are to be served now
-  std::set<size_t> declined_;                        // a run was not worth loading there when it was served last
+  std::set<size_t> declined_;  // a run was not worth loading there when it was served last
   std::string last_worker_end_, last_scorer_end_;
   uint64_t revision_ = 1;  // of all facts
   bool closed_ = false;

@@ -34,14 +34,16 @@ void FleetMachine::Ended(const std::string& id, const ProcessEnd& end, int64_t n
 
 // ---- whom it counts against
 
-// The run whose settings the worker was started with; null where it is over. A worker is given nothing before it says
-// hello with an engine, so that until then slot.run is the run that it was started for.
+// The run whose settings the worker was started with; null where it is over. A worker is given
+// nothing before it says hello with an engine, so that until then slot.run is the run that it was
+// started for.
 FleetMachine::Run* FleetMachine::StartedFor(const WorkerSlot& slot) {
   Run* run = Find(slot.run);
   return run != nullptr && run->view.profile == slot.profile ? run : nullptr;
 }
 
-// The worker can make no engine of what it was started with, nor could another: the runs that ask for that end.
+// The worker can make no engine of what it was started with, nor could another: the runs that ask
+// for that end.
 void FleetMachine::Refuse(WorkerSlot* slot, const std::string& why, bool see_logs) {
   slot->refuses = true;
   slot->cause = why;
@@ -52,16 +54,19 @@ void FleetMachine::Refuse(WorkerSlot* slot, const std::string& why, bool see_log
   }
 }
 
-// An end over a load that no worker has managed yet, or before an engine that none has made yet, counts against the
-// run. If a GPU's worker ends before it has an engine, the GPU is to blame, unless the worker said otherwise.
-FleetMachine::Blame FleetMachine::BlameFor(const WorkerSlot& slot, const ProcessEnd& end, bool unasked) {
+// An end over a load that no worker has managed yet, or before an engine that none has made yet,
+// counts against the run. If a GPU's worker ends before it has an engine, the GPU is to blame,
+// unless the worker said otherwise.
+FleetMachine::Blame FleetMachine::BlameFor(const WorkerSlot& slot, const ProcessEnd& end,
+                                           bool unasked) {
   Blame blame;
   blame.cause = slot.cause.empty() ? end.how : slot.cause;
   if (!unasked) return blame;
   Run* run = nullptr;
   if (slot.pulls()) {
     run = Find(slot.run);
-  } else if (slot.state() == WorkerState::kStarting && !slot.refuses && (slot.excused || !slot.on_gpu)) {
+  } else if (slot.state() == WorkerState::kStarting && !slot.refuses &&
+             (slot.excused || !slot.on_gpu)) {
     run = StartedFor(slot);
   }
   if (run != nullptr && !run->view.engine) blame.run = run;
@@ -71,8 +76,8 @@ FleetMachine::Blame FleetMachine::BlameFor(const WorkerSlot& slot, const Process
   return blame;
 }
 
-// Other runs shall not lose their workers to a checkpoint that none survives: after some ends those that it ended are
-// not given it again, unless another loads it meanwhile.
+// Other runs shall not lose their workers to a checkpoint that none survives: after some ends those
+// that it ended are not given it again, unless another loads it meanwhile.
 bool FleetMachine::TriedInVain(const WorkerSlot& slot, const Run& run) const {
   if (run.view.engine || run.ended_loads_all < run.view.max_attempts) return false;
   return run.ended_loads.count(static_cast<size_t>(&slot - workers_.data())) > 0;
@@ -80,8 +85,8 @@ bool FleetMachine::TriedInVain(const WorkerSlot& slot, const Run& run) const {
 
 // ---- what comes in its place
 
-// A worker that gets no engine cannot be given to another run either: it is not started again for a run that is over
-// or has tried it in vain; other runs have their own started.
+// A worker that gets no engine cannot be given to another run either: it is not started again for a
+// run that is over or has tried it in vain; other runs have their own started.
 bool FleetMachine::MayStartAgain(const WorkerSlot& slot) {
   const Run* run = StartedFor(slot);
   return !slot.refuses && run != nullptr && !run->view.ending && !TriedInVain(slot, *run);
@@ -97,7 +102,8 @@ void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itse
   }
   const Blame blame = BlameFor(slot, end, unasked);
   const std::string why = TitleOf(slot) + ": " + blame.cause;
-  const bool aside = blame.at_fault && devices_.Failed(slot.host + "/" + slot.device, blame.cause, now);
+  const bool aside =
+      blame.at_fault && devices_.Failed(slot.host + "/" + slot.device, blame.cause, now);
   if (blame.run != nullptr && !blame.at_fault) {  // it is the run that has its attempts counted
     ++blame.run->ended_loads[index];
     ++blame.run->ended_loads_all;
@@ -125,7 +131,8 @@ void FleetMachine::WorkerEnded(size_t index, const ProcessEnd& end, bool by_itse
   Recount();
 }
 
-void FleetMachine::WhatComesNext(size_t index, std::optional<WorkerSlot::Start> next, bool again, int64_t now) {
+void FleetMachine::WhatComesNext(size_t index, std::optional<WorkerSlot::Start> next, bool again,
+                                 int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (slot.device.empty()) {
     Move(index, WorkerEvent::kRetire);
@@ -149,7 +156,8 @@ void FleetMachine::ScorerEnded(size_t index, const ProcessEnd& end, int64_t now)
   Push(order::TellScorerLost{slot.id, fmt::format("metric process {}: {}", slot.id, end.how)});
   scoring_.End(slot.id, now);
   if (closed_) return MoveScorer(index, ScorerState::kIdle);
-  if (slot.restarts >= options_.metric_restarts_max) return MoveScorer(index, ScorerState::kGivenUp);
+  if (slot.restarts >= options_.metric_restarts_max)
+    return MoveScorer(index, ScorerState::kGivenUp);
   MoveScorer(index, ScorerState::kPausing, now + PauseAfter(slot.restarts++));
 }
 
@@ -188,12 +196,15 @@ void FleetMachine::TellExhausted() {
 
 bool FleetMachine::MayYetLoad(const Run& run) const {
   return std::any_of(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
-    if (slot.device.empty() || hosts_.at(slot.host).left || slot.state() == WorkerState::kSetAside) return false;
-    return Suits(slot, run) || (slot.state() == WorkerState::kLoading && slot.loading == run.view.load);
+    if (slot.device.empty() || hosts_.at(slot.host).left || slot.state() == WorkerState::kSetAside)
+      return false;
+    return Suits(slot, run) ||
+           (slot.state() == WorkerState::kLoading && slot.loading == run.view.load);
   });
 }
 
-// The run ends over what the worker refuses, or gets nothing more of a host whose word alone does not end it.
+// The run ends over what the worker refuses, or gets nothing more of a host whose word alone does
+// not end it.
 void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
   if (hosts_.at(slot.host).spec.trusted) return EndRun(run);
   ++revision_;
@@ -204,14 +215,17 @@ void FleetMachine::Distrust(Run* run, const WorkerSlot& slot) {
 void FleetMachine::TellNobodyElse() {
   for (const auto& [number, run] : runs_) {
     if (run.view.ending || run.view.doubted.empty()) continue;
-    const bool worker = std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
-      return Usable(slot) && Suits(slot, of) && !Spent(slot, of);
-    });
-    const bool scorer = std::any_of(scorers_.begin(), scorers_.end(), [&of = run, this](const ScorerSlot& slot) {
-      return slot.state != ScorerState::kAbsent && slot.state != ScorerState::kGivenUp && Serves(slot.host) &&
-             of.view.doubted.count(slot.host) == 0;
-    });
-    if ((run.view.needs_workers && !worker) || (run.view.wants_scorers && !scorer)) Push(order::TellNobodyElse{number});
+    const bool worker =
+        std::any_of(workers_.begin(), workers_.end(), [&of = run, this](const WorkerSlot& slot) {
+          return Usable(slot) && Suits(slot, of) && !Spent(slot, of);
+        });
+    const bool scorer =
+        std::any_of(scorers_.begin(), scorers_.end(), [&of = run, this](const ScorerSlot& slot) {
+          return slot.state != ScorerState::kAbsent && slot.state != ScorerState::kGivenUp &&
+                 Serves(slot.host) && of.view.doubted.count(slot.host) == 0;
+        });
+    if ((run.view.needs_workers && !worker) || (run.view.wants_scorers && !scorer))
+      Push(order::TellNobodyElse{number});
   }
 }
 

@@ -20,14 +20,16 @@ bool FleetMachine::Serves(const std::string& host) const {
 }
 
 bool FleetMachine::Usable(const WorkerSlot& slot) const {
-  return slot.state() != WorkerState::kAbsent && slot.state() != WorkerState::kSetAside && !slot.device.empty() &&
-         Serves(slot.host);
+  return slot.state() != WorkerState::kAbsent && slot.state() != WorkerState::kSetAside &&
+         !slot.device.empty() && Serves(slot.host);
 }
 
 int FleetMachine::device_count() const {
-  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [this](const WorkerSlot& slot) {
-    return !slot.device.empty() && slot.state() != WorkerState::kSetAside && hosts_.at(slot.host).here;
-  }));
+  return static_cast<int>(
+      std::count_if(workers_.begin(), workers_.end(), [this](const WorkerSlot& slot) {
+        return !slot.device.empty() && slot.state() != WorkerState::kSetAside &&
+               hosts_.at(slot.host).here;
+      }));
 }
 
 std::optional<std::string> FleetMachine::set_aside(const WorkerSlot& slot) const {
@@ -37,8 +39,9 @@ std::optional<std::string> FleetMachine::set_aside(const WorkerSlot& slot) const
 // After anything by which a device comes or goes.
 void FleetMachine::Recount() {
   ++revision_;
-  usable_gpus_ = static_cast<int>(
-      std::count_if(workers_.begin(), workers_.end(), [this](const WorkerSlot& s) { return s.gpu && Usable(s); }));
+  usable_gpus_ =
+      static_cast<int>(std::count_if(workers_.begin(), workers_.end(),
+                                     [this](const WorkerSlot& s) { return s.gpu && Usable(s); }));
   const int count = device_count();
   if (count != std::exchange(devices_told_, count)) Push(order::TellDevices{count});
   for (size_t i = 0; i < workers_.size(); ++i) Update(i);
@@ -88,9 +91,11 @@ void FleetMachine::HostAdded(const HostSpec& spec, int64_t now) {
     if (slot.state() == WorkerState::kSetAside) Move(PlaceOf(slot.id).index, WorkerEvent::kHosted);
   }
   for (int i = 0; i < spec.metric_processes; ++i) ScorerFor(spec, static_cast<size_t>(i));
-  for (size_t i = 0; i < workers_.size(); ++i) {  // a device that the host has no more, without a process
+  for (size_t i = 0; i < workers_.size();
+       ++i) {  // a device that the host has no more, without a process
     const WorkerSlot& slot = workers_[i];
-    if (slot.host == spec.name && slot.device.empty() && !slot.has_process() && slot.state() != WorkerState::kAbsent) {
+    if (slot.host == spec.name && slot.device.empty() && !slot.has_process() &&
+        slot.state() != WorkerState::kAbsent) {
       Move(i, WorkerEvent::kRetire);
     }
   }
@@ -98,12 +103,14 @@ void FleetMachine::HostAdded(const HostSpec& spec, int64_t now) {
   Serve(now);
 }
 
-// Processes of an earlier life of its agent are gone. The process of a device that the host has no more goes.
+// Processes of an earlier life of its agent are gone. The process of a device that the host has no
+// more goes.
 void FleetMachine::Missing(Host* host, const std::set<std::string>& there, int64_t now) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     WorkerSlot& slot = workers_[i];
     if (slot.host != host->spec.name) continue;
-    if (slot.device.empty() && there.count(slot.id) > 0) Push(order::Kill{slot.id, "its host has its device no more"});
+    if (slot.device.empty() && there.count(slot.id) > 0)
+      Push(order::Kill{slot.id, "its host has its device no more"});
     if (slot.has_process() && (slot.device.empty() || there.count(slot.id) == 0)) {
       WorkerEnded(i, {"lost with its agent"}, false, now);
     }
@@ -112,7 +119,8 @@ void FleetMachine::Missing(Host* host, const std::set<std::string>& there, int64
   for (size_t i = 0; i < scorers_.size(); ++i) {
     ScorerSlot& slot = scorers_[i];
     if (slot.host != host->spec.name) continue;
-    if (slot.has_process() && there.count(slot.id) == 0) ScorerEnded(i, {"lost with its agent"}, now);
+    if (slot.has_process() && there.count(slot.id) == 0)
+      ScorerEnded(i, {"lost with its agent"}, now);
     if (slot.state == ScorerState::kAbsent) MoveScorer(i, ScorerState::kIdle);
   }
 }
@@ -145,10 +153,12 @@ void FleetMachine::HostReady(const std::string& name, const std::vector<AdoptedP
 void FleetMachine::Adopt(size_t index, const AdoptedProcess& process, int64_t now) {
   WorkerSlot& slot = workers_[index];
   if (slot.has_process()) {
-    Push(order::TellWorkerLost{slot.id, "worker " + slot.id + ": replaced by another process of its host", false});
+    Push(order::TellWorkerLost{
+        slot.id, "worker " + slot.id + ": replaced by another process of its host", false});
     Move(index, WorkerEvent::kEnd);
   }
-  if (!Move(index, WorkerEvent::kStart)) return Push(order::Kill{slot.id, "nothing is to run on its device"});
+  if (!Move(index, WorkerEvent::kStart))
+    return Push(order::Kill{slot.id, "nothing is to run on its device"});
   slot.profile = process.profile;
   slot.on_gpu = process.on_gpu;
   SetDue(index, now + 60'000'000);
@@ -171,9 +181,11 @@ void FleetMachine::Adopt(size_t index, const AdoptedProcess& process, int64_t no
 void FleetMachine::AdoptScorer(size_t index, const AdoptedProcess& process, int64_t now) {
   ScorerSlot& slot = scorers_[index];
   if (slot.has_process()) {
-    Push(order::TellScorerLost{slot.id, "metric process " + slot.id + ": replaced by another process of its host"});
+    Push(order::TellScorerLost{
+        slot.id, "metric process " + slot.id + ": replaced by another process of its host"});
   }
-  MoveScorer(index, process.ready ? ScorerState::kReady : ScorerState::kStarting, process.ready ? 0 : now + 60'000'000);
+  MoveScorer(index, process.ready ? ScorerState::kReady : ScorerState::kStarting,
+             process.ready ? 0 : now + 60'000'000);
   slot.wants = process.wants;
   slot.asked = 0;
   scoring_.End(slot.id, now);
@@ -204,7 +216,9 @@ void FleetMachine::HostIs(const std::string& name, HostNews news, int64_t now) {
 bool FleetMachine::HostForgotten(const std::string& name, int64_t now) {
   const auto host = hosts_.find(name);
   if (host == hosts_.end() || host->second.here) return false;
-  const auto holds = [&](const WorkerSlot& slot) { return slot.host == name && !slot.held.empty(); };
+  const auto holds = [&](const WorkerSlot& slot) {
+    return slot.host == name && !slot.held.empty();
+  };
   if (std::any_of(workers_.begin(), workers_.end(), holds)) return false;
   if (!host->second.left) HostIs(name, HostNews::kLeft, now);
   for (size_t i = 0; i < workers_.size(); ++i) {
@@ -252,8 +266,8 @@ void FleetMachine::Retire(const std::string& name, int64_t now) {
   }
 }
 
-// After anything by which a host comes or goes. Pauses that ended while it was away end now, and patience begins anew
-// with processes that could not be heard.
+// After anything by which a host comes or goes. Pauses that ended while it was away end now, and
+// patience begins anew with processes that could not be heard.
 void FleetMachine::Resume(const std::string& name, int64_t now) {
   Recount();
   if (Serves(name) && !closed_) {
@@ -263,7 +277,8 @@ void FleetMachine::Resume(const std::string& name, int64_t now) {
       slot.load_moved_us = now;
       WatchLoad(i);
       if (slot.state() == WorkerState::kPausing && slot.due_us == 0) SetDue(i, now);
-      if (slot.state() == WorkerState::kStarting || slot.state() == WorkerState::kWaiting) SetDue(i, now + 60'000'000);
+      if (slot.state() == WorkerState::kStarting || slot.state() == WorkerState::kWaiting)
+        SetDue(i, now + 60'000'000);
     }
     for (size_t i = 0; i < scorers_.size(); ++i) {
       const ScorerSlot& slot = scorers_[i];

@@ -1,4 +1,5 @@
-// Loads of checkpoints: sending them, following a staging, loads that are stuck or needless, and what stays in memory.
+// Loads of checkpoints: sending them, following a staging, loads that are stuck or needless, and
+// what stays in memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,15 +23,16 @@ void FleetMachine::SendLoad(size_t index, const Run& run, int64_t now) {
   Push(order::Load{slot.id, slot.run});
 }
 
-// A worker of the staging host that has nothing to do pulls what is being staged, as far as it has landed. Not where a
-// run may yet ask for what it has loaded.
+// A worker of the staging host that has nothing to do pulls what is being staged, as far as it has
+// landed. Not where a run may yet ask for what it has loaded.
 void FleetMachine::FollowStaging(size_t index) {
   WorkerSlot& slot = workers_[index];
   if (!hosts_.at(slot.host).spec.stages_here || !slot.follows || !slot.held.empty()) return;
   if (slot.loading && fingerprints_.count(*slot.loading) > 0) return;
   const Run* best = nullptr;
   for (const auto& [number, run] : runs_) {
-    if (!run.view.followable || run.view.profile != slot.profile || TriedInVain(slot, run)) continue;
+    if (!run.view.followable || run.view.profile != slot.profile || TriedInVain(slot, run))
+      continue;
     if (best == nullptr || run.view.priority > best->view.priority) best = &run;
   }
   if (best == nullptr) return;
@@ -58,10 +60,13 @@ void FleetMachine::OnLoaded(size_t index, const news::Loaded& loaded, int64_t no
 
 void FleetMachine::NoteStaged(const WorkerSlot& slot, const std::string& fingerprint, int64_t now) {
   Host& host = hosts_.at(slot.host);
-  if (fingerprint.empty() || !host.staged.insert(fingerprint).second || slot.load_sent_us == 0) return;
+  if (fingerprint.empty() || !host.staged.insert(fingerprint).second || slot.load_sent_us == 0)
+    return;
   const Run* run = Find(slot.run);
   const double seconds = static_cast<double>(now - slot.load_sent_us) / 1e6;
-  if (run == nullptr || run->view.fingerprint != fingerprint || run->view.checkpoint_bytes <= 0 || seconds <= 0) return;
+  if (run == nullptr || run->view.fingerprint != fingerprint || run->view.checkpoint_bytes <= 0 ||
+      seconds <= 0)
+    return;
   host.stage_bytes_per_s = run->view.checkpoint_bytes / seconds;
 }
 
@@ -84,8 +89,8 @@ bool FleetMachine::Needed(const WorkerSlot& slot) const {
   });
 }
 
-// Sets the time at which the load is ended, unless it comes on. A load that nobody needs, or that is stuck, keeps the
-// device from other runs.
+// Sets the time at which the load is ended, unless it comes on. A load that nobody needs, or that
+// is stuck, keeps the device from other runs.
 void FleetMachine::WatchLoad(size_t index) {
   const WorkerSlot& slot = workers_[index];
   if (slot.state() != WorkerState::kLoading) return;
@@ -100,8 +105,9 @@ void FleetMachine::WatchLoads() {
 
 void FleetMachine::OnLoadDue(size_t index, int64_t now) {
   WorkerSlot& slot = workers_[index];
-  if (!hosts_.at(slot.host).here) return SetDue(index, 0);  // it is watched again when its host is back
-  if (!slot.held.empty()) {  // the worker ends its trials before it loads
+  if (!hosts_.at(slot.host).here)
+    return SetDue(index, 0);  // it is watched again when its host is back
+  if (!slot.held.empty()) {   // the worker ends its trials before it loads
     slot.load_moved_us = now;
     return WatchLoad(index);
   }

@@ -11,7 +11,8 @@ namespace evald {
 namespace {
 
 constexpr int kWantsMax = 4096;  // of one process: it cannot want more at once
-constexpr int64_t kHelloMicros = 60'000'000;  // from its start, or from when it last said that it waits
+constexpr int64_t kHelloMicros =
+    60'000'000;  // from its start, or from when it last said that it waits
 
 }  // namespace
 
@@ -40,13 +41,15 @@ void FleetMachine::SetDue(size_t index, int64_t at) {
   if (at != 0) due_.insert({at, false, index});
 }
 
-// After anything by which a worker may come to be free, or be so no more. One that is free is looked at once.
+// After anything by which a worker may come to be free, or be so no more. One that is free is
+// looked at once.
 void FleetMachine::Update(size_t index) {
   const WorkerSlot& slot = workers_[index];
   const WorkerState state = slot.state();
-  const bool open = state == WorkerState::kReady ? slot.wants > 0
-                                                 : state == WorkerState::kEmpty || state == WorkerState::kFollowing ||
-                                                       state == WorkerState::kIdle || state == WorkerState::kGivenUp;
+  const bool open = state == WorkerState::kReady
+                        ? slot.wants > 0
+                        : state == WorkerState::kEmpty || state == WorkerState::kFollowing ||
+                              state == WorkerState::kIdle || state == WorkerState::kGivenUp;
   if (open && slot.asked == 0 && Usable(slot)) {
     free_.insert(index);
     ready_.insert(index);
@@ -128,7 +131,8 @@ void FleetMachine::OnScorerNews(size_t index, const ProcessNews& news, int64_t n
   ScorerSlot& slot = scorers_[index];
   if (std::holds_alternative<news::Hello>(news) && slot.state == ScorerState::kStarting) {
     MoveScorer(index, ScorerState::kReady);
-  } else if (const auto* want = std::get_if<news::Want>(&news); want != nullptr && slot.state == ScorerState::kReady) {
+  } else if (const auto* want = std::get_if<news::Want>(&news);
+             want != nullptr && slot.state == ScorerState::kReady) {
     slot.wants += std::clamp(want->count, 0, kWantsMax - slot.wants);
     scoring_.End(slot.id, now);
     UpdateScorer(index);
@@ -146,11 +150,13 @@ void FleetMachine::OnHello(size_t index, const news::Hello& hello) {
   Update(index);
 }
 
-// Another process computes on its device, which is no fault of the device's: others do the work meanwhile.
+// Another process computes on its device, which is no fault of the device's: others do the work
+// meanwhile.
 void FleetMachine::OnWaits(size_t index, const news::Waits& waits, int64_t now) {
   WorkerSlot& slot = workers_[index];
   const std::string before = slot.waits;
-  if (slot.state() == WorkerState::kWaiting && before == waits.who) return SetDue(index, now + kHelloMicros);
+  if (slot.state() == WorkerState::kWaiting && before == waits.who)
+    return SetDue(index, now + kHelloMicros);
   if (!Move(index, WorkerEvent::kWait)) return;
   slot.waits = waits.who;
   SetDue(index, now + kHelloMicros);
@@ -160,7 +166,8 @@ void FleetMachine::OnTrialOver(size_t index, const news::TrialOver& over) {
   WorkerSlot& slot = workers_[index];
   const Run* run = Find(over.held.run);
   if (run == nullptr) return Ignore(slot.id, "the end of a trial", "of a run that is over");
-  if (over.counts && std::isfinite(over.device_s)) use_[run->view.user] += std::max(0.0, over.device_s);
+  if (over.counts && std::isfinite(over.device_s))
+    use_[run->view.user] += std::max(0.0, over.device_s);
   if (over.done) devices_.Finished(slot.host + "/" + slot.device);
   if (slot.held.erase(over.held) > 0) ++revision_;
   Update(index);
@@ -200,8 +207,11 @@ void FleetMachine::Hung(const std::string& id, const std::string& why, int64_t n
   if (place == places_.end()) return Ignore(id, "silence", "unknown");
   const auto [scorer, index] = place->second;
   const bool runs = scorer ? scorers_[index].has_process() : workers_[index].has_process();
-  if (!runs) return Ignore(id, "silence", scorer ? Name(scorers_[index].state) : Name(workers_[index].state()));
-  if (hosts_.at(scorer ? scorers_[index].host : workers_[index].host).here) return KillHung(id, why);
+  if (!runs)
+    return Ignore(id, "silence",
+                  scorer ? Name(scorers_[index].state) : Name(workers_[index].state()));
+  if (hosts_.at(scorer ? scorers_[index].host : workers_[index].host).here)
+    return KillHung(id, why);
   if (scorer) {
     Push(order::TellScorerLost{id, id + ": its host has been away for too long"});
   } else {
@@ -216,9 +226,10 @@ void FleetMachine::KillHung(const std::string& id, const std::string& why) {
   Push(order::Kill{id, why});
 }
 
-// The worker's host has been away for too long: its trials go to others. Slices that it committed are here.
-// Half-written files stay on its disk, and count if the worker is back and is given work of that run again. When the
-// host is back, the worker is told to let go, and its reports since then are refused by the attempt.
+// The worker's host has been away for too long: its trials go to others. Slices that it committed
+// are here. Half-written files stay on its disk, and count if the worker is back and is given work
+// of that run again. When the host is back, the worker is told to let go, and its reports since
+// then are refused by the attempt.
 void FleetMachine::Abandon(size_t index) {
   WorkerSlot& slot = workers_[index];
   ++revision_;
@@ -228,7 +239,8 @@ void FleetMachine::Abandon(size_t index) {
 
 // A pause is over, or patience is.
 void FleetMachine::OnDue(Place place, int64_t now) {
-  if (!place.scorer && workers_[place.index].state() == WorkerState::kLoading) return OnLoadDue(place.index, now);
+  if (!place.scorer && workers_[place.index].state() == WorkerState::kLoading)
+    return OnLoadDue(place.index, now);
   const std::string id = place.scorer ? scorers_[place.index].id : workers_[place.index].id;
   const std::string& host = place.scorer ? scorers_[place.index].host : workers_[place.index].host;
   const bool pausing = place.scorer ? scorers_[place.index].state == ScorerState::kPausing
@@ -236,19 +248,22 @@ void FleetMachine::OnDue(Place place, int64_t now) {
   const bool stopping = !place.scorer && workers_[place.index].state() == WorkerState::kStopping;
   if (!pausing) {
     if (stopping || hosts_.at(host).here) {
-      const char* why = stopping ? "it was told to stop and has not" : "it was started and has not said hello";
+      const char* why =
+          stopping ? "it was told to stop and has not" : "it was started and has not said hello";
       if (stopping) {
         Push(order::Kill{id, why});
       } else {
         KillHung(id, why);
       }
     }
-    if (place.scorer) return MoveScorer(place.index, scorers_[place.index].state, now + kHelloMicros);
+    if (place.scorer)
+      return MoveScorer(place.index, scorers_[place.index].state, now + kHelloMicros);
     return SetDue(place.index, now + kHelloMicros);
   }
   const bool starts = Serves(host);  // else it goes on with Resume
   if (place.scorer) {
-    MoveScorer(place.index, starts ? ScorerState::kStarting : ScorerState::kPausing, starts ? now + kHelloMicros : 0);
+    MoveScorer(place.index, starts ? ScorerState::kStarting : ScorerState::kPausing,
+               starts ? now + kHelloMicros : 0);
     if (starts) Push(order::StartScorer{id});
   } else if (!starts) {
     SetDue(place.index, 0);

@@ -13,10 +13,12 @@ constexpr int64_t kStopMicros = 5'000'000;
 }  // namespace
 
 void FleetMachine::WakeWorkers() { ready_.insert(free_.begin(), free_.end()); }
-void FleetMachine::WakeScorers() { ready_scorers_.insert(free_scorers_.begin(), free_scorers_.end()); }
+void FleetMachine::WakeScorers() {
+  ready_scorers_.insert(free_scorers_.begin(), free_scorers_.end());
+}
 
-// One thing each in turn, since a question is answered after those that were asked before it: so the first to ask does
-// not take what another could do at once.
+// One thing each in turn, since a question is answered after those that were asked before it: so
+// the first to ask does not take what another could do at once.
 void FleetMachine::Serve(int64_t now) {
   if (closed_) return;
   while (!ready_.empty()) {
@@ -58,13 +60,15 @@ void FleetMachine::ServeWorker(size_t index, int64_t now) {
 
 // ---- which run
 
-// All numbers of one run come from one kind of engine: that of the GPUs if there are any. A worker that would be
-// started anew for the run may come to have another kind of engine than it has, but no processor becomes a GPU.
+// All numbers of one run come from one kind of engine: that of the GPUs if there are any. A worker
+// that would be started anew for the run may come to have another kind of engine than it has, but
+// no processor becomes a GPU.
 bool FleetMachine::Suits(const WorkerSlot& slot, const Run& run) const {
   const RunView& view = run.view;
   if (view.doubted.count(slot.host) > 0 || TriedInVain(slot, run)) return false;
   if (view.native && view.engine && view.engine->own_gpu != slot.gpu) return false;
-  if (view.engine && slot.engine && slot.profile == view.profile && (view.engine->own_gpu || slot.engine->own_gpu)) {
+  if (view.engine && slot.engine && slot.profile == view.profile &&
+      (view.engine->own_gpu || slot.engine->own_gpu)) {
     const EngineFacts &a = *view.engine, &b = *slot.engine;
     if (a.name != b.name || a.version != b.version || a.device != b.device) return false;
   }
@@ -75,7 +79,9 @@ bool FleetMachine::HasGpuFor(const Run& run) const {
   int vain = 0;
   for (const auto& [index, times] : run.ended_loads) {
     const WorkerSlot& slot = workers_[index];
-    if (slot.gpu && Usable(slot) && TriedInVain(slot, run) && run.view.doubted.count(slot.host) == 0) ++vain;
+    if (slot.gpu && Usable(slot) && TriedInVain(slot, run) &&
+        run.view.doubted.count(slot.host) == 0)
+      ++vain;
   }
   for (const WorkerSlot& slot : workers_) {
     if (run.view.doubted.empty()) break;
@@ -84,13 +90,16 @@ bool FleetMachine::HasGpuFor(const Run& run) const {
   return usable_gpus_ > vain;
 }
 
-// The best run of those that the worker can do something for. Whether a run is worth a load is looked at only where it
-// decides: for the run that the worker is at, which has a say in whose turn it is, and for the one that is chosen.
+// The best run of those that the worker can do something for. Whether a run is worth a load is
+// looked at only where it decides: for the run that the worker is at, which has a say in whose turn
+// it is, and for the one that is chosen.
 FleetMachine::Run* FleetMachine::Choose(size_t index) {
   const WorkerSlot& slot = workers_[index];
   declined_.erase(index);
   std::vector<DispatchRun> wanting;
-  const auto loads = [&](const Run& run) { return slot.loading != run.view.load || slot.profile != run.view.profile; };
+  const auto loads = [&](const Run& run) {
+    return slot.loading != run.view.load || slot.profile != run.view.profile;
+  };
   for (const int64_t number : wanting_) {
     const Run& run = runs_.at(number);
     if (!run.view.wants_workers && !loads(run)) continue;
@@ -104,7 +113,8 @@ FleetMachine::Run* FleetMachine::Choose(size_t index) {
     std::erase_if(wanting, [&](const DispatchRun& other) { return other.number == number; });
     return false;
   };
-  if (std::any_of(wanting.begin(), wanting.end(), [&](const DispatchRun& run) { return run.number == slot.run; })) {
+  if (std::any_of(wanting.begin(), wanting.end(),
+                  [&](const DispatchRun& run) { return run.number == slot.run; })) {
     worth(slot.run);
   }
   while (const auto chosen = ChooseRun(wanting, use_, slot.run)) {
@@ -130,10 +140,12 @@ bool FleetMachine::WorthLoading(const WorkerSlot& slot, Run* run) {
 int FleetMachine::DevicesBeside(Run* run) {
   if (run->beside_revision == revision_) return run->beside;
   run->beside_revision = revision_;
-  run->beside = static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
-    return slot.kept_running() && Usable(slot) && slot.state() != WorkerState::kWaiting && HostHas(slot.host, *run) &&
-           (slot.held.empty() || slot.run == run->view.number) && Suits(slot, *run);
-  }));
+  run->beside =
+      static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](const WorkerSlot& slot) {
+        return slot.kept_running() && Usable(slot) && slot.state() != WorkerState::kWaiting &&
+               HostHas(slot.host, *run) && (slot.held.empty() || slot.run == run->view.number) &&
+               Suits(slot, *run);
+      }));
   return run->beside;
 }
 
@@ -145,7 +157,8 @@ WorkerSlot::Start FleetMachine::StartFor(const WorkerSlot& slot, const Run& run)
 
 void FleetMachine::StartAs(size_t index, const WorkerSlot::Start& start, int64_t now) {
   WorkerSlot& slot = workers_[index];
-  if (slot.state() != WorkerState::kPausing) slot.restarts = 0;  // somebody asks for it: failures before are forgotten
+  if (slot.state() != WorkerState::kPausing)
+    slot.restarts = 0;  // somebody asks for it: failures before are forgotten
   slot.profile = start.profile;
   slot.run = start.run;
   slot.on_gpu = start.on_gpu;
@@ -165,22 +178,27 @@ void FleetMachine::StartMissing(const std::string& host, int64_t now) {
   const auto newest = std::find_if(runs_.rbegin(), runs_.rend(), goes_on);
   for (size_t i = 0; i < workers_.size(); ++i) {
     const WorkerSlot& slot = workers_[i];
-    const bool startable = slot.state() == WorkerState::kIdle || slot.state() == WorkerState::kGivenUp;
+    const bool startable =
+        slot.state() == WorkerState::kIdle || slot.state() == WorkerState::kGivenUp;
     if (slot.host != host || !startable || !Usable(slot)) continue;
     const Run* run = Choose(i);
-    if (run == nullptr && newest != runs_.rend() && !Spent(slot, newest->second)) run = &newest->second;
+    if (run == nullptr && newest != runs_.rend() && !Spent(slot, newest->second))
+      run = &newest->second;
     if (run != nullptr) StartAs(i, StartFor(slot, *run), now);
   }
   for (size_t i = 0; i < scorers_.size(); ++i) {
     ScorerSlot& slot = scorers_[i];
-    if (slot.host != host || (slot.state != ScorerState::kIdle && slot.state != ScorerState::kGivenUp)) continue;
+    if (slot.host != host ||
+        (slot.state != ScorerState::kIdle && slot.state != ScorerState::kGivenUp))
+      continue;
     slot.restarts = 0;
     MoveScorer(i, ScorerState::kStarting, now + kHelloMicros);
     Push(order::StartScorer{slot.id});
   }
 }
 
-void FleetMachine::StopFor(size_t index, WorkerSlot::Start next, const std::string& why, int64_t now) {
+void FleetMachine::StopFor(size_t index, WorkerSlot::Start next, const std::string& why,
+                           int64_t now) {
   WorkerSlot& slot = workers_[index];
   Move(index, WorkerEvent::kStop);
   slot.next = std::move(next);
@@ -190,15 +208,16 @@ void FleetMachine::StopFor(size_t index, WorkerSlot::Start next, const std::stri
 
 // ---- a worker that found nothing
 
-// It takes part in what another of its checkpoint has not begun, or does again what another is late with: of the first
-// run after `after` that has something.
+// It takes part in what another of its checkpoint has not begun, or does again what another is late
+// with: of the first run after `after` that has something.
 void FleetMachine::AskRelief(size_t index, int64_t after) {
   WorkerSlot& slot = workers_[index];
   slot.asked = 0;
   slot.asked_relief = false;
   for (auto run = runs_.upper_bound(after); run != runs_.end(); ++run) {
     const RunView& view = run->second.view;
-    if (!view.planned || view.ending || view.load != slot.loading || view.profile != slot.profile) continue;
+    if (!view.planned || view.ending || view.load != slot.loading || view.profile != slot.profile)
+      continue;
     if (!Suits(slot, run->second)) continue;
     slot.asked = run->first;
     slot.asked_relief = true;
@@ -216,7 +235,9 @@ void FleetMachine::ServeScorer(size_t index, int64_t now) {
   if (free_scorers_.count(index) == 0) return;
   std::vector<DispatchRun> wanting;
   for (const auto& [number, run] : runs_) {
-    if (!run.view.wants_scorers || run.no_job_for.count(index) > 0 || run.view.doubted.count(slot.host) > 0) continue;
+    if (!run.view.wants_scorers || run.no_job_for.count(index) > 0 ||
+        run.view.doubted.count(slot.host) > 0)
+      continue;
     wanting.push_back({number, run.view.priority, run.view.user});
   }
   const auto chosen = scoring_.Choose(wanting, now);

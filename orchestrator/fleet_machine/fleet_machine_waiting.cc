@@ -9,19 +9,22 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kWaitingMicros = 2'000'000;  // a run without a worker for so long says what it waits for
-constexpr size_t kNamesMax = 8;                // of devices that are named
+constexpr int64_t kWaitingMicros =
+    2'000'000;                   // a run without a worker for so long says what it waits for
+constexpr size_t kNamesMax = 8;  // of devices that are named
 
 }  // namespace
 
-// Why the device of this worker, which would suit, computes nothing. The same for those of a host that is not there.
+// Why the device of this worker, which would suit, computes nothing. The same for those of a host
+// that is not there.
 std::string FleetMachine::WhyNot(const WorkerSlot& slot) const {
   const Host& host = hosts_.at(slot.host);
-  const char* why = host.left                                  ? ", which has left"
-                    : !host.here                               ? ", which is away"
-                    : host.leaving                             ? ", which is leaving"
-                    : slot.state() == WorkerState::kSetAside ? ", where it is set aside"
-                                                               : ", whose worker could not be kept running";
+  const char* why = host.left      ? ", which has left"
+                    : !host.here   ? ", which is away"
+                    : host.leaving ? ", which is leaving"
+                    : slot.state() == WorkerState::kSetAside
+                        ? ", where it is set aside"
+                        : ", whose worker could not be kept running";
   return slot.host + why;
 }
 
@@ -52,7 +55,8 @@ std::string FleetMachine::WaitsFor(const Run& run) const {
     }
   }
   for (const auto& [why, names] : devices) {
-    const std::string which = names.size() > kNamesMax ? fmt::format("{} devices", names.size()) : Join(names, ", ");
+    const std::string which =
+        names.size() > kNamesMax ? fmt::format("{} devices", names.size()) : Join(names, ", ");
     missing.push_back(fmt::format("{} of host {}", which, why));
   }
   if (missing.size() > kNamesMax) {
@@ -60,8 +64,10 @@ std::string FleetMachine::WaitsFor(const Run& run) const {
     missing.resize(kNamesMax + 1);
   }
   const std::string kind =
-      run.view.engine ? fmt::format(" of the kind that it began on ({})", run.view.engine->device) : "";
-  return fmt::format("a device{}: {}", kind, missing.empty() ? "no host has one" : Join(missing, "; "));
+      run.view.engine ? fmt::format(" of the kind that it began on ({})", run.view.engine->device)
+                      : "";
+  return fmt::format("a device{}: {}", kind,
+                     missing.empty() ? "no host has one" : Join(missing, "; "));
 }
 
 // A host may be back, and a worker started again, in a moment.

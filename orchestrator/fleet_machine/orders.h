@@ -6,9 +6,10 @@
 
 #include "orchestrator/fleet_machine/run_view.h"
 
-/// The orders of the fleet machine. The executor carries orders out one by one, in their order. Where carrying one
-/// out brings an event about (an answer of a run, a run that changes, a process that cannot be started), the executor
-/// passes the event on at once; the orders that follow from it come after those that are there already.
+/// The orders of the fleet machine. The executor carries orders out one by one, in their order.
+/// Where carrying one out brings an event about (an answer of a run, a run that changes, a process
+/// that cannot be started), the executor passes the event on at once; the orders that follow from
+/// it come after those that are there already.
 namespace evald::order {
 
 // ---- to processes; each is one that runs, unless it says otherwise
@@ -22,9 +23,11 @@ struct StartScorer {
 };
 struct Stop {  ///< the process is to leave in order; something else comes next in its slot
   std::string id;
-  std::string why;  ///< for the log: why the same process is started anew; "" where another profile comes next
+  std::string why;  ///< for the log: why the same process is started anew; "" where another profile
+                    ///< comes next
 };
-struct Kill {  ///< also of a process that the machine does not know: its host holds it without a slot for it
+struct Kill {  ///< also of a process that the machine does not know: its host holds it without a
+               ///< slot for it
   std::string id;
   std::string why;
 };
@@ -42,11 +45,13 @@ struct Revoke {  ///< the worker holds the trial no more
 };
 
 // ---- questions to runs, each answered at once (answers.h)
-struct LeaseTrial {  ///< the worker asked, and has loaded the run's checkpoint; answer Leased or NothingToLease
+struct LeaseTrial {  ///< the worker asked, and has loaded the run's checkpoint; answer Leased or
+                     ///< NothingToLease
   std::string worker;
   int64_t run = 0;
 };
-struct Relieve {  ///< the worker asked, got nothing and is idle; answer Relieved, Leased (a copy) or NothingToLease
+struct Relieve {  ///< the worker asked, got nothing and is idle; answer Relieved, Leased (a copy)
+                  ///< or NothingToLease
   std::string worker;
   int64_t run = 0;
 };
@@ -57,15 +62,16 @@ struct LeaseJob {  ///< answer JobLeased or NothingToLease
 };
 
 // ---- news for runs
-/// The worker has the run's checkpoint loaded. A Load of another may be among the orders that follow: so an executor
-/// keeps what a worker said of its load until it carries the next Load or Follow out.
+/// The worker has the run's checkpoint loaded. A Load of another may be among the orders that
+/// follow: so an executor keeps what a worker said of its load until it carries the next Load or
+/// Follow out.
 struct TellLoaded {
   int64_t run = 0;
   std::string worker;
   EngineFacts engine;
 };
-struct TellRefused {  ///< what the worker says of the run's load or settings would be the same anywhere: the run ends,
-                      ///< unless it doubts the worker's host
+struct TellRefused {  ///< what the worker says of the run's load or settings would be the same
+                      ///< anywhere: the run ends, unless it doubts the worker's host
   int64_t run = 0;
   std::string worker;
   std::string why;
@@ -95,10 +101,12 @@ struct TellNoScorers {
   int64_t run = 0;
   std::string why;
 };
-struct TellNobodyElse {  ///< no host is left for the run but those that it doubts (RunView::doubted)
+struct TellNobodyElse {  ///< no host is left for the run but those that it doubts
+                         ///< (RunView::doubted)
   int64_t run = 0;
 };
-struct TellVain {  ///< no worker survives loading the run's checkpoint (engine, where it has none): the run ends
+struct TellVain {  ///< no worker survives loading the run's checkpoint (engine, where it has none):
+                   ///< the run ends
   int64_t run = 0;
   std::string why;
 };
@@ -125,10 +133,12 @@ struct Ignored {      ///< for the log: an event that says nothing to the proces
 
 namespace evald {
 
-using Order = std::variant<order::StartWorker, order::StartScorer, order::Stop, order::Kill, order::Load, order::Follow,
-                           order::Revoke, order::LeaseTrial, order::Relieve, order::LeaseJob, order::TellLoaded,
-                           order::TellRefused, order::TellWorkerLost, order::TellScorerLost, order::TellSetAside,
-                           order::TellDevices, order::TellNoWorkers, order::TellNoScorers, order::TellNobodyElse,
-                           order::TellVain, order::TellWaiting, order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
+using Order = std::variant<order::StartWorker, order::StartScorer, order::Stop, order::Kill,
+                           order::Load, order::Follow, order::Revoke, order::LeaseTrial,
+                           order::Relieve, order::LeaseJob, order::TellLoaded, order::TellRefused,
+                           order::TellWorkerLost, order::TellScorerLost, order::TellSetAside,
+                           order::TellDevices, order::TellNoWorkers, order::TellNoScorers,
+                           order::TellNobodyElse, order::TellVain, order::TellWaiting,
+                           order::DropStaged, order::ShowChange, order::StopHosts, order::Ignored>;
 
 }  // namespace evald

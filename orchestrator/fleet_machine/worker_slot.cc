@@ -9,10 +9,12 @@ namespace {
 using S = WorkerState;
 using E = WorkerEvent;
 
-constexpr std::array<const char*, 12> kStates = {"absent",  "idle",    "starting", "waiting",  "empty",    "following",
-                                                 "loading", "ready",   "stopping", "pausing",  "given up", "set aside"};
-constexpr std::array<const char*, 14> kEvents = {"hosted", "start",  "wait", "hello", "follow",  "load",      "loaded",
-                                                 "refuse", "stop",   "end",  "pause", "give up", "set aside", "retire"};
+constexpr std::array<const char*, 12> kStates = {"absent",   "idle",      "starting", "waiting",
+                                                 "empty",    "following", "loading",  "ready",
+                                                 "stopping", "pausing",   "given up", "set aside"};
+constexpr std::array<const char*, 14> kEvents = {
+    "hosted", "start", "wait", "hello", "follow",  "load",      "loaded",
+    "refuse", "stop",  "end",  "pause", "give up", "set aside", "retire"};
 
 constexpr unsigned In(std::initializer_list<S> states) {
   unsigned set = 0;
@@ -32,20 +34,20 @@ constexpr unsigned kProcesses = kEngines | In({S::kStarting, S::kWaiting, S::kSt
 // All transitions there are.
 constexpr Row kTable[] = {
     // event        in these states                                              leads to
-    {E::kHosted,    In({S::kAbsent, S::kSetAside}),                              S::kIdle},
-    {E::kStart,     In({S::kIdle, S::kPausing, S::kGivenUp}),                    S::kStarting},
-    {E::kWait,      In({S::kStarting, S::kWaiting}),                             S::kWaiting},
-    {E::kHello,     In({S::kStarting, S::kWaiting}),                             S::kEmpty},
-    {E::kFollow,    In({S::kEmpty, S::kFollowing, S::kReady}),                   S::kFollowing},
-    {E::kLoad,      In({S::kEmpty, S::kFollowing, S::kReady}),                   S::kLoading},
-    {E::kLoaded,    In({S::kLoading}),                                           S::kReady},
-    {E::kRefuse,    kEngines,                                                    S::kEmpty},
-    {E::kStop,      kEngines,                                                    S::kStopping},
-    {E::kEnd,       kProcesses,                                                  S::kIdle},
-    {E::kPause,     In({S::kIdle}),                                              S::kPausing},
-    {E::kGiveUp,    In({S::kIdle}),                                              S::kGivenUp},
-    {E::kSetAside,  In({S::kIdle}),                                              S::kSetAside},
-    {E::kRetire,    ~0u,                                                         S::kAbsent},
+    {E::kHosted, In({S::kAbsent, S::kSetAside}), S::kIdle},
+    {E::kStart, In({S::kIdle, S::kPausing, S::kGivenUp}), S::kStarting},
+    {E::kWait, In({S::kStarting, S::kWaiting}), S::kWaiting},
+    {E::kHello, In({S::kStarting, S::kWaiting}), S::kEmpty},
+    {E::kFollow, In({S::kEmpty, S::kFollowing, S::kReady}), S::kFollowing},
+    {E::kLoad, In({S::kEmpty, S::kFollowing, S::kReady}), S::kLoading},
+    {E::kLoaded, In({S::kLoading}), S::kReady},
+    {E::kRefuse, kEngines, S::kEmpty},
+    {E::kStop, kEngines, S::kStopping},
+    {E::kEnd, kProcesses, S::kIdle},
+    {E::kPause, In({S::kIdle}), S::kPausing},
+    {E::kGiveUp, In({S::kIdle}), S::kGivenUp},
+    {E::kSetAside, In({S::kIdle}), S::kSetAside},
+    {E::kRetire, ~0u, S::kAbsent},
 };
 
 }  // namespace
@@ -54,7 +56,8 @@ const char* Name(WorkerState state) { return kStates[static_cast<size_t>(state)]
 const char* Name(WorkerEvent event) { return kEvents[static_cast<size_t>(event)]; }
 
 const char* Name(ScorerState state) {
-  constexpr std::array<const char*, 6> kNames = {"absent", "idle", "starting", "ready", "pausing", "given up"};
+  constexpr std::array<const char*, 6> kNames = {"absent", "idle",    "starting",
+                                                 "ready",  "pausing", "given up"};
   return kNames[static_cast<size_t>(state)];
 }
 

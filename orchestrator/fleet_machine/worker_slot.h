@@ -53,16 +53,21 @@ std::optional<WorkerState> Next(WorkerState state, WorkerEvent event);
 class WorkerSlot {
  public:
   WorkerState state() const { return state_; }
-  /// False, and no change, where the event says nothing in this state. The slot forgets all that the new
-  /// state does not have: wants outside kReady, the engine and what it loads outside of kLoading and kReady, …
+  /// False, and no change, where the event says nothing in this state. The slot forgets all that
+  /// the new state does not have: wants outside kReady, the engine and what it loads outside of
+  /// kLoading and kReady, …
   bool Apply(WorkerEvent event);
 
-  bool has_process() const { return state_ >= WorkerState::kStarting && state_ <= WorkerState::kStopping; }
+  bool has_process() const {
+    return state_ >= WorkerState::kStarting && state_ <= WorkerState::kStopping;
+  }
   /// A process runs or will be started without anybody's asking.
   bool kept_running() const { return has_process() || state_ == WorkerState::kPausing; }
   bool has_engine() const { return state_ >= WorkerState::kEmpty && state_ <= WorkerState::kReady; }
   /// A checkpoint is on its way to it, by Load or while it is staged.
-  bool pulls() const { return state_ == WorkerState::kLoading || state_ == WorkerState::kFollowing; }
+  bool pulls() const {
+    return state_ == WorkerState::kLoading || state_ == WorkerState::kFollowing;
+  }
 
   std::string id;
   std::string host;
@@ -70,27 +75,32 @@ class WorkerSlot {
   bool gpu = false;    ///< the device is one
 
   // of the process
-  std::string profile;    ///< what it was started with last
-  int64_t run = 0;        ///< that it worked for last, or was started for; 0: none
-  bool on_gpu = false;    ///< its program computes on the GPU; with other programs the device is only a name
-  std::string waits;      ///< who holds its GPU (kWaiting)
-  bool follows = false;   ///< its engine can follow a staging
-  std::optional<std::pair<int64_t, int64_t>> following;  ///< the run and the time that it was last told to follow
+  std::string profile;  ///< what it was started with last
+  int64_t run = 0;      ///< that it worked for last, or was started for; 0: none
+  bool on_gpu =
+      false;  ///< its program computes on the GPU; with other programs the device is only a name
+  std::string waits;     ///< who holds its GPU (kWaiting)
+  bool follows = false;  ///< its engine can follow a staging
+  std::optional<std::pair<int64_t, int64_t>>
+      following;                       ///< the run and the time that it was last told to follow
   std::optional<std::string> loading;  ///< fingerprint of the last Load that was not refused
   std::optional<EngineFacts> engine;   ///< that answered this Load
   int64_t load_sent_us = 0;            ///< 0: not by this life of the orchestrator
-  int64_t load_moved_us = 0;           ///< when the Load was sent, or the worker last said that more bytes are there
-  int64_t pulled = 0, to_pull = 0;     ///< bytes of what it loads or follows; 0 of 0 while it does not tell
-  int wants = 0;                       ///< trials that it asked for
+  int64_t load_moved_us =
+      0;  ///< when the Load was sent, or the worker last said that more bytes are there
+  int64_t pulled = 0,
+          to_pull = 0;  ///< bytes of what it loads or follows; 0 of 0 while it does not tell
+  int wants = 0;        ///< trials that it asked for
   std::set<HeldTrial> held;
   std::string cause;     ///< why the process is about to end; "" while nobody knows of anything
   bool excused = false;  ///< it said why it ends, and that its device is not at fault
   bool refuses = false;  ///< it can make no engine of what it was started with
 
   // of the slot
-  int restarts = 0;               ///< of this profile without progress between
-  std::set<std::string> spent;    ///< profiles whose restarts are used up: it is not started with them again
-  struct Start {                  ///< what comes after kStopping
+  int restarts = 0;  ///< of this profile without progress between
+  std::set<std::string>
+      spent;      ///< profiles whose restarts are used up: it is not started with them again
+  struct Start {  ///< what comes after kStopping
     std::string profile;
     int64_t run = 0;
     bool on_gpu = false;
@@ -121,7 +131,9 @@ struct ScorerSlot {
   int64_t asked = 0;  ///< a question is with this run
   bool asked_own = false;
 
-  bool has_process() const { return state == ScorerState::kStarting || state == ScorerState::kReady; }
+  bool has_process() const {
+    return state == ScorerState::kStarting || state == ScorerState::kReady;
+  }
 };
 
 }  // namespace evald

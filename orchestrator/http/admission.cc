@@ -12,7 +12,9 @@ namespace {
 
 constexpr const char* kChallenge = "Bearer realm=\"evald\"";
 
-bool Changes(const std::string& method) { return method != "GET" && method != "HEAD" && method != "OPTIONS"; }
+bool Changes(const std::string& method) {
+  return method != "GET" && method != "HEAD" && method != "OPTIONS";
+}
 
 }  // namespace
 
@@ -25,7 +27,9 @@ std::string HostName(const std::string& host) {
 }
 
 Admission::Admission(Rules rules, Router router)
-    : rules_(std::move(rules)), router_(std::move(router)), rate_(rules_.requests_per_second, rules_.requests_burst) {}
+    : rules_(std::move(rules)),
+      router_(std::move(router)),
+      rate_(rules_.requests_per_second, rules_.requests_burst) {}
 
 const Route& Admission::Admit(Request* request, int64_t now_us) {
   CheckHost(*request);
@@ -48,15 +52,20 @@ void Admission::CheckHost(const Request& request) const {
   for (const std::string& own : rules_.hosts) {
     if (EqualsIgnoringCase(name, own)) return;
   }
-  throw ProblemError({421, "host", fmt::format("the Host field names '{}', which is not this server", name),
+  throw ProblemError({421, "host",
+                      fmt::format("the Host field names '{}', which is not this server", name),
                       "use localhost, or allow the name in the service's configuration"});
 }
 
 void Admission::CheckRate(const Request& request, int64_t now_us) {
   const double wait_s = rate_.Take(request.client, now_us);
   if (wait_s <= 0) return;
-  throw ProblemError({429, "rate", fmt::format("more than {} requests a second", rules_.requests_per_second),
-                      "", "", {{"Retry-After", std::to_string(static_cast<int>(std::ceil(wait_s)))}}});
+  throw ProblemError({429,
+                      "rate",
+                      fmt::format("more than {} requests a second", rules_.requests_per_second),
+                      "",
+                      "",
+                      {{"Retry-After", std::to_string(static_cast<int>(std::ceil(wait_s)))}}});
 }
 
 void Admission::CheckToken(Request* request, const Route& route) const {
@@ -67,19 +76,29 @@ void Admission::CheckToken(Request* request, const Route& route) const {
   const std::string* field = request->headers.Find("Authorization");
   if (field == nullptr && route.role == Role::kNone) return;
   if (field == nullptr) {
-    throw ProblemError({401, "token-missing", "this needs a token", "send Authorization: Bearer <token>", "",
+    throw ProblemError({401,
+                        "token-missing",
+                        "this needs a token",
+                        "send Authorization: Bearer <token>",
+                        "",
                         {{"WWW-Authenticate", kChallenge}}});
   }
   const auto token = BearerToken(*field);
   const auto principal = token ? rules_.tokens.Check(*token) : std::nullopt;
   if (!principal) {
-    throw ProblemError({401, "token-unknown", "the token is not known", "", "",
-                        {{"WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\""}}});
+    throw ProblemError(
+        {401,
+         "token-unknown",
+         "the token is not known",
+         "",
+         "",
+         {{"WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\""}}});
   }
   if (!Allows(principal->role, route.role)) {
-    throw ProblemError({403, "role",
-                        fmt::format("this needs the role {}; the token '{}' has {}", RoleName(route.role),
-                                    principal->name, RoleName(principal->role))});
+    throw ProblemError(
+        {403, "role",
+         fmt::format("this needs the role {}; the token '{}' has {}", RoleName(route.role),
+                     principal->name, RoleName(principal->role))});
   }
   request->principal = *principal;
 }

@@ -12,7 +12,8 @@ namespace {
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 }
 
-ByteStream::ByteStream(asio::ip::tcp::socket socket, asio::ssl::context* tls) : socket_(std::move(socket)) {
+ByteStream::ByteStream(asio::ip::tcp::socket socket, asio::ssl::context* tls)
+    : socket_(std::move(socket)) {
   if (tls != nullptr) tls_.emplace(socket_, *tls);
 }
 

@@ -30,7 +30,8 @@ constexpr size_t kPieceBytes = 64 * 1024;
 constexpr size_t kLingerBytesMax = 1 << 20;
 constexpr std::chrono::milliseconds kLinger{1000};
 constexpr std::chrono::milliseconds kTunnelPause{5};
-constexpr std::chrono::milliseconds kTurnAway{2000};  // for a caller who is refused, to say something
+constexpr std::chrono::milliseconds kTurnAway{
+    2000};  // for a caller who is refused, to say something
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 // RFC 9110, 5.6.7: "Sun, 06 Nov 1994 08:49:37 GMT".
@@ -39,7 +40,8 @@ std::string HttpDate() {
 }
 
 Response ProblemForException(const std::exception& error, const Request& request) {
-  if (const auto* problem = dynamic_cast<const ProblemError*>(&error)) return ProblemResponse(problem->problem());
+  if (const auto* problem = dynamic_cast<const ProblemError*>(&error))
+    return ProblemResponse(problem->problem());
   const auto* known = dynamic_cast<const Error*>(&error);
   if (known == nullptr || known->kind() == ErrorKind::kInternal) {
     log::Error("http: {} {}: {}", request.method, request.route, error.what());
@@ -55,21 +57,27 @@ size_t CountOf(const std::map<std::string, size_t>& counts, const std::string& o
   return found == counts.end() ? 0 : found->second;
 }
 
-// Each stream keeps a connection. Those who may only read must not keep all that an address may have, which all users
-// of a tunnel share, nor all that the service has.
+// Each stream keeps a connection. Those who may only read must not keep all that an address may
+// have, which all users of a tunnel share, nor all that the service has.
 bool MayFollow(const Shared& shared, const std::string& follower, const std::string& client) {
   const ServerOptions& options = shared.options;
   if (options.tokens.empty()) return true;
-  const auto taken = [](size_t open, size_t all) { return open + std::min(kKeptForRequests, all / 2) >= all; };
+  const auto taken = [](size_t open, size_t all) {
+    return open + std::min(kKeptForRequests, all / 2) >= all;
+  };
   return !taken(shared.statistics.event_streams, options.connections_max) &&
          !taken(CountOf(shared.streams_from, client), options.connections_per_client_max) &&
          CountOf(shared.streams, follower) < options.streams_per_token_max;
 }
 
 Response TooManyStreams(size_t most) {
-  return ProblemResponse({429, "streams",
-                          fmt::format("too many event streams are open: {} of one token, or all of one address", most),
-                          "close some, or follow all runs with one stream", "", {{"Retry-After", "1"}}});
+  return ProblemResponse(
+      {429,
+       "streams",
+       fmt::format("too many event streams are open: {} of one token, or all of one address", most),
+       "close some, or follow all runs with one stream",
+       "",
+       {{"Retry-After", "1"}}});
 }
 
 // Counts an event stream for as long as it is open.
@@ -95,8 +103,8 @@ bool HasNoBody(int status) { return status == 101 || status == 204 || status == 
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<Shared> shared, asio::ip::tcp::socket socket, std::string client,
-                       asio::ssl::context* tls)
+Connection::Connection(std::shared_ptr<Shared> shared, asio::ip::tcp::socket socket,
+                       std::string client, asio::ssl::context* tls)
     : shared_(std::move(shared)),
       client_(std::move(client)),
       stream_(std::move(socket), tls),
@@ -182,11 +190,14 @@ asio::awaitable<bool> Connection::ServeOne() {
   const int status = response.status;
   const std::shared_ptr<EventSource> events = response.events;
   const std::shared_ptr<Tunnel> tunnel = response.tunnel;
-  bool written = co_await WriteAnswer(*request, std::move(response), keep && !shared_->closing, chunked);
+  bool written =
+      co_await WriteAnswer(*request, std::move(response), keep && !shared_->closing, chunked);
   shared_->statistics.Count({request->method, request->route, status},
-                            static_cast<double>(MonotonicMicros() - begun_us) * 1e-6, events == nullptr);
+                            static_cast<double>(MonotonicMicros() - begun_us) * 1e-6,
+                            events == nullptr);
   if (tunnel) {
-    if (written && status == 101) asio::co_spawn(shared_->context, ReadTunnel(tunnel), asio::detached);
+    if (written && status == 101)
+      asio::co_spawn(shared_->context, ReadTunnel(tunnel), asio::detached);
     if (written && status == 101) co_await RunTunnel(tunnel.get());
     tunnel->OnMore({});
     tunnel->Ended();
@@ -196,7 +207,7 @@ asio::awaitable<bool> Connection::ServeOne() {
     co_await WriteEvents(events.get(), chunked, follower);
     co_return false;
   }
-  co_return written && keep;
+  co_return written&& keep;
 }
 
 // The next request, whole, into the parser. False at the connection's end.
@@ -231,32 +242,36 @@ asio::awaitable<bool> Connection::Receive(const Route** route) {
 // Answers what is not admitted. The connection goes on only when all of the request was read.
 asio::awaitable<bool> Connection::Refuse(const ProblemError& error, const Request& head) {
   const int status = error.problem().status;
-  shared_->statistics.Count({head.route.empty() ? "other" : head.method, head.route, status}, 0, false);
+  shared_->statistics.Count({head.route.empty() ? "other" : head.method, head.route, status}, 0,
+                            false);
   bool whole = false;
   try {
     whole = !parser_.broken() && parser_.keep_alive() && parser_.ReadBody();
   } catch (const ProblemError&) {
   }
   Request request = whole ? parser_.Take() : head;
-  const bool written = co_await WriteAnswer(request, ProblemResponse(error.problem()), whole, false);
+  const bool written =
+      co_await WriteAnswer(request, ProblemResponse(error.problem()), whole, false);
   if (!whole && written) co_await Linger();
-  co_return whole && written;
+  co_return whole&& written;
 }
 
-asio::awaitable<Response> Connection::Handle(const Route& route, std::shared_ptr<const Request> request) {
+asio::awaitable<Response> Connection::Handle(const Route& route,
+                                             std::shared_ptr<const Request> request) {
   answer_.reset();
   Deadline(shared_->options.time.answer);
   // The answer may come from any thread, and after this connection or the server has gone.
-  Responder responder([self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)](Response response) {
-    const std::shared_ptr<Shared> shared = weak.lock();
-    if (!shared) return;
-    asio::dispatch(shared->context, [self, response = std::move(response)]() mutable {
-      const std::shared_ptr<Connection> connection = self.lock();
-      if (!connection) return;
-      connection->answer_ = std::move(response);
-      connection->signal_.cancel();
-    });
-  });
+  Responder responder(
+      [self = weak_from_this(), weak = std::weak_ptr<Shared>(shared_)](Response response) {
+        const std::shared_ptr<Shared> shared = weak.lock();
+        if (!shared) return;
+        asio::dispatch(shared->context, [self, response = std::move(response)]() mutable {
+          const std::shared_ptr<Connection> connection = self.lock();
+          if (!connection) return;
+          connection->answer_ = std::move(response);
+          connection->signal_.cancel();
+        });
+      });
   try {
     route.handler(request, responder);
   } catch (const std::exception& error) {
@@ -280,7 +295,8 @@ asio::awaitable<bool> Connection::Write(std::string_view bytes) {
   co_return !gone_;
 }
 
-std::string Connection::Head(const Request& request, const Response& response, bool keep, bool chunked) const {
+std::string Connection::Head(const Request& request, const Response& response, bool keep,
+                             bool chunked) const {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\nServer: evald\r\n", response.status,
                                  ReasonPhrase(response.status), HttpDate());
   for (const auto& [name, value] : response.headers.fields()) {
@@ -289,10 +305,12 @@ std::string Connection::Head(const Request& request, const Response& response, b
     head += "\r\n";
   }
   if (response.events) {
-    head += "Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n";
+    head +=
+        "Content-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n";
     if (chunked) head += "Transfer-Encoding: chunked\r\n";
   } else if (!HasNoBody(response.status)) {
-    head += fmt::format("Content-Length: {}\r\n", response.file ? response.file->bytes : response.body.size());
+    head += fmt::format("Content-Length: {}\r\n",
+                        response.file ? response.file->bytes : response.body.size());
   }
   if (response.tunnel) {
     head += "Connection: Upgrade\r\n";
@@ -329,16 +347,19 @@ asio::awaitable<bool> Connection::WriteFile(const FileBody& file) {
   std::string piece(kPieceBytes, '\0');
   for (uint64_t offset = 0; offset < file.bytes;) {
     const size_t want = std::min<uint64_t>(piece.size(), file.bytes - offset);
-    const ssize_t got = ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(file.begin + offset));
+    const ssize_t got =
+        ::pread(file.fd.get(), piece.data(), want, static_cast<off_t>(file.begin + offset));
     if (got <= 0) co_return false;  // shorter than it was: the length that was sent is not kept
-    const bool written = co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
+    const bool written =
+        co_await Write(std::string_view(piece).substr(0, static_cast<size_t>(got)));
     if (!written) co_return false;
     offset += static_cast<uint64_t>(got);
   }
   co_return true;
 }
 
-asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked, std::string follower) {
+asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked,
+                                              std::string follower) {
   const OpenStream open(shared_.get(), std::move(follower), client_);
   streaming_ = true;
   source->OnMore([weak = weak_from_this()] {
@@ -347,7 +368,9 @@ asio::awaitable<bool> Connection::WriteEvents(EventSource* source, bool chunked,
       self->signal_.cancel();
     }
   });
-  asio::co_spawn(shared_->context, [self = shared_from_this()] { return self->WatchForEnd(); }, asio::detached);
+  asio::co_spawn(
+      shared_->context, [self = shared_from_this()] { return self->WatchForEnd(); },
+      asio::detached);
   bool silent = false;
   while (!gone_ && !shared_->closing) {
     more_ = false;

@@ -39,8 +39,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <typename T>
   using awaitable = boost::asio::awaitable<T>;
 
-  Connection(std::shared_ptr<Shared> shared, boost::asio::ip::tcp::socket socket, std::string client,
-             boost::asio::ssl::context* tls);
+  Connection(std::shared_ptr<Shared> shared, boost::asio::ip::tcp::socket socket,
+             std::string client, boost::asio::ssl::context* tls);
   ~Connection();
 
   /// Until the connection ends.
@@ -88,9 +88,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Response> answer_;
   Clock::time_point since_ = Clock::now();
   bool known_ = false;
-  bool idle_ = true;       ///< between requests
+  bool idle_ = true;  ///< between requests
   bool streaming_ = false;
-  bool more_ = false;      ///< the event source has something
+  bool more_ = false;  ///< the event source has something
   bool gone_ = false;
 };
 

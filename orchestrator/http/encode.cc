@@ -66,7 +66,8 @@ bool AcceptsGzip(std::string_view accept_encoding) {
 
 void Encode(const Request& request, Response* response) {
   Headers& headers = response->headers;
-  if (headers.Find("X-Content-Type-Options") == nullptr) headers.Add("X-Content-Type-Options", "nosniff");
+  if (headers.Find("X-Content-Type-Options") == nullptr)
+    headers.Add("X-Content-Type-Options", "nosniff");
   if (response->events || (!response->file && response->body.empty())) return;
   const bool is_read = request.method == "GET" || request.method == "HEAD";
   if (response->status == 200 && is_read && headers.Get("Cache-Control") != "no-store") {

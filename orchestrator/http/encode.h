@@ -7,8 +7,8 @@
 
 namespace evald::http {
 
-/// Makes `response` fit what `request` asked for: an ETag for a successful GET with a body, 304 when
-/// If-None-Match names it (RFC 9110, 13), gzip when it is accepted and pays, and nosniff.
+/// Makes `response` fit what `request` asked for: an ETag for a successful GET with a body, 304
+/// when If-None-Match names it (RFC 9110, 13), gzip when it is accepted and pays, and nosniff.
 void Encode(const Request& request, Response* response);
 
 /// "text" as gzip. Throws Error(kInternal).

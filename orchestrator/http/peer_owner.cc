@@ -26,11 +26,14 @@ namespace {
 constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 const Caller kGone{false, "the caller has closed its socket", true};
 const Caller kUnknown{false, "the kernel cannot say now who calls", false, true};
-// Sockets come and go while the kernel walks its tables, so that one that is there may be passed over.
+// Sockets come and go while the kernel walks its tables, so that one that is there may be passed
+// over.
 constexpr int kLooksMax = 3;
 constexpr timeval kAnswerLimit{1, 0};  // the kernel answers within the call that asks
 
-bool IsIpv4(const TcpEnd& end) { return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), end.ip.begin()); }
+bool IsIpv4(const TcpEnd& end) {
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), end.ip.begin());
+}
 
 TcpEnd Ipv4End(const void* address, uint16_t port) {
   TcpEnd end;
@@ -89,10 +92,12 @@ DiagRequest RequestFor(const TcpEnd& own, const TcpEnd& other) {
 
 ListedSocket SocketOf(const inet_diag_msg& message) {
   const auto end = [&](const __be32* address, __be16 port) {
-    return message.idiag_family == AF_INET ? Ipv4End(address, ntohs(port)) : Ipv6End(address, ntohs(port));
+    return message.idiag_family == AF_INET ? Ipv4End(address, ntohs(port))
+                                           : Ipv6End(address, ntohs(port));
   };
-  return {end(message.id.idiag_src, message.id.idiag_sport), end(message.id.idiag_dst, message.id.idiag_dport),
-          message.idiag_state, message.idiag_uid, message.idiag_inode};
+  return {end(message.id.idiag_src, message.id.idiag_sport),
+          end(message.id.idiag_dst, message.id.idiag_dport), message.idiag_state, message.idiag_uid,
+          message.idiag_inode};
 }
 
 // ---- /proc/net
@@ -108,7 +113,8 @@ std::optional<TcpEnd> ParseProcNetEnd(std::string_view text) {
   }
   uint16_t port = 0;
   const char* end = text.data() + text.size();
-  if (const auto read = std::from_chars(text.data() + colon + 1, end, port, 16); read.ec != std::errc() || read.ptr != end) {
+  if (const auto read = std::from_chars(text.data() + colon + 1, end, port, 16);
+      read.ec != std::errc() || read.ptr != end) {
     return std::nullopt;
   }
   return colon == 8 ? Ipv4End(words.data(), port) : Ipv6End(words.data(), port);
@@ -135,41 +141,49 @@ std::vector<std::string_view> Words(std::string_view line) {
 // Two connected sockets of this process, to try the look-ups on.
 struct OwnConnection {
   OwnConnection()
-      : listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+      : listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+        caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t bytes = sizeof address;
     auto* any = reinterpret_cast<sockaddr*>(&address);
     connected = ::bind(listener.get(), any, bytes) == 0 && ::listen(listener.get(), 1) == 0 &&
-                ::getsockname(listener.get(), any, &bytes) == 0 && ::connect(caller.get(), any, bytes) == 0;
+                ::getsockname(listener.get(), any, &bytes) == 0 &&
+                ::connect(caller.get(), any, bytes) == 0;
   }
   UniqueFd listener, caller;
   bool connected = false;
 };
 
-// Whether others' processes would bear this process's user id: within a user namespace all users that it does not
-// map are shown as the overflow user.
+// Whether others' processes would bear this process's user id: within a user namespace all users
+// that it does not map are shown as the overflow user.
 bool OthersLookLikeUs() {
   try {
     if (std::to_string(::geteuid()) != Trim(ReadFile("/proc/sys/kernel/overflowuid"))) return false;
-    return Words(Trim(ReadFile("/proc/self/uid_map"))) != std::vector<std::string_view>{"0", "0", "4294967295"};
+    return Words(Trim(ReadFile("/proc/self/uid_map"))) !=
+           std::vector<std::string_view>{"0", "0", "4294967295"};
   } catch (const Error&) {
     return false;
   }
 }
 
 [[noreturn]] void CannotSay(const std::string& why) {
-  throw Error(ErrorKind::kUsage, "without tokens the service serves its own user only, but it cannot tell who calls: " + why,
-              "set 'tokens' in serve.yaml to a token file (docs/rest.md says how to make one)");
+  throw Error(
+      ErrorKind::kUsage,
+      "without tokens the service serves its own user only, but it cannot tell who calls: " + why,
+      "set 'tokens' in serve.yaml to a token file (docs/rest.md says how to make one)");
 }
 
 }  // namespace
 
-Caller Judge(const std::optional<ListedSocket>& listed, const TcpEnd& peer, const TcpEnd& server, uid_t own_uid) {
+Caller Judge(const std::optional<ListedSocket>& listed, const TcpEnd& peer, const TcpEnd& server,
+             uid_t own_uid) {
   if (!listed) return {false, "the kernel does not list the caller's socket", false};
-  if (listed->own != peer || listed->other != server) return {false, "the kernel names another socket than the caller's", false};
-  const bool open = listed->state == TCP_ESTABLISHED || listed->state == TCP_FIN_WAIT1 || listed->state == TCP_FIN_WAIT2;
+  if (listed->own != peer || listed->other != server)
+    return {false, "the kernel names another socket than the caller's", false};
+  const bool open = listed->state == TCP_ESTABLISHED || listed->state == TCP_FIN_WAIT1 ||
+                    listed->state == TCP_FIN_WAIT2;
   if (!open || listed->inode == 0) return kGone;
   if (listed->uid == own_uid || listed->uid == 0) return {true, "", false};
   return {false, fmt::format("the call comes from uid {}", listed->uid), false};
@@ -180,7 +194,8 @@ LookUp AskSockDiag(const TcpEnd& own, const TcpEnd& other) {
   if (!netlink) return {};
   ::setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerLimit, sizeof kAnswerLimit);
   const DiagRequest request = RequestFor(own, other);
-  if (::send(netlink.get(), &request, sizeof request, 0) != static_cast<ssize_t>(sizeof request)) return {};
+  if (::send(netlink.get(), &request, sizeof request, 0) != static_cast<ssize_t>(sizeof request))
+    return {};
   alignas(nlmsghdr) char answer[8192];
   const ssize_t bytes = ::recv(netlink.get(), answer, sizeof answer, 0);
   if (bytes < static_cast<ssize_t>(sizeof(nlmsghdr))) return {};
@@ -188,10 +203,13 @@ LookUp AskSockDiag(const TcpEnd& own, const TcpEnd& other) {
   if (header->nlmsg_len > static_cast<size_t>(bytes)) return {};
   if (header->nlmsg_type == NLMSG_ERROR && header->nlmsg_len >= NLMSG_LENGTH(sizeof(nlmsgerr))) {
     const auto* error = static_cast<const nlmsgerr*>(NLMSG_DATA(header));
-    // ENOENT is also the answer of a kernel without the module for TCP: PeerOwner tries on a socket of its own.
+    // ENOENT is also the answer of a kernel without the module for TCP: PeerOwner tries on a socket
+    // of its own.
     return {error->error == -ENOENT, std::nullopt};
   }
-  if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY || header->nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg))) return {};
+  if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+      header->nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg)))
+    return {};
   return {true, SocketOf(*static_cast<const inet_diag_msg*>(NLMSG_DATA(header)))};
 }
 
@@ -201,8 +219,8 @@ std::optional<ListedSocket> ParseProcNetLine(std::string_view line) {
   if (words.size() < 10) return std::nullopt;
   const auto own = ParseProcNetEnd(words[1]), other = ParseProcNetEnd(words[2]);
   ListedSocket socket;
-  if (!own || !other || !ReadNumber(words[3], 16, &socket.state) || !ReadNumber(words[7], 10, &socket.uid) ||
-      !ReadNumber(words[9], 10, &socket.inode)) {
+  if (!own || !other || !ReadNumber(words[3], 16, &socket.state) ||
+      !ReadNumber(words[7], 10, &socket.uid) || !ReadNumber(words[9], 10, &socket.inode)) {
     return std::nullopt;
   }
   socket.own = *own;
@@ -230,14 +248,20 @@ LookUp ReadProcNet(const TcpEnd& own, const TcpEnd& other) {
 
 PeerOwner::PeerOwner() {
   const OwnConnection trial;
-  const auto own = EndOf(trial.caller.get(), ::getsockname), other = EndOf(trial.caller.get(), ::getpeername);
-  if (!trial.connected || !own || !other) CannotSay("this machine's loopback address cannot be connected to");
-  const auto right = [&](const LookUp& found) { return Judge(found.socket, *own, *other, ::geteuid()).accepted; };
+  const auto own = EndOf(trial.caller.get(), ::getsockname),
+             other = EndOf(trial.caller.get(), ::getpeername);
+  if (!trial.connected || !own || !other)
+    CannotSay("this machine's loopback address cannot be connected to");
+  const auto right = [&](const LookUp& found) {
+    return Judge(found.socket, *own, *other, ::geteuid()).accepted;
+  };
   diag_ = right(AskSockDiag(*own, *other));
   if (!diag_ && !right(ReadProcNet(*own, *other))) {
     CannotSay("the kernel answers neither inet_diag nor by /proc/net/tcp");
   }
-  if (OthersLookLikeUs()) CannotSay(fmt::format("in this container all users that it does not know have its own uid, {}", ::geteuid()));
+  if (OthersLookLikeUs())
+    CannotSay(fmt::format("in this container all users that it does not know have its own uid, {}",
+                          ::geteuid()));
 }
 
 LookUp PeerOwner::Find(const TcpEnd& own, const TcpEnd& other) const {
@@ -256,8 +280,9 @@ Caller PeerOwner::Of(int socket) const {
     if (found.possible) caller = Judge(found.socket, *peer, *server, ::geteuid());
   }
   if (!found.possible) return kUnknown;
-  // While this end is connected nobody else can have a socket with the caller's address and port. After a reset
-  // somebody could, and what the reset caller had sent could still be read: hence a second look.
+  // While this end is connected nobody else can have a socket with the caller's address and port.
+  // After a reset somebody could, and what the reset caller had sent could still be read: hence a
+  // second look.
   if ((caller.accepted || !found.socket) && !EndOf(socket, ::getpeername)) return kGone;
   return caller;
 }

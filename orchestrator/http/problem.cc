@@ -25,11 +25,14 @@ Response ProblemResponse(const Problem& problem) {
 
 Problem ProblemFor(const Error& error) {
   switch (error.kind()) {
-    case ErrorKind::kUsage: return {409, "conflict", error.message(), error.remedy()};
-    case ErrorKind::kInput: return {422, "invalid", error.message(), error.remedy()};
+    case ErrorKind::kUsage:
+      return {409, "conflict", error.message(), error.remedy()};
+    case ErrorKind::kInput:
+      return {422, "invalid", error.message(), error.remedy()};
     case ErrorKind::kInfrastructure:
       return {503, "unavailable", error.message(), error.remedy(), "", {{"Retry-After", "5"}}};
-    case ErrorKind::kInternal: break;
+    case ErrorKind::kInternal:
+      break;
   }
   return {500, "internal", "an internal error; the service's log says more"};
 }

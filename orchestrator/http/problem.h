@@ -16,9 +16,10 @@ namespace evald::http {
 struct Problem {
   int status = 500;
   std::string code;
-  std::string detail;   ///< one sentence: what was found and what was expected
-  std::string remedy;   ///< what the caller can do; may be empty
-  std::string pointer;  ///< the place in the body (RFC 6901) or "query:limit", "header:Idempotency-Key"
+  std::string detail;  ///< one sentence: what was found and what was expected
+  std::string remedy;  ///< what the caller can do; may be empty
+  std::string
+      pointer;  ///< the place in the body (RFC 6901) or "query:limit", "header:Idempotency-Key"
   std::vector<std::pair<std::string, std::string>> headers;  ///< Allow, Retry-After, ...
 };
 

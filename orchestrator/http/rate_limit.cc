@@ -10,7 +10,8 @@ double RateLimit::Filled(const Bucket& bucket, int64_t now_us) const {
 }
 
 void RateLimit::Forget(int64_t now_us) {
-  std::erase_if(buckets_, [&](const auto& entry) { return Filled(entry.second, now_us) >= burst_; });
+  std::erase_if(buckets_,
+                [&](const auto& entry) { return Filled(entry.second, now_us) >= burst_; });
   if (buckets_.size() >= clients_max_) buckets_.clear();
 }
 

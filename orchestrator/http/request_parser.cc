@@ -18,14 +18,17 @@ namespace beast = boost::beast;
 constexpr size_t kChunkLineBytesMax = 8 * 1024;
 
 // What Beast's parser objects to.
-Problem ProblemOf(const beast::error_code& error, uint64_t header_bytes_max, uint64_t body_bytes_max) {
+Problem ProblemOf(const beast::error_code& error, uint64_t header_bytes_max,
+                  uint64_t body_bytes_max) {
   if (error == beast::http::error::header_limit) {
-    return {431, "header-size", fmt::format("the request line and header fields exceed {} bytes", header_bytes_max)};
+    return {431, "header-size",
+            fmt::format("the request line and header fields exceed {} bytes", header_bytes_max)};
   }
   if (error == beast::http::error::body_limit) {
     return {413, "body-size", fmt::format("the body exceeds {} bytes", body_bytes_max)};
   }
-  if (error == beast::http::error::bad_version) return {505, "version", "expected HTTP/1.0 or HTTP/1.1"};
+  if (error == beast::http::error::bad_version)
+    return {505, "version", "expected HTTP/1.0 or HTTP/1.1"};
   return {400, "malformed", fmt::format("not an HTTP request: {}", error.message())};
 }
 
@@ -77,8 +80,8 @@ bool RequestParser::Advance(bool to_end) {
     }
     if (consumed_ == input_.size()) return false;
     beast::error_code error;
-    const size_t used =
-        parser.put(boost::asio::const_buffer(input_.data() + consumed_, input_.size() - consumed_), error);
+    const size_t used = parser.put(
+        boost::asio::const_buffer(input_.data() + consumed_, input_.size() - consumed_), error);
     if (!to_end) LookForFolds(std::string_view(input_).substr(consumed_, used));
     consumed_ += used;
     if (error == beast::http::error::need_more) {
@@ -95,7 +98,8 @@ bool RequestParser::Advance(bool to_end) {
   return true;
 }
 
-// Beast joins folded lines (obs-fold) with blanks. Others might not: RFC 9112, 5.2 has servers refuse them.
+// Beast joins folded lines (obs-fold) with blanks. Others might not: RFC 9112, 5.2 has servers
+// refuse them.
 void RequestParser::LookForFolds(std::string_view head) {
   for (const char c : head) {
     if (state_->line_ended && (c == ' ' || c == '\t')) state_->folded = true;
@@ -111,7 +115,8 @@ bool RequestParser::ReadHead() {
   Request& head = state_->head;
   head.method = Text(message.method_string());
   head.target = Text(message.target());
-  for (const auto& field : message) head.headers.Add(Text(field.name_string()), Text(field.value()));
+  for (const auto& field : message)
+    head.headers.Add(Text(field.name_string()), Text(field.value()));
   CheckHead();
   return true;
 }
@@ -122,7 +127,8 @@ void RequestParser::CheckHead() {
   if (message.version() != 10 && message.version() != 11) {
     Refuse(505, "version", "expected HTTP/1.0 or HTTP/1.1");
   }
-  if (state_->folded) Refuse(400, "folded", "a header field goes on in another line (obs-fold), which is not taken");
+  if (state_->folded)
+    Refuse(400, "folded", "a header field goes on in another line (obs-fold), which is not taken");
   const size_t hosts = head.headers.Count("Host");
   if (hosts > 1 || (hosts == 0 && message.version() == 11)) {
     Refuse(400, "host", fmt::format("found {} Host fields, expected one", hosts));
@@ -134,13 +140,15 @@ void RequestParser::CheckHead() {
       expect != nullptr && !EqualsIgnoringCase(*expect, "100-continue")) {
     Refuse(417, "expectation", "the only expectation met is 100-continue");
   }
-  if (!ParseTarget(&head)) Refuse(400, "target", "the request's target is not a path that can be decoded");
+  if (!ParseTarget(&head))
+    Refuse(400, "target", "the request's target is not a path that can be decoded");
 }
 
 Request& RequestParser::head() { return state_->head; }
 
 bool RequestParser::expects_continue() const {
-  return version_1_1() && state_->head.headers.Find("Expect") != nullptr && !state_->parser.is_done();
+  return version_1_1() && state_->head.headers.Find("Expect") != nullptr &&
+         !state_->parser.is_done();
 }
 
 bool RequestParser::keep_alive() const { return state_->parser.get().keep_alive(); }
@@ -151,7 +159,8 @@ void RequestParser::LimitBody(uint64_t bytes_max) {
   state_->body_bytes_max = bytes_max;
   const auto announced = state_->parser.content_length();
   if (announced && *announced > bytes_max) {
-    Refuse(413, "body-size", fmt::format("the body has {} bytes, at most {} are taken here", *announced, bytes_max));
+    Refuse(413, "body-size",
+           fmt::format("the body has {} bytes, at most {} are taken here", *announced, bytes_max));
   }
   // Beast counts its limit down as a body comes in; nothing of this one has.
   if (!state_->parser.is_done()) state_->parser.body_limit(bytes_max);

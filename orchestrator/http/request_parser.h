@@ -17,9 +17,9 @@ struct RequestLimits {
 };
 
 /// Turns the bytes of a connection into requests (HTTP/1.0 and 1.1, RFC 9112, by Boost.Beast's
-/// parser). No socket, no clock: bytes go in, requests come out, and bytes after a request's end wait
-/// for the next (pipelining). Throws ProblemError for what is no request or exceeds a limit: 400,
-/// 413, 414, 431, 501 or 505; the connection cannot go on after that.
+/// parser). No socket, no clock: bytes go in, requests come out, and bytes after a request's end
+/// wait for the next (pipelining). Throws ProblemError for what is no request or exceeds a limit:
+/// 400, 413, 414, 431, 501 or 505; the connection cannot go on after that.
 class RequestParser {
  public:
   explicit RequestParser(const RequestLimits& limits);

@@ -47,7 +47,8 @@ bool Serves(const Route& route, const std::string& method) {
 void Router::Add(Route route) {
   for (const Route& other : routes_) {
     if (other.method == route.method && other.path == route.path) {
-      throw Error(ErrorKind::kInternal, fmt::format("two routes for {} {}", route.method, route.path));
+      throw Error(ErrorKind::kInternal,
+                  fmt::format("two routes for {} {}", route.method, route.path));
     }
   }
   routes_.push_back(std::move(route));
@@ -73,7 +74,11 @@ const Route& Router::Find(Request* request) const {
   if (allowed.empty()) throw ProblemError({404, "not-found", "nothing is at this path"});
   std::sort(allowed.begin(), allowed.end());
   allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
-  throw ProblemError({405, "method", fmt::format("this path takes {}", Join(allowed, ", ")), "", "",
+  throw ProblemError({405,
+                      "method",
+                      fmt::format("this path takes {}", Join(allowed, ", ")),
+                      "",
+                      "",
                       {{"Allow", Join(allowed, ", ")}}});
 }
 

@@ -11,11 +11,11 @@ namespace evald::http {
 
 /// One thing that can be asked for.
 struct Route {
-  std::string method;             ///< GET also answers HEAD
-  std::string path;               ///< "/v1/runs/{run}"; a last "{name...}" takes all further segments
-  Role role = Role::kRead;        ///< what a token must allow
+  std::string method;       ///< GET also answers HEAD
+  std::string path;         ///< "/v1/runs/{run}"; a last "{name...}" takes all further segments
+  Role role = Role::kRead;  ///< what a token must allow
   Handler handler;
-  uint64_t body_bytes_max = 0;    ///< longer bodies are refused before they are read
+  uint64_t body_bytes_max = 0;  ///< longer bodies are refused before they are read
 };
 
 /// Finds the route of a request. Filled before the server starts, then read by its thread only.

@@ -29,35 +29,46 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kSweep{100};
 constexpr std::chrono::milliseconds kPauseAfterAcceptError{100};
 constexpr int kSendBufferBytes = 128 * 1024;  // what the kernel may hold for one client
-constexpr size_t kStrangersMax = 32;      // refused callers who are told why at one time; more are cut off
+constexpr size_t kStrangersMax =
+    32;  // refused callers who are told why at one time; more are cut off
 constexpr size_t kStrangersLoggedMax = 100;
-constexpr std::chrono::seconds kRest{1};  // a client that has just been answered may be about to ask again
+constexpr std::chrono::seconds kRest{
+    1};  // a client that has just been answered may be about to ask again
 
 // To a caller who is not served.
 Problem OtherUser(const Caller& caller) {
   if (caller.unknown) {
-    return {503, "unavailable", "this service has no tokens and has to ask the kernel who calls, which fails: " + caller.reason,
-            "try again; the service's host may have no file descriptors or memory left", "", {{"Retry-After", "1"}}};
+    return {503,
+            "unavailable",
+            "this service has no tokens and has to ask the kernel who calls, which fails: " +
+                caller.reason,
+            "try again; the service's host may have no file descriptors or memory left",
+            "",
+            {{"Retry-After", "1"}}};
   }
   return {403, "other-user",
-          fmt::format("this service has no tokens and serves its own user (uid {}) only; {}", ::geteuid(), caller.reason),
-          "ask that user to give the service a token file ('tokens' in serve.yaml, docs/rest.md) and you a token, or "
+          fmt::format("this service has no tokens and serves its own user (uid {}) only; {}",
+                      ::geteuid(), caller.reason),
+          "ask that user to give the service a token file ('tokens' in serve.yaml, docs/rest.md) "
+          "and you a token, or "
           "start a service of your own"};
 }
 
 // For a client over the limit, who is not listened to.
 std::string FullAnswer() {
   const Response response = ProblemResponse({503, "connections", "too many connections"});
-  return fmt::format("HTTP/1.1 503 {}\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n"
-                     "Connection: close\r\nContent-Length: {}\r\n\r\n{}",
-                     ReasonPhrase(503), response.body.size(), response.body);
+  return fmt::format(
+      "HTTP/1.1 503 {}\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n"
+      "Connection: close\r\nContent-Length: {}\r\n\r\n{}",
+      ReasonPhrase(503), response.body.size(), response.body);
 }
 
 asio::ip::address ParseAddress(const std::string& text) {
   error_code error;
   const auto address = asio::ip::make_address(text == "localhost" ? "127.0.0.1" : text, error);
   if (error) {
-    throw Error(ErrorKind::kUsage, fmt::format("listen address '{}': expected an IP address or localhost", text));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("listen address '{}': expected an IP address or localhost", text));
   }
   return address;
 }
@@ -81,14 +92,18 @@ std::unique_ptr<asio::ssl::context> MakeTls(const ServerOptions& options) {
   if (options.certificate.empty()) return nullptr;
   auto tls = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
   tls->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
-                   asio::ssl::context::no_tlsv1_1 | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+                   asio::ssl::context::no_tlsv1_1 | SSL_OP_NO_RENEGOTIATION |
+                   SSL_OP_NO_COMPRESSION);
   error_code error;
   tls->use_certificate_chain_file(options.certificate.string(), error);
   if (error) {
-    throw Error(ErrorKind::kUsage, fmt::format("certificate {}: {}", options.certificate.string(), error.message()));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("certificate {}: {}", options.certificate.string(), error.message()));
   }
   tls->use_private_key_file(options.key.string(), asio::ssl::context::pem, error);
-  if (error) throw Error(ErrorKind::kUsage, fmt::format("key {}: {}", options.key.string(), error.message()));
+  if (error)
+    throw Error(ErrorKind::kUsage,
+                fmt::format("key {}: {}", options.key.string(), error.message()));
   return tls;
 }
 
@@ -96,7 +111,8 @@ std::unique_ptr<asio::ssl::context> MakeTls(const ServerOptions& options) {
 
 Shared::Shared(const ServerOptions& options_in, Router router)
     : options(options_in),
-      admission({options_in.tokens, options_in.hosts, options_in.requests_per_second, options_in.requests_burst},
+      admission({options_in.tokens, options_in.hosts, options_in.requests_per_second,
+                 options_in.requests_burst},
                 std::move(router)) {}
 
 bool IsLoopback(const std::string& address) { return ParseAddress(address).is_loopback(); }
@@ -126,9 +142,9 @@ struct Server::State {
   tcp::acceptor acceptor{shared->context};
   std::set<std::shared_ptr<Connection>> connections;
   std::map<std::string, size_t> per_client;
-  std::optional<PeerOwner> peer_owner;  // where no tokens are in force
+  std::optional<PeerOwner> peer_owner;            // where no tokens are in force
   std::set<std::shared_ptr<Connection>> evicted;  // of `connections`: closed, and about to go
-  size_t strangers = 0;                 // of `connections`: those that are being turned away
+  size_t strangers = 0;  // of `connections`: those that are being turned away
   std::set<std::string> strangers_logged;
   std::chrono::steady_clock::time_point close_all_at = std::chrono::steady_clock::time_point::max();
   uint16_t port = 0;
@@ -145,9 +161,10 @@ void Server::State::Listen() {
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
-    throw Error(ErrorKind::kUsage,
-                fmt::format("listening on {} port {}: {}", options.address, options.port, error.message()),
-                "choose another port, or 0 for any free one");
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("listening on {} port {}: {}", options.address, options.port, error.message()),
+        "choose another port, or 0 for any free one");
   }
   const std::string host = endpoint.address().is_v6() ? "[" + endpoint.address().to_string() + "]"
                                                       : endpoint.address().to_string();
@@ -166,7 +183,8 @@ asio::awaitable<void> Server::State::Accept() {
     }
     try {
       Take(std::move(socket));
-    } catch (const std::exception& failed) {  // no memory, say: that caller is lost, the next is served
+    } catch (
+        const std::exception& failed) {  // no memory, say: that caller is lost, the next is served
       log::Error("http: a connection cannot be taken: {}", failed.what());
     }
   }
@@ -200,30 +218,36 @@ void Server::State::Take(tcp::socket socket) {
   asio::co_spawn(shared->context, Serve(std::move(connection), client), asio::detached);
 }
 
-// The connection that gives way first, of those with or without an admitted request: of the address that has most of
-// them, the one that has waited longest. Who has had a request admitted gives way only while it is idle.
-std::shared_ptr<Connection> Server::State::Expendable(const std::string& only_of, bool known) const {
+// The connection that gives way first, of those with or without an admitted request: of the address
+// that has most of them, the one that has waited longest. Who has had a request admitted gives way
+// only while it is idle.
+std::shared_ptr<Connection> Server::State::Expendable(const std::string& only_of,
+                                                      bool known) const {
   std::shared_ptr<Connection> best;
   size_t best_held = 0;
   const auto rested = Connection::Clock::now() - kRest;
   for (const auto& connection : connections) {
     const auto held = per_client.find(connection->client());
-    if (connection->known() != known || evicted.count(connection) > 0 || held == per_client.end()) continue;
+    if (connection->known() != known || evicted.count(connection) > 0 || held == per_client.end())
+      continue;
     if (!only_of.empty() && connection->client() != only_of) continue;
     if (known && (!connection->idle() || connection->since() > rested)) continue;
-    if (best && std::pair(held->second, best->since()) <= std::pair(best_held, connection->since())) continue;
+    if (best && std::pair(held->second, best->since()) <= std::pair(best_held, connection->since()))
+      continue;
     best = connection;
     best_held = held->second;
   }
   return best;
 }
 
-// Makes room for one more connection of `client`, at the cost of one that is of less use; false when there is none.
-// So connections that say nothing cannot shut out those that have a token.
+// Makes room for one more connection of `client`, at the cost of one that is of less use; false
+// when there is none. So connections that say nothing cannot shut out those that have a token.
 bool Server::State::MakePlace(const std::string& client) {
   const auto held = per_client.find(client);
-  const bool client_full = held != per_client.end() && held->second >= shared->options.connections_per_client_max;
-  const bool full = connections.size() - strangers - evicted.size() >= shared->options.connections_max;
+  const bool client_full =
+      held != per_client.end() && held->second >= shared->options.connections_per_client_max;
+  const bool full =
+      connections.size() - strangers - evicted.size() >= shared->options.connections_max;
   if (!client_full && !full) return true;
   std::shared_ptr<Connection> expendable = Expendable(client_full ? client : "", false);
   if (!expendable) expendable = Expendable(client_full ? client : "", true);
@@ -235,10 +259,12 @@ bool Server::State::MakePlace(const std::string& client) {
   return true;
 }
 
-// Another user's call takes no place of the service's own user: few are answered at one time, and not for long.
+// Another user's call takes no place of the service's own user: few are answered at one time, and
+// not for long.
 void Server::State::TakeStranger(tcp::socket socket, const Caller& caller) {
   ++shared->statistics.connections_refused_total;
-  if (!caller.gone && strangers_logged.size() < kStrangersLoggedMax && strangers_logged.insert(caller.reason).second) {
+  if (!caller.gone && strangers_logged.size() < kStrangersLoggedMax &&
+      strangers_logged.insert(caller.reason).second) {
     log::Warn("http: a call is {}: {}; without tokens the service serves its own user only",
               caller.unknown ? "put off" : "refused", caller.reason);
   }
@@ -246,10 +272,12 @@ void Server::State::TakeStranger(tcp::socket socket, const Caller& caller) {
   auto connection = std::make_shared<Connection>(shared, std::move(socket), "", tls.get());
   connections.insert(connection);
   ++strangers;
-  asio::co_spawn(shared->context, TurnAway(std::move(connection), OtherUser(caller)), asio::detached);
+  asio::co_spawn(shared->context, TurnAway(std::move(connection), OtherUser(caller)),
+                 asio::detached);
 }
 
-asio::awaitable<void> Server::State::TurnAway(std::shared_ptr<Connection> connection, Problem problem) {
+asio::awaitable<void> Server::State::TurnAway(std::shared_ptr<Connection> connection,
+                                              Problem problem) {
   try {
     co_await connection->TurnAway(problem);
   } catch (const std::exception& error) {
@@ -260,7 +288,8 @@ asio::awaitable<void> Server::State::TurnAway(std::shared_ptr<Connection> connec
   --strangers;
 }
 
-asio::awaitable<void> Server::State::Serve(std::shared_ptr<Connection> connection, std::string client) {
+asio::awaitable<void> Server::State::Serve(std::shared_ptr<Connection> connection,
+                                           std::string client) {
   try {
     co_await connection->Run();
   } catch (const std::exception& error) {
@@ -278,7 +307,8 @@ asio::awaitable<void> Server::State::Sweep() {
     timer.expires_after(shared->closing ? kSweep / 10 : kSweep);
     static_cast<void>(co_await timer.async_wait(kAwait));
     const auto now = std::chrono::steady_clock::now();
-    const auto all = std::vector<std::shared_ptr<Connection>>(connections.begin(), connections.end());
+    const auto all =
+        std::vector<std::shared_ptr<Connection>>(connections.begin(), connections.end());
     for (const auto& connection : all) {
       connection->Expire(now);
       if (now >= close_all_at) connection->Close();
@@ -291,7 +321,8 @@ void Server::State::WindDown(std::chrono::milliseconds grace) {
   close_all_at = std::chrono::steady_clock::now() + grace;
   error_code ignored;
   acceptor.close(ignored);
-  for (const auto& connection : std::vector(connections.begin(), connections.end())) connection->WindDown();
+  for (const auto& connection : std::vector(connections.begin(), connections.end()))
+    connection->WindDown();
 }
 
 Server::Server(ServerOptions options, Router router) {
@@ -317,7 +348,9 @@ Server::~Server() { Stop(); }
 
 uint16_t Server::port() const { return state_->port; }
 const std::string& Server::url() const { return state_->url; }
-void Server::Post(std::function<void()> work) { asio::post(state_->shared->context, std::move(work)); }
+void Server::Post(std::function<void()> work) {
+  asio::post(state_->shared->context, std::move(work));
+}
 const Statistics& Server::statistics() const { return state_->shared->statistics; }
 
 void Server::Stop(std::chrono::milliseconds grace) {

@@ -16,8 +16,8 @@ std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_spa
 std::string PercentEncode(std::string_view text);
 
 /// Sets `path` and `query` of `request` from its target: origin-form, or absolute-form, whose
-/// authority takes the place of the Host field (RFC 9112, 3.2.2). False for anything else, for segments "." and "..", and for what does not
-/// decode.
+/// authority takes the place of the Host field (RFC 9112, 3.2.2). False for anything else, for
+/// segments "." and "..", and for what does not decode.
 bool ParseTarget(Request* request);
 
 }  // namespace evald::http

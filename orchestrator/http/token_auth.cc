@@ -28,15 +28,17 @@ Role ParseRole(std::string_view name) {
   for (const Role role : {Role::kRead, Role::kSubmit, Role::kAdmin, Role::kWorker}) {
     if (RoleName(role) == name) return role;
   }
-  throw Error(ErrorKind::kUsage, fmt::format("role '{}': expected read, submit, admin or worker{}", name,
-                                             Suggestion(name, {"read", "submit", "admin", "worker"})));
+  throw Error(ErrorKind::kUsage,
+              fmt::format("role '{}': expected read, submit, admin or worker{}", name,
+                          Suggestion(name, {"read", "submit", "admin", "worker"})));
 }
 
 void RequirePrivate(const std::filesystem::path& file) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(file.c_str(), &info) == 0 && (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}: others than its owner may write it", file.string()), "chmod go-w it");
+                fmt::format("{}: others than its owner may write it", file.string()),
+                "chmod go-w it");
   }
 }
 
@@ -44,11 +46,16 @@ void RequirePrivate(const std::filesystem::path& file) {
 
 std::string_view RoleName(Role role) {
   switch (role) {
-    case Role::kNone: return "none";
-    case Role::kRead: return "read";
-    case Role::kSubmit: return "submit";
-    case Role::kAdmin: return "admin";
-    case Role::kWorker: return "worker";
+    case Role::kNone:
+      return "none";
+    case Role::kRead:
+      return "read";
+    case Role::kSubmit:
+      return "submit";
+    case Role::kAdmin:
+      return "admin";
+    case Role::kWorker:
+      return "worker";
   }
   return "none";
 }
@@ -62,8 +69,8 @@ bool Allows(Role has, Role needs) {
 void TokenAuth::Add(std::string name, Role role, std::string_view token) {
   if (token.size() < kTokenBytesMin) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("token '{}' has {} characters, expected at least {}", name, token.size(),
-                            kTokenBytesMin),
+                fmt::format("token '{}' has {} characters, expected at least {}", name,
+                            token.size(), kTokenBytesMin),
                 "make one with: openssl rand -hex 32");
   }
   Entry entry{{std::move(name), role}, {}};
@@ -103,7 +110,8 @@ TokenAuth TokenAuth::FromFile(const std::filesystem::path& file) {
       }
       auth.AddHash(name, ParseRole(role), std::string_view(hash).substr(kPrefix.size()));
     } catch (Error& e) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}:{}: {}", file.string(), number, e.message()), e.remedy());
+      throw Error(ErrorKind::kUsage, fmt::format("{}:{}: {}", file.string(), number, e.message()),
+                  e.remedy());
     }
   }
   return auth;

@@ -17,15 +17,15 @@ std::string_view RoleName(Role role);
 
 /// Who asks.
 struct Principal {
-  std::string name;        ///< the token's; "" where no tokens are in force
+  std::string name;  ///< the token's; "" where no tokens are in force
   Role role = Role::kNone;
 };
 
 /// Whether `has` is enough for what needs `needs`.
 bool Allows(Role has, Role needs);
 
-/// The tokens in force. Only hashes are kept: SHA-256, which is enough because tokens are random and
-/// long (a password would need a slow hash). Any thread; immutable.
+/// The tokens in force. Only hashes are kept: SHA-256, which is enough because tokens are random
+/// and long (a password would need a slow hash). Any thread; immutable.
 class TokenAuth {
  public:
   TokenAuth() = default;  ///< no tokens
@@ -36,8 +36,8 @@ class TokenAuth {
   void AddHash(std::string name, Role role, std::string_view hex);
 
   /// Reads a file of lines "<name> <read|submit|admin|worker> sha256:<hex>"; blank lines and lines
-  /// that begin with "#" are skipped. Throws Error(kUsage) naming file and line, and for a file that
-  /// others than its owner may write.
+  /// that begin with "#" are skipped. Throws Error(kUsage) naming file and line, and for a file
+  /// that others than its owner may write.
   static TokenAuth FromFile(const std::filesystem::path& file);
 
   bool empty() const { return entries_.empty(); }

@@ -25,15 +25,20 @@ namespace {
 constexpr size_t kLineBytesMax = size_t{32} << 20;
 constexpr size_t kSaidBytesMax = size_t{256} << 20;
 constexpr int kPollMs = 100;
-constexpr int64_t kCollectMicros = 2'000'000;  // between closing its output, or being killed, and having ended
+constexpr int64_t kCollectMicros =
+    2'000'000;  // between closing its output, or being killed, and having ended
 constexpr useconds_t kWaitMicros = 2'000;
 
 // Of the environment: what says how to run, never a key or token.
 bool IsPassedOn(std::string_view variable) {
-  static constexpr std::string_view kBegins[] = {
-      "PATH=",          "HOME=",          "TMPDIR=",      "TZ=",           "LANG=",         "LC_",
-      "LD_",            "MALLOC_",        "GLIBC_",       "ASAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS=",
-      "LSAN_OPTIONS=",  "EVALD_FAIL_POINT", "EVALD_DISK_", "EVALD_CUT_"};
+  static constexpr std::string_view kBegins[] = {"PATH=",         "HOME=",
+                                                 "TMPDIR=",       "TZ=",
+                                                 "LANG=",         "LC_",
+                                                 "LD_",           "MALLOC_",
+                                                 "GLIBC_",        "ASAN_OPTIONS=",
+                                                 "TSAN_OPTIONS=", "UBSAN_OPTIONS=",
+                                                 "LSAN_OPTIONS=", "EVALD_FAIL_POINT",
+                                                 "EVALD_DISK_",   "EVALD_CUT_"};
   return std::any_of(std::begin(kBegins), std::end(kBegins),
                      [&](std::string_view begin) { return variable.starts_with(begin); });
 }
@@ -60,12 +65,15 @@ class Child {
   int status_ = 0;
 };
 
-Child::Child(const std::filesystem::path& program, double grace_seconds) : grace_seconds_(grace_seconds) {
+Child::Child(const std::filesystem::path& program, double grace_seconds)
+    : grace_seconds_(grace_seconds) {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) ThrowErrno(program, "socketpair", errno);
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    ThrowErrno(program, "socketpair", errno);
   socket_.reset(ends[0]);
   const UniqueFd theirs(ends[1]);
-  std::string name = program.string(), parent = std::to_string(::getpid()), level = log::LevelName();
+  std::string name = program.string(), parent = std::to_string(::getpid()),
+              level = log::LevelName();
   char* const argv[] = {name.data(), parent.data(), level.data(), nullptr};
   std::vector<char*> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -85,8 +93,10 @@ Child::Child(const std::filesystem::path& program, double grace_seconds) : grace
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int failure = posix_spawn(&pid_, name.c_str(), &actions, &attributes, argv, environment.data());
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int failure =
+      posix_spawn(&pid_, name.c_str(), &actions, &attributes, argv, environment.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) {
@@ -121,14 +131,17 @@ void Child::End() {
 class Talk {
  public:
   Talk(const ChildOrder& order, const std::function<void(std::string_view)>& on_line)
-      : order_(order), on_line_(on_line), until_us_(MonotonicMicros() + static_cast<int64_t>(order.seconds * 1e6)) {}
+      : order_(order),
+        on_line_(on_line),
+        until_us_(MonotonicMicros() + static_cast<int64_t>(order.seconds * 1e6)) {}
 
   // Until it closes its output, or has to be ended.
   ChildEnd::Why With(int socket) {
     while (true) {
       if (order_.cancelled && order_.cancelled()) return ChildEnd::Why::kCancelled;
       if (MonotonicMicros() >= until_us_) return ChildEnd::Why::kTimeout;
-      pollfd ready{socket, static_cast<short>(POLLIN | (written_ < order_.input.size() ? POLLOUT : 0)), 0};
+      pollfd ready{socket,
+                   static_cast<short>(POLLIN | (written_ < order_.input.size() ? POLLOUT : 0)), 0};
       if (::poll(&ready, 1, kPollMs) <= 0) continue;
       if ((ready.revents & POLLOUT) != 0) Write(socket);
       if ((ready.revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
@@ -139,8 +152,8 @@ class Talk {
 
  private:
   void Write(int socket) {
-    const ssize_t sent = ::send(socket, order_.input.data() + written_, order_.input.size() - written_,
-                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(socket, order_.input.data() + written_,
+                                order_.input.size() - written_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) written_ += static_cast<size_t>(sent);
     if (written_ == order_.input.size()) ::shutdown(socket, SHUT_WR);
   }

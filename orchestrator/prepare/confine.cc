@@ -24,7 +24,8 @@ constexpr double kMoreCpuSeconds = 10;  // whoever waits for this process stops 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
@@ -35,9 +36,11 @@ constexpr bool kSanitized = false;
 
 void Limit(int resource, const char* what, rlim_t value) {
   rlimit limit{};
-  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ThrowErrno("process", what, errno);
+  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
+    ThrowErrno("process", what, errno);
   limit.rlim_cur = limit.rlim_max = std::min(limit.rlim_max, value);
-  if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) ThrowErrno("process", what, errno);
+  if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
+    ThrowErrno("process", what, errno);
 }
 
 // Nothing depends on this one: a host may forbid it.
@@ -46,15 +49,18 @@ void BeFirstToGo() {
   if (score && ::write(score.get(), "1000", 4) < 0) return;
 }
 
-bool IsTested() { return std::getenv("LD_PRELOAD") != nullptr || std::getenv("EVALD_FAIL_POINT") != nullptr ||
-                         std::getenv("EVALD_FAIL_POINT_LOG") != nullptr; }
+bool IsTested() {
+  return std::getenv("LD_PRELOAD") != nullptr || std::getenv("EVALD_FAIL_POINT") != nullptr ||
+         std::getenv("EVALD_FAIL_POINT_LOG") != nullptr;
+}
 
 }  // namespace
 
 bool LimitsMemory() { return !kSanitized; }
 
 void Confine(const Confinement& confinement) {
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ThrowErrno("process", "prctl(PR_SET_NO_NEW_PRIVS)", errno);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    ThrowErrno("process", "prctl(PR_SET_NO_NEW_PRIVS)", errno);
   BeFirstToGo();
   const LimitsConfig& limits = confinement.limits;
   Limit(RLIMIT_CORE, "setrlimit(RLIMIT_CORE)", 0);

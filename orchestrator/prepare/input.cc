@@ -16,7 +16,9 @@ namespace fs = std::filesystem;
 constexpr const char* kWhere = "what is to be prepared";
 constexpr const char* kWorks[] = {"check", "describe", "prepare", "judge"};
 
-std::vector<std::string> Texts(const std::vector<fs::path>& paths) { return {paths.begin(), paths.end()}; }
+std::vector<std::string> Texts(const std::vector<fs::path>& paths) {
+  return {paths.begin(), paths.end()};
+}
 
 template <typename T>
 Json OrNull(const std::optional<T>& value) {
@@ -39,9 +41,12 @@ Json ToJson(const TaskRequest& task) {
 }
 
 TaskRequest TaskRequestFromJson(const Json& json) {
-  return {Field<std::string>(json, "name", kWhere), Field<std::string>(json, "where", kWhere),
-          Optional<int64_t>(json, "limit"),         Optional<int64_t>(json, "limit_total"),
-          Optional<int>(json, "num_fewshot"),       Optional<int>(json, "repeats"),
+  return {Field<std::string>(json, "name", kWhere),
+          Field<std::string>(json, "where", kWhere),
+          Optional<int64_t>(json, "limit"),
+          Optional<int64_t>(json, "limit_total"),
+          Optional<int>(json, "num_fewshot"),
+          Optional<int>(json, "repeats"),
           json.at("generation_kwargs")};
 }
 
@@ -54,8 +59,9 @@ Json PromptsToJson(const PromptsConfig& prompts) {
 }
 
 PromptsConfig PromptsFromJson(const Json& json) {
-  return {Field<bool>(json, "chat_template", kWhere), Field<std::string>(json, "template_name", kWhere),
-          ChatDateFromJson(json.at("chat_date")), Field<std::string>(json, "system_instruction", kWhere),
+  return {Field<bool>(json, "chat_template", kWhere),
+          Field<std::string>(json, "template_name", kWhere), ChatDateFromJson(json.at("chat_date")),
+          Field<std::string>(json, "system_instruction", kWhere),
           Optional<bool>(json, "fewshot_as_multiturn")};
 }
 
@@ -85,14 +91,16 @@ JudgeRequest JudgeFromJson(const Json& json) {
 
 bool NeedsStaging(const EvalConfig& config) {
   if (config.checkpoint.empty() || config.engine.name == "replay") return false;
-  const Json url = config.engine.settings.value("base_url", Json());  // null or "": a server is started on the checkpoint
+  const Json url = config.engine.settings.value(
+      "base_url", Json());  // null or "": a server is started on the checkpoint
   return !(config.engine.name == "openai" && !url.is_null() && url != "");
 }
 
 bool WantsTokens(const EvalConfig& config) {
   if (config.checkpoint.empty()) return false;
   return config.engine.name == "native" ||
-         (config.engine.name == "openai" && config.engine.settings.value("prompt", Json()) == "tokens");
+         (config.engine.name == "openai" &&
+          config.engine.settings.value("prompt", Json()) == "tokens");
 }
 
 PreparationInput InputOf(const EvalConfig& config, PreparationInput::Work work) {
@@ -157,7 +165,8 @@ PreparationInput PreparationInputFromJson(const Json& json) {
     return std::vector<fs::path>(texts.begin(), texts.end());
   };
   const auto work = std::find(std::begin(kWorks), std::end(kWorks), text("work"));
-  if (work == std::end(kWorks)) throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is no work", kWhere, text("work")));
+  if (work == std::end(kWorks))
+    throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is no work", kWhere, text("work")));
   input.work = static_cast<PreparationInput::Work>(work - std::begin(kWorks));
   input.checkpoint = text("checkpoint");
   input.weights = Field<bool>(json, "weights", kWhere);
@@ -171,7 +180,8 @@ PreparationInput PreparationInputFromJson(const Json& json) {
   input.roots = ReadRoots(paths("roots"));
   const Json& limits = json.at("limits");
   input.limits = {Field<uint64_t>(limits, "line", kWhere), Field<uint64_t>(limits, "file", kWhere),
-                  Field<uint64_t>(limits, "memory", kWhere), Field<uint64_t>(limits, "disk", kWhere),
+                  Field<uint64_t>(limits, "memory", kWhere),
+                  Field<uint64_t>(limits, "disk", kWhere),
                   Field<double>(limits, "seconds", kWhere)};
   input.threads = Field<int>(json, "threads", kWhere);
   input.baseline_complete = Field<bool>(json, "baseline_complete", kWhere);

@@ -14,8 +14,8 @@
 
 namespace evald {
 
-/// What a process is asked that reads and prepares other people's files: the part of an EvalConfig that it needs, or
-/// results to judge.
+/// What a process is asked that reads and prepares other people's files: the part of an EvalConfig
+/// that it needs, or results to judge.
 struct PreparationInput {
   enum class Work {
     kCheck,     ///< only finds the tasks, and looks whether the checkpoint is whole
@@ -36,8 +36,10 @@ struct PreparationInput {
   ReadRoots roots;
   LimitsConfig limits;
   int threads = 1;  ///< that make tokens
-  bool baseline_complete = false;  ///< kCheck, kDescribe: a baseline that is still being worked on is refused
-  JudgeRequest judge;  ///< kCheck, kDescribe: its policy is checked by CheckGates. The baseline lies below `roots`
+  bool baseline_complete =
+      false;           ///< kCheck, kDescribe: a baseline that is still being worked on is refused
+  JudgeRequest judge;  ///< kCheck, kDescribe: its policy is checked by CheckGates. The baseline
+                       ///< lies below `roots`
 };
 
 /// Whether a configuration's engine is given weights of ours.

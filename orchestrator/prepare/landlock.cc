@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;  // numbers of the system calls
+constexpr long kCreateRuleset = 444, kAddRule = 445,
+               kRestrictSelf = 446;  // numbers of the system calls
 constexpr unsigned kAskForVersion = 1;
 constexpr int kRulePathBeneath = 1;
 
@@ -36,7 +37,8 @@ enum Access : uint64_t {
 };
 constexpr uint64_t kRead = kReadFile | kReadDir;
 constexpr uint64_t kWrite = kWriteFile | kRemoveDir | kRemoveFile | kMakeDir | kMakeReg;
-constexpr uint64_t kNeverWanted = kExecute | kMakeChar | kMakeSock | kMakeFifo | kMakeBlock | kMakeSym;
+constexpr uint64_t kNeverWanted =
+    kExecute | kMakeChar | kMakeSock | kMakeFifo | kMakeBlock | kMakeSym;
 constexpr uint64_t kTcp = 3;  // bind and connect, version 4
 
 struct RulesetAttributes {
@@ -63,7 +65,8 @@ bool RestrictByLandlock(const std::vector<fs::path>& read, const std::vector<fs:
   if (version < 1) return false;
   const uint64_t writes = kWrite | (version >= 3 ? uint64_t{kTruncate} : 0);
   RulesetAttributes handled;
-  handled.files = writes | kNeverWanted | (version >= 2 ? uint64_t{kRefer} : 0) | (read.empty() ? 0 : kRead);
+  handled.files =
+      writes | kNeverWanted | (version >= 2 ? uint64_t{kRefer} : 0) | (read.empty() ? 0 : kRead);
   handled.network = version >= 4 ? kTcp : 0;
   const size_t bytes = version >= 4 ? sizeof handled : sizeof handled.files;
   const UniqueFd ruleset(static_cast<int>(::syscall(kCreateRuleset, &handled, bytes, 0)));

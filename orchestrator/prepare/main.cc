@@ -1,5 +1,6 @@
-// evald-prepare: reads other people's files for evald, which starts it. What is to be done comes as one line of JSON
-// on standard input; what is found goes out as lines of JSON on standard output (docs/protocol.md, "Preparing").
+// evald-prepare: reads other people's files for evald, which starts it. What is to be done comes as
+// one line of JSON on standard input; what is found goes out as lines of JSON on standard output
+// (docs/protocol.md, "Preparing").
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -65,8 +66,10 @@ class Doing {
 };
 
 // An error that comes of a limit names the key that raises it.
-Error OfLimit(const std::string& doing, const std::string& what, const std::string& most, const char* key) {
-  return {ErrorKind::kInput, fmt::format("{}: takes more {} than preparing may ({})", doing, what, most),
+Error OfLimit(const std::string& doing, const std::string& what, const std::string& most,
+              const char* key) {
+  return {ErrorKind::kInput,
+          fmt::format("{}: takes more {} than preparing may ({})", doing, what, most),
           fmt::format("'limits.{}' sets that", key)};
 }
 
@@ -74,9 +77,10 @@ Error OfMemory(const std::string& doing, uint64_t bytes) {
   return OfLimit(doing, "memory", evald::HumanBytes(bytes), "memory");
 }
 
-// Where an allocation fails, a process that only reads says so and ends there. std::bad_alloc would be thrown instead,
-// and destructors that allocate, such as that of a large JSON value, would end the process without a word. One that
-// prepares takes that risk: the exception has it remove its half-written task.
+// Where an allocation fails, a process that only reads says so and ends there. std::bad_alloc would
+// be thrown instead, and destructors that allocate, such as that of a large JSON value, would end
+// the process without a word. One that prepares takes that risk: the exception has it remove its
+// half-written task.
 struct LastWords {
   const Doing* doing = nullptr;
   uint64_t memory_bytes = 0;
@@ -104,12 +108,16 @@ void Work(const PreparationInput& input, Doing* doing) {
   evald::PreparationHooks hooks;
   hooks.cancel = &cancelled;
   hooks.doing = [doing](const std::string& what) { doing->Set(what); };
-  hooks.progress = [](size_t done, size_t total) { Say({{"type", "progress"}, {"done", done}, {"total", total}}); };
-  if (input.work == PreparationInput::Work::kCheck) return Say({{"type", "found"}, {"found", CheckInput(input, hooks)}});
+  hooks.progress = [](size_t done, size_t total) {
+    Say({{"type", "progress"}, {"done", done}, {"total", total}});
+  };
+  if (input.work == PreparationInput::Work::kCheck)
+    return Say({{"type", "found"}, {"found", CheckInput(input, hooks)}});
   if (input.work == PreparationInput::Work::kDescribe) {
     return Say({{"type", "found"}, {"found", DescribeInput(input, hooks)}});
   }
-  if (input.work == PreparationInput::Work::kJudge) return Say({{"type", "found"}, {"found", JudgeInput(input, hooks)}});
+  if (input.work == PreparationInput::Work::kJudge)
+    return Say({{"type", "found"}, {"found", JudgeInput(input, hooks)}});
   const evald::Suite suite = PrepareSuite(input, hooks);
   for (const evald::SuiteTask& task : suite.tasks) Say({{"type", "task"}, {"task", ToJson(task)}});
   Json groups = Json::array();
@@ -124,11 +132,13 @@ void WorkOrFail(const PreparationInput& input) {
   const evald::LimitsConfig& limits = input.limits;
   Doing doing;
   try {
-    if (input.work != PreparationInput::Work::kPrepare) SayWhenMemoryEnds(doing, limits.memory_bytes);
+    if (input.work != PreparationInput::Work::kPrepare)
+      SayWhenMemoryEnds(doing, limits.memory_bytes);
     return Work(input, &doing);
   } catch (const Error& e) {
     if (std::strstr(e.what(), std::strerror(EFBIG)) == nullptr) Fail(e);
-    Fail(OfLimit(doing.what(), "room on the disk", evald::HumanBytes(limits.disk_bytes) + " for a file", "disk"));
+    Fail(OfLimit(doing.what(), "room on the disk",
+                 evald::HumanBytes(limits.disk_bytes) + " for a file", "disk"));
   } catch (const std::bad_alloc&) {
     Fail(OfMemory(doing.what(), limits.memory_bytes));
   } catch (const std::length_error&) {
@@ -136,7 +146,9 @@ void WorkOrFail(const PreparationInput& input) {
   } catch (const std::system_error& e) {  // a thread that finds no room for its stack
     Fail(OfMemory(doing.what(), limits.memory_bytes));
   } catch (const Json::exception& e) {  // nobody has looked at the type of a value of the files
-    Fail(Error(ErrorKind::kInput, fmt::format("{}: a value is of another type than it should be ({})", doing.what(), e.what()),
+    Fail(Error(ErrorKind::kInput,
+               fmt::format("{}: a value is of another type than it should be ({})", doing.what(),
+                           e.what()),
                "compare the file with docs/tasks.md"));
   } catch (const std::exception& e) {
     Fail(Error(ErrorKind::kInternal, fmt::format("{}: {}", doing.what(), e.what())));
@@ -162,7 +174,9 @@ evald::Confinement ConfinementOf(const PreparationInput& input) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: %s PARENT LOG_LEVEL\nevald starts this program; nobody else needs to.\n", argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s PARENT LOG_LEVEL\nevald starts this program; nobody else needs to.\n",
+                 argv[0]);
     return static_cast<int>(evald::ExitStatus::kUsage);
   }
   try {
@@ -172,8 +186,8 @@ int main(int argc, char** argv) {
     ::signal(SIGTERM, [](int) { cancelled = true; });
     evald::SetUpLog("evald-prepare", argv[2]);
     const evald::UniqueFd standard_input(::dup(STDIN_FILENO));
-    const PreparationInput input =
-        evald::PreparationInputFromJson(evald::ParseJson(evald::ReadFile(standard_input, "standard input"), "standard input"));
+    const PreparationInput input = evald::PreparationInputFromJson(
+        evald::ParseJson(evald::ReadFile(standard_input, "standard input"), "standard input"));
     Confine(ConfinementOf(input));
     WorkOrFail(input);
     ::_exit(0);  // what is in memory goes at once

@@ -26,7 +26,8 @@ constexpr double kPrepareGraceSeconds = 2;
 Error ErrorFrom(const Json& message) {
   const int kind = FieldOr<int>(message, "kind", static_cast<int>(ErrorKind::kInternal), kWhere);
   const bool known = kind >= 0 && kind <= static_cast<int>(ErrorKind::kInternal);
-  return {known ? static_cast<ErrorKind>(kind) : ErrorKind::kInternal, Field<std::string>(message, "message", kWhere),
+  return {known ? static_cast<ErrorKind>(kind) : ErrorKind::kInternal,
+          Field<std::string>(message, "message", kWhere),
           FieldOr<std::string>(message, "remedy", "", kWhere)};
 }
 
@@ -35,46 +36,58 @@ SuiteTask TaskFrom(const Json& message, const fs::path& cache_dir) {
   SuiteTask task = SuiteTaskFromJson(Field<Json>(message, "task", kWhere));
   const std::string key = task.prepared.string();
   if (key.size() != kKeyBytes || key.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    throw Error(ErrorKind::kInternal, fmt::format("{}: found '{}', expected the key of a prepared task", kWhere, key));
+    throw Error(ErrorKind::kInternal,
+                fmt::format("{}: found '{}', expected the key of a prepared task", kWhere, key));
   }
   task.prepared = cache_dir / "prepared" / key;
   return task;
 }
 
-[[noreturn]] void ThrowEnd(const ChildEnd& end, const std::string& doing, bool check, double seconds) {
+[[noreturn]] void ThrowEnd(const ChildEnd& end, const std::string& doing, bool check,
+                           double seconds) {
   switch (end.why) {
     case ChildEnd::Why::kCancelled:
       throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
     case ChildEnd::Why::kTimeout:
       if (check && seconds == kCheckSecondsMax) {  // a slow host is no fault of the files
-        throw Error(ErrorKind::kInfrastructure, fmt::format("{}: takes longer than a check may ({:g} s)", doing, seconds),
+        throw Error(ErrorKind::kInfrastructure,
+                    fmt::format("{}: takes longer than a check may ({:g} s)", doing, seconds),
                     "try again when the host and its storage are less busy");
       }
-      throw Error(ErrorKind::kInput, fmt::format("{}: takes longer than preparing may ({:g} s)", doing, seconds),
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: takes longer than preparing may ({:g} s)", doing, seconds),
                   "'limits.seconds' sets that");
     case ChildEnd::Why::kTooMuchSaid:
-      throw Error(ErrorKind::kInput, fmt::format("{}: what came of it is too long to be taken", doing),
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: what came of it is too long to be taken", doing),
                   "make its task files smaller");
     case ChildEnd::Why::kEnded:
       break;
   }
   if (end.signal == SIGKILL) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: the process that prepares was killed, twice", doing),
-                "see whether the host has memory left; 'limits.memory' bounds what preparing takes");
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("{}: the process that prepares was killed, twice", doing),
+        "see whether the host has memory left; 'limits.memory' bounds what preparing takes");
   }
-  throw Error(ErrorKind::kInput,
-              end.signal != 0 ? fmt::format("{}: the process that prepares broke down (signal {})", doing, end.signal)
-                              : fmt::format("{}: the process that prepares ended without an answer (status {})", doing, end.status),
-              "the file may be broken, or made to do harm");
+  throw Error(
+      ErrorKind::kInput,
+      end.signal != 0
+          ? fmt::format("{}: the process that prepares broke down (signal {})", doing, end.signal)
+          : fmt::format("{}: the process that prepares ended without an answer (status {})", doing,
+                        end.status),
+      "the file may be broken, or made to do harm");
 }
 
 }  // namespace
 
 Preparer::Preparer(fs::path binaries) : program_(std::move(binaries) / "evald-prepare") {}
 
-void Preparer::Run(const PreparationInput& input, const Cancelled& cancelled, const OnMessage& on_message) const {
+void Preparer::Run(const PreparationInput& input, const Cancelled& cancelled,
+                   const OnMessage& on_message) const {
   const bool check = input.work == PreparationInput::Work::kCheck;
-  const double seconds = check ? std::min(kCheckSecondsMax, input.limits.seconds) : input.limits.seconds;
+  const double seconds =
+      check ? std::min(kCheckSecondsMax, input.limits.seconds) : input.limits.seconds;
   const double grace = input.work == PreparationInput::Work::kPrepare ? kPrepareGraceSeconds : 0;
   const ChildOrder order{program_, ToLine(ToJson(input)) + "\n", seconds, cancelled, grace};
   for (int life = 1;; ++life) {
@@ -93,7 +106,8 @@ void Preparer::Run(const PreparationInput& input, const Cancelled& cancelled, co
         on_message(message);
       }
     });
-    if (error && end.why != ChildEnd::Why::kCancelled && end.why != ChildEnd::Why::kTimeout) throw *error;
+    if (error && end.why != ChildEnd::Why::kCancelled && end.why != ChildEnd::Why::kTimeout)
+      throw *error;
     if (answered && end.why == ChildEnd::Why::kEnded && end.signal == 0 && end.status == 0) return;
     const bool killed = end.why == ChildEnd::Why::kEnded && end.signal == SIGKILL;
     if (!killed || life > 1) ThrowEnd(end, doing, check, seconds);
@@ -101,7 +115,8 @@ void Preparer::Run(const PreparationInput& input, const Cancelled& cancelled, co
   }
 }
 
-Suite Preparer::Prepare(const PreparationInput& input, const std::function<void(size_t, size_t)>& progress,
+Suite Preparer::Prepare(const PreparationInput& input,
+                        const std::function<void(size_t, size_t)>& progress,
                         const Cancelled& cancelled) const {
   Suite suite;
   Run(input, cancelled, [&](const Json& message) {
@@ -126,7 +141,8 @@ Suite Preparer::Prepare(const PreparationInput& input, const std::function<void(
 Json Preparer::Ask(const PreparationInput& input, const Cancelled& cancelled) const {
   Json found;
   Run(input, cancelled, [&](const Json& message) {
-    if (Field<std::string>(message, "type", kWhere) == "found") found = Field<Json>(message, "found", kWhere);
+    if (Field<std::string>(message, "type", kWhere) == "found")
+      found = Field<Json>(message, "found", kWhere);
   });
   return found;
 }
@@ -137,7 +153,8 @@ Judgement Preparer::Judge(const PreparationInput& input, const Cancelled& cancel
 
 Judgement Preparer::JudgeOrSayWhy(const PreparationInput& input, const Cancelled& cancelled) const {
   const auto not_judged = [&](const Error& why) {
-    log::Error("{}: the results could not be judged: {}", input.judge.candidate.string(), why.what());
+    log::Error("{}: the results could not be judged: {}", input.judge.candidate.string(),
+               why.what());
     return NotJudged(input.judge, why);
   };
   try {

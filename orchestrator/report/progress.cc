@@ -88,7 +88,8 @@ std::vector<std::string> RenderProgress(const ProgressSnapshot& snapshot, int co
     lines.push_back(Fit(TaskLine(*active[i]), columns));
   }
   std::string last = fmt::format("  {} elapsed", HumanSeconds(snapshot.elapsed_s));
-  if (snapshot.remaining_s >= 0) last += fmt::format(", about {} left", HumanSeconds(snapshot.remaining_s));
+  if (snapshot.remaining_s >= 0)
+    last += fmt::format(", about {} left", HumanSeconds(snapshot.remaining_s));
   if (!snapshot.tasks.empty()) {
     last += fmt::format("; tasks: {} done, {} under way, {} waiting", done, active.size(), waiting);
   }
@@ -123,7 +124,7 @@ void ProgressDisplay::Finish(const ProgressSnapshot& snapshot) {
 }
 
 void ProgressDisplay::Redraw(const ProgressSnapshot& snapshot) {
-  struct winsize size {};
+  struct winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size = {24, 80, 0, 0};
   const auto lines = RenderProgress(snapshot, size.ws_col, std::min<int>(size.ws_row - 1, 16));
   std::string out;
@@ -143,7 +144,7 @@ void ProgressDisplay::PrintLine(const ProgressSnapshot& snapshot, bool last) {
     }
     announced_.push_back(task.name);
     Print(stderr, "evald: {:>8}  {}: {} documents, {}\n", HumanSeconds(snapshot.elapsed_s),
-               task.name, task.documents, task.headline);
+          task.name, task.documents, task.headline);
   }
   if (!last && snapshot.elapsed_s < next_line_at_s_) return;
   std::vector<std::string> parts;

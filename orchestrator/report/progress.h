@@ -10,9 +10,9 @@ namespace evald {
 struct PhaseProgress {
   std::string name;  ///< stage, prepare, generate, score
   int64_t done = 0;
-  int64_t total = 0;  ///< 0: not known yet
+  int64_t total = 0;   ///< 0: not known yet
   bool bytes = false;  ///< counts bytes rather than things
-  std::string note;   ///< "18 requests/s", "kept from an earlier run"
+  std::string note;    ///< "18 requests/s", "kept from an earlier run"
 };
 
 struct TaskProgress {
@@ -25,7 +25,7 @@ struct TaskProgress {
 
 struct ProgressSnapshot {
   double elapsed_s = 0;
-  double remaining_s = -1;  ///< -1: not known yet
+  double remaining_s = -1;     ///< -1: not known yet
   double documents_per_s = 0;  ///< generated; 0: not known yet
   std::vector<PhaseProgress> phases;
   std::vector<TaskProgress> tasks;

@@ -84,7 +84,9 @@ void AddTracker(const ResultsInput& input, Json* results) {
   (*results)["model_name"] = input.model_name;
   (*results)["model_name_sanitized"] = kUnfit.ReplaceAll(input.model_name, "__");
   const auto prompt = [&](const char* key) { return input.prompts.value(key, Json()); };
-  const auto hash = [](const Json& text) { return text.is_string() ? Json(Sha256Hex(text.get<std::string>())) : Json(); };
+  const auto hash = [](const Json& text) {
+    return text.is_string() ? Json(Sha256Hex(text.get<std::string>())) : Json();
+  };
   (*results)["system_instruction"] = prompt("system_instruction");
   (*results)["system_instruction_sha"] = hash(prompt("system_instruction"));
   (*results)["fewshot_as_multiturn"] = prompt("fewshot_as_multiturn");

@@ -30,7 +30,7 @@ struct ResultsInput {
   /// The harness's "system_instruction", "fewshot_as_multiturn" and "chat_template"; what is absent
   /// is null, and the hashes of the two texts are added.
   Json prompts = Json::object();
-  Json evald = Json::object();   ///< evald's own facts: fingerprint, isolation, engine, ...
+  Json evald = Json::object();  ///< evald's own facts: fingerprint, isolation, engine, ...
 };
 
 /// results.json in the shape of lm_eval 0.4.13 (EvalAcc._to_eval_results, simple_evaluate,

@@ -96,7 +96,8 @@ std::vector<TextRow> RowsOf(const Json& results, const std::string& name, int de
 }  // namespace
 
 std::string ResultsTable(const Json& results) {
-  std::vector<TextRow> rows = {{"Task", "Version", "Filter", "Shots", "Metric", "", "Value", "Stderr"}};
+  std::vector<TextRow> rows = {
+      {"Task", "Version", "Filter", "Shots", "Metric", "", "Value", "Stderr"}};
   for (const auto& [name, depth] : Ordered(results)) {
     for (TextRow& row : RowsOf(results, name, depth)) rows.push_back(std::move(row));
   }

@@ -30,11 +30,13 @@ Json Truncated(const RunResultsInput& input) {
   return truncated;
 }
 
-// task -> filter -> why -> answers that were scored as the filter's fallback; only where there are any.
+// task -> filter -> why -> answers that were scored as the filter's fallback; only where there are
+// any.
 Json FallbacksOf(const RunResultsInput& input) {
   Json fallbacks = Json::object();
   for (const auto& [task, result] : input.finished) {
-    if (!result.fallbacks.empty()) fallbacks[input.suite.tasks[task].definition.name] = result.fallbacks;
+    if (!result.fallbacks.empty())
+      fallbacks[input.suite.tasks[task].definition.name] = result.fallbacks;
   }
   return fallbacks;
 }
@@ -49,8 +51,9 @@ void PrintFallbacks(const Json& fallbacks) {
         sum += count.get<int64_t>();
         reasons.push_back(fmt::format("{} {}", why, count.get<int64_t>()));
       }
-      fmt::print("{}, filter {}: {} answer{} scored as the filter's fallback ({})\n", Printable(task), Printable(filter),
-                 sum, sum == 1 ? " was" : "s were", Join(reasons, ", "));
+      fmt::print("{}, filter {}: {} answer{} scored as the filter's fallback ({})\n",
+                 Printable(task), Printable(filter), sum, sum == 1 ? " was" : "s were",
+                 Join(reasons, ", "));
     }
   }
 }
@@ -68,14 +71,17 @@ Json UndefinedOf(const RunResultsInput& input) {
 void PrintUndefined(const Json& undefined) {
   for (const auto& [task, count] : undefined.items()) {
     const auto documents = count.get<int64_t>();
-    Print("{}: {} document{} a NaN log-likelihood, or text chosen among NaN: the checkpoint's weights hold NaN or "
-          "infinite values, or overflow\n",
-          task, documents, documents == 1 ? " has" : "s have");
+    Print(
+        "{}: {} document{} a NaN log-likelihood, or text chosen among NaN: the checkpoint's "
+        "weights hold NaN or "
+        "infinite values, or overflow\n",
+        task, documents, documents == 1 ? " has" : "s have");
   }
 }
 
 Json ToJson(const WorkDone& work) {
-  return {{"requests", work.requests}, {"tokens_in", work.tokens_in}, {"tokens_out", work.tokens_out}};
+  return {
+      {"requests", work.requests}, {"tokens_in", work.tokens_in}, {"tokens_out", work.tokens_out}};
 }
 
 Json Work(const RunResultsInput& input) {
@@ -86,10 +92,11 @@ Json Work(const RunResultsInput& input) {
 
 // "120 requests in 4.1 s", and of a resumed run what the time is not for.
 std::string Effort(const Json& work, double seconds) {
-  const auto requests = work["requests"].get<int64_t>(), earlier = work["earlier"]["requests"].get<int64_t>();
+  const auto requests = work["requests"].get<int64_t>(),
+             earlier = work["earlier"]["requests"].get<int64_t>();
   if (earlier == 0) return fmt::format("{} requests in {}", requests, HumanSeconds(seconds));
-  return fmt::format("{} requests, {} of them before it was resumed and {} in {}", requests, earlier, requests - earlier,
-                     HumanSeconds(seconds));
+  return fmt::format("{} requests, {} of them before it was resumed and {} in {}", requests,
+                     earlier, requests - earlier, HumanSeconds(seconds));
 }
 
 Json Facts(const RunResultsInput& input) {
@@ -98,7 +105,8 @@ Json Facts(const RunResultsInput& input) {
     if (input.finished.count(t) == 0) incomplete.push_back(input.suite.tasks[t].definition.name);
   }
   double share = 0;
-  for (const auto& [device, value] : input.device_shares) share += value / static_cast<double>(input.device_shares.size());
+  for (const auto& [device, value] : input.device_shares)
+    share += value / static_cast<double>(input.device_shares.size());
   return {{"run", input.directory.id()},
           {"version", input.directory.record().value("evald_version", "")},
           {"fingerprint", input.fingerprint},
@@ -118,14 +126,16 @@ Json Facts(const RunResultsInput& input) {
           {"problems", input.problems}};
 }
 
-// The task's configuration as the harness reports it; its generation_kwargs with the settings in force that come from
-// elsewhere: the checkpoint's, and transformers' top_k.
+// The task's configuration as the harness reports it; its generation_kwargs with the settings in
+// force that come from elsewhere: the checkpoint's, and transformers' top_k.
 Json ConfigInForce(const Json& config, const Json& in_force) {
   Json merged = config;
-  if (!merged.contains("generation_kwargs") || !merged["generation_kwargs"].is_object()) return merged;
+  if (!merged.contains("generation_kwargs") || !merged["generation_kwargs"].is_object())
+    return merged;
   Json& kwargs = merged["generation_kwargs"];
   for (const auto& [key, value] : in_force.items()) {
-    const bool by_default = key == "do_sample" || key == "eos_token_id" || (key == "temperature" && value == 1.0) ||
+    const bool by_default = key == "do_sample" || key == "eos_token_id" ||
+                            (key == "temperature" && value == 1.0) ||
                             (key == "top_p" && value == 1.0) || (key == "top_k" && value == 0);
     if (!by_default && !kwargs.contains(key)) kwargs[key] = value;
   }
@@ -201,10 +211,14 @@ Json BuildRunResults(const RunResultsInput& input) {
 Json HeadlineScore(const Json& entry) {
   for (const auto& [key, value] : entry.items()) {
     const size_t comma = key.find(',');
-    if (comma == std::string::npos || key.find("_stderr") != std::string::npos || !value.is_number()) continue;
+    if (comma == std::string::npos || key.find("_stderr") != std::string::npos ||
+        !value.is_number())
+      continue;
     const std::string metric = key.substr(0, comma), filter = key.substr(comma + 1);
     const Json error = entry.value(metric + "_stderr," + filter, Json());
-    return {{"metric", metric}, {"filter", filter}, {"value", value},
+    return {{"metric", metric},
+            {"filter", filter},
+            {"value", value},
             {"stderr", error.is_number() ? error : Json()}};
   }
   return nullptr;
@@ -215,10 +229,12 @@ std::string Headline(const TaskDefinition& task, const Json& entry) {
   if (score.is_null()) return "done";
   const std::string filter =
       task.filters.size() > 1 ? fmt::format(" ({})", score["filter"].get<std::string>()) : "";
-  return fmt::format("{}{} {:.4f}", score["metric"].get<std::string>(), filter, score["value"].get<double>());
+  return fmt::format("{}{} {:.4f}", score["metric"].get<std::string>(), filter,
+                     score["value"].get<double>());
 }
 
-void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json, const Json& verdict) {
+void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json,
+                  const Json& verdict) {
   const bool complete = outcome.status == ExitStatus::kDone;
   if (json) {
     Json document = outcome.results.is_null() ? Json::object() : outcome.results;
@@ -234,31 +250,38 @@ void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json
     const Json& facts = outcome.results["evald"];
     Print("{}", ResultsTable(outcome.results));
     Print("\n{}: {}; the devices computed {:.1f} % of the time\n", config.name,
-               Effort(facts["work"], outcome.seconds), 100 * outcome.device_share);
+          Effort(facts["work"], outcome.seconds), 100 * outcome.device_share);
     for (const auto& [task, count] : facts["truncated"].items()) {
-      if (count.get<int64_t>() > 0) Print("{}: {} prompts were cut from the left to fit the context\n", task, count.get<int64_t>());
+      if (count.get<int64_t>() > 0)
+        Print("{}: {} prompts were cut from the left to fit the context\n", task,
+              count.get<int64_t>());
     }
     PrintFallbacks(facts.value("fallbacks", Json::object()));
     PrintUndefined(facts.value("undefined", Json::object()));
     if (facts["engine"].value("fast", false)) {
       Print("Computed with 'fast': the last bits may depend on how requests were batched.\n");
     }
-    if (facts["engine"].value("emulated", false)) Print("The answers are emulated: these are not a model's scores.\n");
+    if (facts["engine"].value("emulated", false))
+      Print("The answers are emulated: these are not a model's scores.\n");
     if (config.metrics.sandbox.unsafe) Print("The model's code ran WITHOUT isolation (unsafe).\n");
   }
   std::fflush(stdout);
   if (complete) {
-    if (!json && !outcome.directory.empty()) Print("results: {}\n", (outcome.directory / "results.json").string());
+    if (!json && !outcome.directory.empty())
+      Print("results: {}\n", (outcome.directory / "results.json").string());
     return;
   }
   constexpr size_t kShown = 10;
   for (size_t i = 0; i < std::min(kShown, outcome.problems.size()); ++i) {
     Print(stderr, "evald: error: {}\n", outcome.problems[i]);
   }
-  if (outcome.problems.size() > kShown) Print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
+  if (outcome.problems.size() > kShown)
+    Print(stderr, "evald: and {} more, in run.json\n", outcome.problems.size() - kShown);
   if (outcome.status == ExitStatus::kIncomplete && !outcome.directory.empty()) {
-    Print(stderr, "evald: the run is incomplete; what is done is kept in {}\n"
-                       "evald: finish it with the same command and --resume\n", outcome.directory.string());
+    Print(stderr,
+          "evald: the run is incomplete; what is done is kept in {}\n"
+          "evald: finish it with the same command and --resume\n",
+          outcome.directory.string());
   }
 }
 

@@ -6,9 +6,9 @@
 
 #include "evald/json.h"
 #include "orchestrator/config/eval_config.h"
-#include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/preparation.h"
 #include "orchestrator/run/run_directory.h"
+#include "orchestrator/run/run_outcome.h"
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/state/run_store.h"
 
@@ -29,11 +29,11 @@ struct RunResultsInput {
   const Suite& suite;
   const RunRecord& record;
   const std::map<size_t, TaskResult>& finished;  ///< by the task's place in the suite
-  const Json& engine;                      ///< EngineInfo as JSON
-  const Json& isolation;                   ///< what isolates the model's code
+  const Json& engine;                            ///< EngineInfo as JSON
+  const Json& isolation;                         ///< what isolates the model's code
   std::string fingerprint;
   std::map<std::string, double> device_shares;  ///< share of the run in which each device computed
-  double seconds = 0;  ///< since the run was begun, or resumed
+  double seconds = 0;                           ///< since the run was begun, or resumed
   const std::vector<std::string>& problems;
   WorkDone earlier;  ///< of the record's work, what was done before the run was resumed
   std::map<std::string, Json> generation = {};  ///< by task: the generation settings in force
@@ -51,9 +51,10 @@ std::string Headline(const TaskDefinition& task, const Json& entry);
 Json HeadlineScore(const Json& entry);
 
 /// Shows how a run ended: with `json` results as one JSON document on standard output, else a table
-/// there. What went wrong goes to standard error. `verdict` is verdict.json's document, null without
-/// gates; the document has it as a member, and its exit status. An empty `outcome.directory` is not
-/// shown.
-void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json, const Json& verdict = Json());
+/// there. What went wrong goes to standard error. `verdict` is verdict.json's document, null
+/// without gates; the document has it as a member, and its exit status. An empty
+/// `outcome.directory` is not shown.
+void PrintOutcome(const RunOutcome& outcome, const EvalConfig& config, bool json,
+                  const Json& verdict = Json());
 
 }  // namespace evald

@@ -65,12 +65,14 @@ struct Sample {
   std::string hashes;
 };
 
-const FilterScore& ScoreOf(const TaskDefinition& task, const ScoredDocument& score, const std::string& filter) {
+const FilterScore& ScoreOf(const TaskDefinition& task, const ScoredDocument& score,
+                           const std::string& filter) {
   for (const FilterScore& entry : score.filters) {
     if (entry.filter == filter) return entry;
   }
-  throw Error(ErrorKind::kInput, fmt::format("task '{}': the scores of document {} lack the filter '{}'",
-                                             task.name, score.doc_id, filter));
+  throw Error(ErrorKind::kInput,
+              fmt::format("task '{}': the scores of document {} lack the filter '{}'", task.name,
+                          score.doc_id, filter));
 }
 
 Sample Render(const TaskDefinition& task, const PreparedTask& prepared, const SampleSource& source,

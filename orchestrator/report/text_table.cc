@@ -24,7 +24,8 @@ size_t DisplayWidth(const std::string& text) {
   return width;
 }
 
-std::string Line(const TextRow& row, const std::vector<size_t>& widths, const TextTableStyle& style) {
+std::string Line(const TextRow& row, const std::vector<size_t>& widths,
+                 const TextTableStyle& style) {
   std::string line(static_cast<size_t>(style.indent), ' ');
   for (size_t i = 0; i < row.size(); ++i) {
     const std::string space(widths[i] - DisplayWidth(row[i]), ' ');
@@ -42,7 +43,8 @@ std::string TextTable(std::vector<TextRow> rows, const TextTableStyle& style) {
   }
   std::vector<size_t> widths(rows.at(0).size(), 0);
   for (const TextRow& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths.at(i) = std::max(widths[i], DisplayWidth(row[i]));
+    for (size_t i = 0; i < row.size(); ++i)
+      widths.at(i) = std::max(widths[i], DisplayWidth(row[i]));
   }
   TextRow rule;
   for (const size_t width : widths) {
@@ -56,7 +58,8 @@ std::string TextTable(std::vector<TextRow> rows, const TextTableStyle& style) {
 
 std::string GroupedDigits(int64_t value) {
   std::string text = std::to_string(value);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<size_t>(at), ",");
   return text;
 }
 

@@ -13,9 +13,9 @@ struct TextTableStyle {
   int indent = 0;           ///< spaces before each line
 };
 
-/// Rows of equal length for a terminal, a rule under the first; columns two spaces apart and as wide as a terminal
-/// shows their widest cell. Lines have no spaces at their ends.
-/// What a terminal would obey in a cell is written out (PrintableLine).
+/// Rows of equal length for a terminal, a rule under the first; columns two spaces apart and as
+/// wide as a terminal shows their widest cell. Lines have no spaces at their ends. What a terminal
+/// would obey in a cell is written out (PrintableLine).
 std::string TextTable(std::vector<TextRow> rows, const TextTableStyle& style = {});
 
 /// 1,234,567

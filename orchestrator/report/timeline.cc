@@ -32,7 +32,8 @@ void Timeline::Add(const std::string& row, TimelineSpan span) {
 }
 
 Timeline::Row* Timeline::Find(const std::string& id) {
-  const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) { return r.id == id; });
+  const auto found =
+      std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) { return r.id == id; });
   return found == rows_.end() ? nullptr : &*found;
 }
 
@@ -50,7 +51,9 @@ std::map<std::string, double> Timeline::Share(const std::string& name, int64_t e
       covered += std::max<int64_t>(0, std::min(end, end_us) - std::max(begin, until));
       until = std::max(until, end);
     }
-    shares[row.id] = end_us > begin_us_ ? static_cast<double>(covered) / static_cast<double>(end_us - begin_us_) : 0;
+    shares[row.id] = end_us > begin_us_
+                         ? static_cast<double>(covered) / static_cast<double>(end_us - begin_us_)
+                         : 0;
   }
   return shares;
 }
@@ -73,22 +76,34 @@ std::vector<TimelineSpan> Timeline::WithIdle(const Row& row, int64_t end_us) con
 
 void Timeline::Write(const std::filesystem::path& path, int64_t end_us) const {
   Json events = Json::array();
-  events.push_back({{"ph", "M"}, {"pid", 1}, {"name", "process_name"}, {"args", {{"name", "evald"}}}});
+  events.push_back(
+      {{"ph", "M"}, {"pid", 1}, {"name", "process_name"}, {"args", {{"name", "evald"}}}});
   for (size_t i = 0; i < rows_.size(); ++i) {
     const auto tid = static_cast<int64_t>(i + 1);
-    events.push_back({{"ph", "M"}, {"pid", 1}, {"tid", tid}, {"name", "thread_name"},
+    events.push_back({{"ph", "M"},
+                      {"pid", 1},
+                      {"tid", tid},
+                      {"name", "thread_name"},
                       {"args", {{"name", rows_[i].title}}}});
-    events.push_back({{"ph", "M"}, {"pid", 1}, {"tid", tid}, {"name", "thread_sort_index"},
+    events.push_back({{"ph", "M"},
+                      {"pid", 1},
+                      {"tid", tid},
+                      {"name", "thread_sort_index"},
                       {"args", {{"sort_index", tid}}}});
     for (const TimelineSpan& span : WithIdle(rows_[i], end_us)) {
-      events.push_back({{"ph", "X"}, {"pid", 1}, {"tid", tid}, {"name", span.name},
-                        {"ts", span.begin - begin_us_}, {"dur", span.end - span.begin},
+      events.push_back({{"ph", "X"},
+                        {"pid", 1},
+                        {"tid", tid},
+                        {"name", span.name},
+                        {"ts", span.begin - begin_us_},
+                        {"dur", span.end - span.begin},
                         {"args", span.args.is_null() ? Json::object() : span.args}});
     }
   }
   Json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}};
   for (const Row& row : rows_) {
-    if (row.dropped > 0) trace["otherData"]["dropped spans of " + row.id] = std::to_string(row.dropped);
+    if (row.dropped > 0)
+      trace["otherData"]["dropped spans of " + row.id] = std::to_string(row.dropped);
   }
   WriteOutput(path, ToLine(trace) + "\n");
 }

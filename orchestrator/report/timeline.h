@@ -18,8 +18,9 @@ struct TimelineSpan {
   Json args = Json::object();
 };
 
-/// What every worker and metric slot of a run did, and when. Processes report their spans themselves: what a row, or all
-/// rows, say beyond kRowBytesMax and kBytesMax is dropped and counted. Loop thread only.
+/// What every worker and metric slot of a run did, and when. Processes report their spans
+/// themselves: what a row, or all rows, say beyond kRowBytesMax and kBytesMax is dropped and
+/// counted. Loop thread only.
 class Timeline {
  public:
   static constexpr size_t kRowBytesMax = size_t{8} << 20;  ///< of the text of a row's spans

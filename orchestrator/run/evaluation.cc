@@ -17,7 +17,8 @@
 namespace evald {
 namespace fs = std::filesystem;
 namespace {
-constexpr std::chrono::milliseconds kFinishPatience{1000};  // of a run that drains, with tasks that are being aggregated
+constexpr std::chrono::milliseconds kFinishPatience{
+    1000};  // of a run that drains, with tasks that are being aggregated
 }
 
 Evaluation::Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
@@ -44,10 +45,11 @@ Evaluation::~Evaluation() {
   if (preparation_thread_.joinable()) preparation_thread_.join();
 }
 
-// Work for the files thread, after all that it was asked for before; `then` comes on the loop. `work` outlives the
-// evaluation: it uses nothing of it.
+// Work for the files thread, after all that it was asked for before; `then` comes on the loop.
+// `work` outlives the evaluation: it uses nothing of it.
 void Evaluation::OffLoop(std::function<void()> work, std::function<void()> then) {
-  support_.files->Post(std::move(work), Guarded([this, then = std::move(then)](const std::optional<Error>& error) {
+  support_.files->Post(std::move(work),
+                       Guarded([this, then = std::move(then)](const std::optional<Error>& error) {
                          if (error) return Fail(error->kind(), error->what());
                          then();
                        }));
@@ -83,7 +85,8 @@ void Evaluation::RunThread(std::thread* thread, std::function<void()> work) {
     *thread = std::thread(body);
   } catch (const std::system_error& e) {
     --threads_running_;
-    Fail(ErrorKind::kInfrastructure, fmt::format("run {}: no thread can be started: {}", id_, e.what()));
+    Fail(ErrorKind::kInfrastructure,
+         fmt::format("run {}: no thread can be started: {}", id_, e.what()));
   }
 }
 
@@ -120,10 +123,13 @@ void Evaluation::StartStaging() {
         hooks_.changed();
       });
     };
-    auto staged = std::make_shared<StagedCheckpoint>(Stager(options).Stage(config_.checkpoint, hooks));
+    auto staged =
+        std::make_shared<StagedCheckpoint>(Stager(options).Stage(config_.checkpoint, hooks));
     OnLoop([this, begin, staged] {
       staged_.emplace(std::move(*staged));
-      timeline_.Add("stage", {"stage", begin, MonotonicMicros(),
+      timeline_.Add("stage", {"stage",
+                              begin,
+                              MonotonicMicros(),
                               {{"bytes_read", staged_->report().bytes_read},
                                {"fingerprint", staged_->fingerprint()}}});
       OnStaged();
@@ -134,17 +140,19 @@ void Evaluation::StartStaging() {
 void Evaluation::StartPreparation() {
   RunThread(&preparation_thread_, [this] {
     const int64_t begin = MonotonicMicros();
-    auto suite = std::make_shared<Suite>(Preparer(support_.binaries).Prepare(
-        InputOf(config_, PreparationInput::Work::kPrepare),
-        [this](size_t done, size_t total) {
-          OnLoop([this, done, total] {
-            prepare_done_ = done;
-            prepare_total_ = total;
-          });
-        },
-        [this] { return cancel_->load(); }));
+    auto suite = std::make_shared<Suite>(Preparer(support_.binaries)
+                                             .Prepare(
+                                                 InputOf(config_, PreparationInput::Work::kPrepare),
+                                                 [this](size_t done, size_t total) {
+                                                   OnLoop([this, done, total] {
+                                                     prepare_done_ = done;
+                                                     prepare_total_ = total;
+                                                   });
+                                                 },
+                                                 [this] { return cancel_->load(); }));
     OnLoop([this, begin, suite] {
-      timeline_.Add("prepare", {"prepare", begin, MonotonicMicros(), {{"tasks", suite->tasks.size()}}});
+      timeline_.Add("prepare",
+                    {"prepare", begin, MonotonicMicros(), {{"tasks", suite->tasks.size()}}});
       if (!ending_) OnPrepared(suite);
     });
   });
@@ -159,7 +167,8 @@ void Evaluation::OnStaged() {
   const std::string before = json_.record().value("fingerprint", "");
   if (!before.empty() && before != fingerprint_) {
     return Fail(ErrorKind::kUsage,
-                fmt::format("{}: this run was begun with another checkpoint: {} then, {} in {} now; start a new run",
+                fmt::format("{}: this run was begun with another checkpoint: {} then, {} in {} "
+                            "now; start a new run",
                             path_.string(), before, fingerprint_, config_.checkpoint.string()));
   }
   Record({{"fingerprint", fingerprint_}}, [] { FailPoint("run.staged"); });
@@ -170,9 +179,11 @@ std::string Evaluation::Absolute(const std::string& relative) const {
   return (path_ / relative).string();
 }
 
-// Generations are made faster than they are scored. What waits in vain does not count: it was given up.
+// Generations are made faster than they are scored. What waits in vain does not count: it was given
+// up.
 bool Evaluation::congested() const {
-  return backlog_bytes_ > static_cast<double>(config_.metrics.backlog_bytes) && !machine_.jobs().idle();
+  return backlog_bytes_ > static_cast<double>(config_.metrics.backlog_bytes) &&
+         !machine_.jobs().idle();
 }
 
 void Evaluation::Pause(bool paused) {
@@ -200,7 +211,8 @@ void Evaluation::CheckEnd() {
   if (ending_ || (!planned_ && !draining_)) return;
   const bool nothing_open = pending_commits_ == 0 && machine_.jobs().idle();
   size_t finished = 0;
-  for (size_t t = 0; t < machine_.tasks().size(); ++t) finished += machine_.task_finished(t) ? 1 : 0;
+  for (size_t t = 0; t < machine_.tasks().size(); ++t)
+    finished += machine_.task_finished(t) ? 1 : 0;
   const bool tasks_done = finished_tasks_.size() == finished;
   const bool trials_done = draining_ ? machine_.trials().leased() == 0 : machine_.trials_idle();
   if (!nothing_open || !trials_done) return;
@@ -226,15 +238,18 @@ ProgressSnapshot Evaluation::Progress() const {
   const std::vector<int64_t> under_way = machine_.under_way();
   for (size_t t = 0; t < machine_.tasks().size(); ++t) {
     const MachineTask& task = machine_.tasks()[t];
-    TaskProgress progress{task.name, task.documents, machine_.generated(t) + under_way[t], machine_.scored(t), ""};
+    TaskProgress progress{task.name, task.documents, machine_.generated(t) + under_way[t],
+                          machine_.scored(t), ""};
     const auto entry = finished_tasks_.find(t);
-    if (entry != finished_tasks_.end()) progress.headline = Headline(suite_->tasks[t].definition, entry->second.entry);
+    if (entry != finished_tasks_.end())
+      progress.headline = Headline(suite_->tasks[t].definition, entry->second.entry);
     documents += task.documents;
     generated += progress.generated;
     scored += progress.scored;
     snapshot.tasks.push_back(std::move(progress));
   }
-  if (NeedsStaging(config_)) snapshot.phases.push_back({"stage", stage_done_, stage_total_, true, stage_note_});
+  if (NeedsStaging(config_))
+    snapshot.phases.push_back({"stage", stage_done_, stage_total_, true, stage_note_});
   if (!pulls_.empty()) {
     PhaseProgress pull{"pull", 0, 0, true, ""};
     for (const auto& [worker, bytes] : pulls_) {
@@ -274,9 +289,13 @@ RunEnding Evaluation::TakeEnding() {
   if (preparation_thread_.joinable()) preparation_thread_.join();
   std::vector<std::string> problems;
   if (failure_) problems.push_back(failure_->text);
-  for (const Missing& missing : machine_.missing()) problems.push_back(missing.what + ": " + missing.cause);
+  for (const Missing& missing : machine_.missing())
+    problems.push_back(missing.what + ": " + missing.cause);
   ending_ = ending_taken_ = true;
-  RunEnding ending{.directory = json_.Take(), .config = config_, .suite = suite_, .timeline = std::move(timeline_)};
+  RunEnding ending{.directory = json_.Take(),
+                   .config = config_,
+                   .suite = suite_,
+                   .timeline = std::move(timeline_)};
   ending.planned = planned_;
   ending.complete = complete();
   ending.cancelled = cancelled_;

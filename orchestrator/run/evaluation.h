@@ -19,6 +19,7 @@
 #include "orchestrator/fleet_machine/orders.h"
 #include "orchestrator/fleet_machine/run_view.h"
 #include "orchestrator/report/progress.h"
+#include "orchestrator/report/run_results.h"
 #include "orchestrator/report/timeline.h"
 #include "orchestrator/run/host_doubts.h"
 #include "orchestrator/run/preparation.h"
@@ -28,27 +29,28 @@
 #include "orchestrator/run/run_ending.h"
 #include "orchestrator/run/run_json.h"
 #include "orchestrator/run/run_machine.h"
-#include "orchestrator/run/run_plan.h"
 #include "orchestrator/run/run_outcome.h"
+#include "orchestrator/run/run_plan.h"
 #include "orchestrator/run/task_finisher.h"
 #include "orchestrator/run/worker_profile.h"
 #include "orchestrator/staging/stager.h"
 #include "orchestrator/state/database_thread.h"
-#include "orchestrator/report/run_results.h"
 #include "protocol/messages.h"
 
 namespace evald {
 
 /// What the fleet tells a run.
-using FleetNews = std::variant<order::TellRefused, order::TellWorkerLost, order::TellScorerLost, order::TellSetAside,
-                               order::TellDevices, order::TellNoWorkers, order::TellNoScorers, order::TellNobodyElse,
-                               order::TellVain, order::TellWaiting>;
+using FleetNews =
+    std::variant<order::TellRefused, order::TellWorkerLost, order::TellScorerLost,
+                 order::TellSetAside, order::TellDevices, order::TellNoWorkers,
+                 order::TellNoScorers, order::TellNobodyElse, order::TellVain, order::TellWaiting>;
 
 /// One run: stages its checkpoint, prepares its tasks, says what there is to do, commits what is
-/// reported done, and makes results of it. It starts no process and knows no socket and no fleet: a Fleet looks at its
-/// View, asks it for trials and metric jobs and passes on what the processes say. Lives on the loop's thread, which it
-/// never keeps waiting: staging and preparation have threads of their own, the files thread writes its folder and
-/// plans, in the order in which it is asked. What fails there ends this run and no other.
+/// reported done, and makes results of it. It starts no process and knows no socket and no fleet: a
+/// Fleet looks at its View, asks it for trials and metric jobs and passes on what the processes
+/// say. Lives on the loop's thread, which it never keeps waiting: staging and preparation have
+/// threads of their own, the files thread writes its folder and plans, in the order in which it is
+/// asked. What fails there ends this run and no other.
 ///
 ///     stage ──► load on a worker ─┐
 ///     prepare ────────────────────┴─► recover ──► plan ──► lease ⇄ commit ⇄ score ──► over
@@ -74,8 +76,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   };
 
   /// `number` names the run in the database and on the wire; `devices` is what planning aims at.
-  Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices, Support support,
-             Hooks hooks);
+  Evaluation(EvalConfig config, RunDirectory directory, int64_t number, int devices,
+             Support support, Hooks hooks);
   ~Evaluation();
 
   /// Begins to stage and to prepare.
@@ -98,14 +100,17 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   /// `engine` is the worker's, as it said when it had loaded the checkpoint.
   std::optional<protocol::Lease> LeaseTrial(const std::string& worker, const Json& engine);
   struct Relief {
-    std::vector<std::pair<std::string, protocol::Shorten>> shorten;  ///< to be sent, so that the worker gets something
+    std::vector<std::pair<std::string, protocol::Shorten>>
+        shorten;                          ///< to be sent, so that the worker gets something
     std::optional<protocol::Lease> copy;  ///< else: of a trial that another is late with
   };
   /// For a worker of this run's checkpoint that is idle and finds nothing.
   Relief Relieve(const std::string& worker, const Json& engine);
-  /// `isolation` is the metric process's. With `made_by`: only a job whose generations such a worker made.
-  std::optional<protocol::Job> LeaseJob(const std::string& scorer, const Json& isolation,
-                                        const std::function<bool(const std::string& worker)>& made_by = {});
+  /// `isolation` is the metric process's. With `made_by`: only a job whose generations such a
+  /// worker made.
+  std::optional<protocol::Job> LeaseJob(
+      const std::string& scorer, const Json& isolation,
+      const std::function<bool(const std::string& worker)>& made_by = {});
   /// Trials that others have committed meanwhile, by worker: to be revoked.
   std::vector<std::pair<std::string, HeldTrial>> TakeWithdrawn();
   /// Any process has said anything.
@@ -114,10 +119,13 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::vector<std::string> Silent(int64_t now) const;
   void Loaded(const std::string& worker, const protocol::Loaded& loaded);
   /// A worker that loads the checkpoint has pulled so many of its bytes.
-  void Pulled(const std::string& worker, int64_t done, int64_t total) { pulls_[worker] = {done, total}; }
-  /// A message about a trial or metric job of this run, or a span. Gives the device seconds that count of a trial that
-  /// is done: no more than passed since the lease. Nothing for any other message, and for an end that does not count,
-  /// since it comes late, or twice, or from a worker that does not hold the trial.
+  void Pulled(const std::string& worker, int64_t done, int64_t total) {
+    pulls_[worker] = {done, total};
+  }
+  /// A message about a trial or metric job of this run, or a span. Gives the device seconds that
+  /// count of a trial that is done: no more than passed since the lease. Nothing for any other
+  /// message, and for an end that does not count, since it comes late, or twice, or from a worker
+  /// that does not hold the trial.
   std::optional<double> Heard(const std::string& process, const protocol::Message& message);
   void Tell(const FleetNews& news);
 
@@ -138,15 +146,16 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool cancelled() const { return cancelled_; }
   /// Every document is scored, and nothing failed.
   bool complete() const {
-    return planned_ && !failure_ && machine_.complete() && finished_tasks_.size() == machine_.tasks().size();
+    return planned_ && !failure_ && machine_.complete() &&
+           finished_tasks_.size() == machine_.tasks().size();
   }
   ProgressSnapshot Progress() const;
   /// {task: {metric, value, stderr}} of the tasks that are finished.
   Json Scores() const;
   const std::string& fingerprint() const { return fingerprint_; }
 
-  /// After `over`, once: what EndRun ends the run with, which waits for the disk. The files thread has nothing else of
-  /// this run to do after it.
+  /// After `over`, once: what EndRun ends the run with, which waits for the disk. The files thread
+  /// has nothing else of this run to do after it.
   RunEnding TakeEnding();
   bool ending_taken() const { return ending_taken_; }
   /// The staged checkpoint and its lease, to be released when no process uses it any more.
@@ -161,8 +170,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
     std::string folder;
     int64_t times = 0;
   };
-  // What the loop calls later: nothing happens when the evaluation is gone by then. A failure is the run's, not the
-  // loop's.
+  // What the loop calls later: nothing happens when the evaluation is gone by then. A failure is
+  // the run's, not the loop's.
   template <typename Work>
   auto Guarded(Work work) {
     return [weak = weak_from_this(), work = std::move(work)](auto&&... values) mutable {
@@ -236,8 +245,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   bool FailureCounts(const std::string& process);
   void CarryOut(const HostDoubts::Refusal& refusal);
   void Ignore(const std::string& process, const std::string& what);
-  void WhenThere(const std::string& process, const CommittedFile& file, std::function<void()> commit,
-                 std::function<void(const std::string& why)> lost);
+  void WhenThere(const std::string& process, const CommittedFile& file,
+                 std::function<void()> commit, std::function<void(const std::string& why)> lost);
   void Lost(const std::string& process, const CommittedFile& file, const std::string& why);
   void CommitGenerations(const CommittedFile& file);
   void GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won);
@@ -283,7 +292,7 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   std::string engine_by_;  // the worker that said so, in this life
   HostDoubts doubts_;
   std::set<std::string> ignored_;  // processes of which something was ignored
-  int files_lost_ = 0;  // that were reported and are not there, where that counts
+  int files_lost_ = 0;             // that were reported and are not there, where that counts
   std::map<std::string, Json> generation_;  // by task: the generation settings in force
   Json isolation_;
   int pending_commits_ = 0;
@@ -291,8 +300,9 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
   CostPlace place_;
   RunCosts costs_;
   std::map<std::string, std::string> device_of_;  // kind, by worker
-  std::map<std::string, Json> isolation_of_;       // by metric process that was leased a job
-  std::map<std::string, std::string> makers_;  // the worker that made a generations file, in this life
+  std::map<std::string, Json> isolation_of_;      // by metric process that was leased a job
+  std::map<std::string, std::string>
+      makers_;  // the worker that made a generations file, in this life
   std::map<size_t, TaskResult> finished_tasks_;
 
   // progress, updated from other threads through the loop
@@ -306,7 +316,8 @@ class Evaluation : public std::enable_shared_from_this<Evaluation> {
 
   bool paused_ = false;
   bool draining_ = false;
-  bool gives_up_finishing_ = false;  // it drains, and tasks that are being aggregated have a moment left
+  bool gives_up_finishing_ =
+      false;  // it drains, and tasks that are being aggregated have a moment left
   bool cancelled_ = false;
   bool ending_ = false;
   bool over_ = false;

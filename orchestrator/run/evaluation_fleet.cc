@@ -15,7 +15,8 @@ namespace {
 
 // What an engine says of itself and decides its answers.
 Json Identity(Json engine) {
-  for (const char* key : {"concurrency", "device", "device_id", "devices", "driver", "follows", "refused"}) {
+  for (const char* key :
+       {"concurrency", "device", "device_id", "devices", "driver", "follows", "refused"}) {
     engine.erase(key);
   }
   return engine;
@@ -48,7 +49,8 @@ RunView Evaluation::View(int64_t now) const {
 }
 
 WorkerProfile Evaluation::profile() const {
-  return {config_.engine.name, config_.engine.settings, config_.workers.threads, config_.seed, config_.roots.folders()};
+  return {config_.engine.name, config_.engine.settings, config_.workers.threads, config_.seed,
+          config_.roots.folders()};
 }
 
 protocol::Load Evaluation::load() const {
@@ -71,7 +73,8 @@ bool Evaluation::wants_workers() const {
   return planned_ ? machine_.has_trials() && !congested() : engine_info_.is_null();
 }
 
-// A worker that has to load the checkpoint first would be of use too: others have much that they have not begun.
+// A worker that has to load the checkpoint first would be of use too: others have much that they
+// have not begun.
 bool Evaluation::wants_more_workers(int64_t now) const {
   if (ending_ || draining_ || paused_ || !planned_ || congested()) return false;
   return machine_.waiting_s(now) > kWorthALoadSeconds;
@@ -83,7 +86,9 @@ bool Evaluation::needs_workers() const {
   return planned_ ? !machine_.trials_idle() : engine_info_.is_null();
 }
 
-bool Evaluation::wants_scorers() const { return planned_ && !ending_ && machine_.jobs().queued() > 0; }
+bool Evaluation::wants_scorers() const {
+  return planned_ && !ending_ && machine_.jobs().queued() > 0;
+}
 
 std::vector<std::string> Evaluation::Silent(int64_t now) const {
   std::vector<std::string> silent = machine_.SilentWorkers(now);
@@ -93,7 +98,8 @@ std::vector<std::string> Evaluation::Silent(int64_t now) const {
 
 // ---- the fleet asks
 
-std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker, const Json& engine) {
+std::optional<protocol::Lease> Evaluation::LeaseTrial(const std::string& worker,
+                                                      const Json& engine) {
   if (!planned_ || !wants_workers()) return std::nullopt;
   const auto lease = machine_.LeaseTrial(worker, MonotonicMicros());
   if (!lease) return std::nullopt;
@@ -105,8 +111,9 @@ Evaluation::Relief Evaluation::Relieve(const std::string& worker, const Json& en
   if (!planned_ || ending_ || draining_ || paused_) return relief;
   const int64_t now = MonotonicMicros();
   for (const ShortenOrder& order : machine_.Relieve(worker, now)) {
-    relief.shorten.push_back({order.worker, {WireId(number_, order.trial), order.attempt,
-                                             machine_.tasks()[order.task].name, order.first, order.end}});
+    relief.shorten.push_back({order.worker,
+                              {WireId(number_, order.trial), order.attempt,
+                               machine_.tasks()[order.task].name, order.first, order.end}});
   }
   if (!relief.shorten.empty() || congested()) return relief;
   const auto lease = machine_.LeaseCopy(worker, now);
@@ -116,14 +123,21 @@ Evaluation::Relief Evaluation::Relieve(const std::string& worker, const Json& en
   return relief;
 }
 
-protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& worker, const Json& engine) {
+protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& worker,
+                                    const Json& engine) {
   NoteDevice(engine);
   device_of_[worker] = engine.value("device", "");
-  protocol::Lease message{WireId(number_, lease.trial), lease.attempt, {}, load().fingerprint, id()};
+  protocol::Lease message{
+      WireId(number_, lease.trial), lease.attempt, {}, load().fingerprint, id()};
   for (const LeasedSlice& slice : lease.slices) {
     const SuiteTask& task = suite_->tasks[slice.task];
-    protocol::Slice sent{task.definition.name, task.prepared.string(), task.tokenizer_key,
-                         slice.documents.first, slice.documents.end, Absolute(slice.file), {}};
+    protocol::Slice sent{task.definition.name,
+                         task.prepared.string(),
+                         task.tokenizer_key,
+                         slice.documents.first,
+                         slice.documents.end,
+                         Absolute(slice.file),
+                         {}};
     for (const std::string& file : slice.salvage) sent.salvage.push_back(Absolute(file));
     message.slices.push_back(std::move(sent));
   }
@@ -133,8 +147,9 @@ protocol::Lease Evaluation::Granted(const TrialLease& lease, const std::string& 
   return message;
 }
 
-std::optional<protocol::Job> Evaluation::LeaseJob(const std::string& scorer, const Json& isolation,
-                                                  const std::function<bool(const std::string& worker)>& made_by) {
+std::optional<protocol::Job> Evaluation::LeaseJob(
+    const std::string& scorer, const Json& isolation,
+    const std::function<bool(const std::string& worker)>& made_by) {
   if (!wants_scorers()) return std::nullopt;
   std::function<bool(const std::string&)> fits;
   if (made_by) {
@@ -164,7 +179,8 @@ const std::string& Evaluation::HashOf(const MetricJob& job) const {
   const auto& files = record_.generated.at(machine_.tasks()[job.task].name);
   const auto file = files.find(job.documents.first);
   if (file == files.end() || record_.generations[file->second].path != job.generations) {
-    throw Error(ErrorKind::kInternal, fmt::format("{}: to be scored, but not committed", job.generations));
+    throw Error(ErrorKind::kInternal,
+                fmt::format("{}: to be scored, but not committed", job.generations));
   }
   return record_.generations[file->second].hash;
 }
@@ -172,7 +188,8 @@ const std::string& Evaluation::HashOf(const MetricJob& job) const {
 std::vector<std::pair<std::string, HeldTrial>> Evaluation::TakeWithdrawn() {
   std::vector<std::pair<std::string, HeldTrial>> withdrawn;
   for (const WithdrawOrder& order : machine_.TakeWithdrawn()) {
-    log::Info("trial {} of {} is withdrawn: another worker has committed it", order.trial, order.worker);
+    log::Info("trial {} of {} is withdrawn: another worker has committed it", order.trial,
+              order.worker);
     withdrawn.push_back({order.worker, {number_, order.trial, order.attempt}});
   }
   return withdrawn;
@@ -191,19 +208,22 @@ void Evaluation::Alive(const std::string& process, int64_t now) {
 
 void Evaluation::Loaded(const std::string& worker, const protocol::Loaded& loaded) {
   if (ending_) return;
-  if (loaded.report.is_object() && loaded.report.contains("gb_per_s")) {  // it pulled, perhaps between two heartbeats
+  if (loaded.report.is_object() &&
+      loaded.report.contains("gb_per_s")) {  // it pulled, perhaps between two heartbeats
     const auto bytes = loaded.report.value("bytes", int64_t{0});
     Pulled(worker, bytes, bytes);
   }
   Json engine = loaded.engine;
   const Json scoring = loaded.report.value("scoring", Json());  // of an engine that tests itself
-  if (scoring.is_object() && !scoring.value("offered", true)) engine["refused"] = scoring.value("reason", "");
+  if (scoring.is_object() && !scoring.value("offered", true))
+    engine["refused"] = scoring.value("reason", "");
   if (!engine_info_.is_null()) return;
   const Json before = json_.record().value("engine", Json());
   if (!before.is_null() && Identity(before) != Identity(engine)) {
     const HostDoubts::Refusal refusal{
         "engine", ErrorKind::kUsage,
-        fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; start a new run",
+        fmt::format("{}: this run was begun with another engine: {} then, {} on worker {} now; "
+                    "start a new run",
                     path_.string(), Identity(before).dump(), Identity(engine).dump(), worker)};
     if (Believed(worker, refusal)) CarryOut(refusal);
     return;
@@ -245,7 +265,8 @@ void Evaluation::On(const order::TellRefused& refused) {
 
 void Evaluation::On(const order::TellVain& vain) {
   const char* what = fingerprint_.empty() ? "the engine" : "the checkpoint";
-  Fail(ErrorKind::kInfrastructure, fmt::format("no worker survives loading {}: {}", what, vain.why));
+  Fail(ErrorKind::kInfrastructure,
+       fmt::format("no worker survives loading {}: {}", what, vain.why));
 }
 
 void Evaluation::On(const order::TellWorkerLost& lost) {
@@ -275,7 +296,8 @@ void Evaluation::On(const order::TellNoWorkers& none) {
   if (ending_ || draining_) return;
   if (planned_ && machine_.trials_idle()) return;
   Fail(ErrorKind::kInfrastructure,
-       fmt::format("{}: {}", planned_ ? "no worker is left" : "no worker could be started", none.why));
+       fmt::format("{}: {}", planned_ ? "no worker is left" : "no worker could be started",
+                   none.why));
 }
 
 void Evaluation::On(const order::TellNoScorers& none) {

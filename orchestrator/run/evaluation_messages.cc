@@ -28,22 +28,25 @@ constexpr double kClockSlackSeconds = 1;
 
 // No process can have computed for longer on one device.
 double SecondsSince(std::optional<int64_t> leased_us) {
-  return leased_us ? static_cast<double>(MonotonicMicros() - *leased_us) / 1e6 + kClockSlackSeconds : 0;
+  return leased_us ? static_cast<double>(MonotonicMicros() - *leased_us) / 1e6 + kClockSlackSeconds
+                   : 0;
 }
 
 // Why a file that was reported is not there; "" where it is. Reads it.
 std::string WhyNotThere(const std::filesystem::path& path, const CommittedFile& file) {
   std::error_code error;
-  const auto bytes = std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
+  const auto bytes =
+      std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
   if (error || bytes == 0) return "there is no such file, or it is empty";
   if (bytes != file.bytes) return fmt::format("it has {} bytes, not {}", bytes, file.bytes);
   return HashOfFile(path).hash == file.hash ? "" : "it has another content than was reported";
 }
 
-// Of a task's documents, in their order, each one's file, as an index into those of the run's files that any of them
-// lies in, which go to *picked.
-std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files, const std::map<int64_t, size_t>& file_of,
-                              int64_t documents, const std::filesystem::path& run, std::vector<FileAndHash>* picked) {
+// Of a task's documents, in their order, each one's file, as an index into those of the run's files
+// that any of them lies in, which go to *picked.
+std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files,
+                              const std::map<int64_t, size_t>& file_of, int64_t documents,
+                              const std::filesystem::path& run, std::vector<FileAndHash>* picked) {
   std::map<size_t, size_t> place;  // in *picked, by the place in `files`
   std::vector<size_t> of;
   for (int64_t document = 0; document < documents; ++document) {
@@ -57,7 +60,8 @@ std::vector<size_t> PickFiles(const std::vector<CommittedFile>& files, const std
 
 }  // namespace
 
-std::optional<double> Evaluation::Heard(const std::string& process, const protocol::Message& message) {
+std::optional<double> Evaluation::Heard(const std::string& process,
+                                        const protocol::Message& message) {
   if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) {
     OnSliceDone(process, *slice);
   } else if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
@@ -85,9 +89,13 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   const double most_s = SecondsSince(machine_.trials().LeasedAt(worker, trial));
   const bool copy = machine_.is_copy(trial);
   const std::string file =
-      task == task_index_.end() ? "" : machine_.GenerationsFile(task->second, done.first, trial, done.attempt);
-  if (task != task_index_.end() && done.file != Absolute(file)) {  // it would be read, and renamed if it were damaged
-    const std::string why = fmt::format("it wrote {}, but the lease says {}", done.file, Absolute(file));
+      task == task_index_.end()
+          ? ""
+          : machine_.GenerationsFile(task->second, done.first, trial, done.attempt);
+  if (task != task_index_.end() &&
+      done.file != Absolute(file)) {  // it would be read, and renamed if it were damaged
+    const std::string why =
+        fmt::format("it wrote {}, but the lease says {}", done.file, Absolute(file));
     return OnTrialFailed(worker, {done.trial, done.attempt, true, why});
   }
   if (task == task_index_.end() ||
@@ -100,21 +108,25 @@ void Evaluation::OnSliceDone(const std::string& worker, const protocol::SliceDon
   const bool whole = done.attempt == 1 && !copy && machine_.fresh(task->second);
   if (whole) {
     const int64_t documents = done.end - done.first;
-    const double device_s = std::min(done.device_seconds, most_s), longest_s = std::min(done.longest_seconds, most_s);
-    costs_.SawSlice(task->second, device_of_[worker], documents, done.tokens_in, done.tokens_out, device_s, longest_s);
+    const double device_s = std::min(done.device_seconds, most_s),
+                 longest_s = std::min(done.longest_seconds, most_s);
+    costs_.SawSlice(task->second, device_of_[worker], documents, done.tokens_in, done.tokens_out,
+                    device_s, longest_s);
     machine_.Measured(worker, task->second, documents, device_s, longest_s);
   }
-  const CommittedFile made{done.task, trial, done.attempt, done.first, done.end, file, done.hash, done.bytes,
+  const CommittedFile made{done.task,     trial,          done.attempt,   done.first,
+                           done.end,      file,           done.hash,      done.bytes,
                            done.requests, done.truncated, done.tokens_in, done.tokens_out};
-  WhenThere(worker, made,
-            [this, made, worker] {
-              makers_[made.path] = worker;
-              CommitGenerations(made);
-            },
-            [this, made, worker, task = task->second](const std::string& why) {
-              machine_.SliceLost(task, {made.first, made.end});
-              Lost(worker, made, why);
-            });
+  WhenThere(
+      worker, made,
+      [this, made, worker] {
+        makers_[made.path] = worker;
+        CommitGenerations(made);
+      },
+      [this, made, worker, task = task->second](const std::string& why) {
+        machine_.SliceLost(task, {made.first, made.end});
+        Lost(worker, made, why);
+      });
 }
 
 // ---- what is believed
@@ -127,7 +139,8 @@ Witness Evaluation::WitnessOf(const std::string& process) const {
 bool Evaluation::Believed(const std::string& process, const HostDoubts::Refusal& refusal) {
   const Witness from = WitnessOf(process);
   if (doubts_.Refused(from, refusal)) return true;
-  log::Warn("run {}: host '{}' gets nothing more of it while another host is there: {}", id_, from.host, refusal.cause);
+  log::Warn("run {}: host '{}' gets nothing more of it while another host is there: {}", id_,
+            from.host, refusal.cause);
   return false;
 }
 
@@ -136,8 +149,10 @@ bool Evaluation::FailureCounts(const std::string& process) {
   const bool doubted = doubts_.doubted(from.host);
   if (doubts_.Failed(from)) return true;
   if (!doubted && doubts_.doubted(from.host)) {
-    log::Warn("run {}: host '{}' has failed {} times and gets nothing more of it while another host is there", id_,
-              from.host, HostDoubts::kFailuresMax);
+    log::Warn(
+        "run {}: host '{}' has failed {} times and gets nothing more of it while another host is "
+        "there",
+        id_, from.host, HostDoubts::kFailuresMax);
   }
   return false;
 }
@@ -150,35 +165,43 @@ void Evaluation::CarryOut(const HostDoubts::Refusal& refusal) {
 
 // Once of each process: whoever has a worker token can send such messages without end.
 void Evaluation::Ignore(const std::string& process, const std::string& what) {
-  if (ignored_.insert(process).second) log::Warn("{}: {} is ignored, as is all else that it does not hold", process, what);
+  if (ignored_.insert(process).second)
+    log::Warn("{}: {} is ignored, as is all else that it does not hold", process, what);
 }
 
-// Commits the file; of another host, only after it is seen to be there, with the content that the process says.
-void Evaluation::WhenThere(const std::string& process, const CommittedFile& file, std::function<void()> commit,
+// Commits the file; of another host, only after it is seen to be there, with the content that the
+// process says.
+void Evaluation::WhenThere(const std::string& process, const CommittedFile& file,
+                           std::function<void()> commit,
                            std::function<void(const std::string& why)> lost) {
   if (WitnessOf(process).trusted) return commit();
   ++pending_commits_;
   auto problem = std::make_shared<std::string>();
-  support_.files->Post([file, path = Absolute(file.path), problem] { *problem = WhyNotThere(path, file); },
-                       Guarded([this, problem, commit = std::move(commit), lost = std::move(lost)](std::optional<Error> error) {
-                         --pending_commits_;
-                         if (error) *problem = error->what();
-                         if (ending_taken_) return;
-                         if (problem->empty()) {
-                           commit();
-                         } else if (!ending_) {
-                           lost(*problem);
-                           hooks_.changed();
-                           CheckEnd();
-                         }
-                       }));
+  support_.files->Post(
+      [file, path = Absolute(file.path), problem] { *problem = WhyNotThere(path, file); },
+      Guarded([this, problem, commit = std::move(commit),
+               lost = std::move(lost)](std::optional<Error> error) {
+        --pending_commits_;
+        if (error) *problem = error->what();
+        if (ending_taken_) return;
+        if (problem->empty()) {
+          commit();
+        } else if (!ending_) {
+          lost(*problem);
+          hooks_.changed();
+          CheckEnd();
+        }
+      }));
 }
 
 // Where it counts, few such files end the run: it would not come to an end otherwise.
-void Evaluation::Lost(const std::string& process, const CommittedFile& file, const std::string& why) {
-  const std::string text = fmt::format("{}: its file {} does not count: {}", process, file.path, why);
+void Evaluation::Lost(const std::string& process, const CommittedFile& file,
+                      const std::string& why) {
+  const std::string text =
+      fmt::format("{}: its file {} does not count: {}", process, file.path, why);
   log::Warn("{}", text);
-  if (FailureCounts(process) && ++files_lost_ >= config_.workers.max_attempts) Fail(ErrorKind::kInfrastructure, text);
+  if (FailureCounts(process) && ++files_lost_ >= config_.workers.max_attempts)
+    Fail(ErrorKind::kInfrastructure, text);
 }
 
 // Whose device made them stands in run.json by then.
@@ -193,7 +216,8 @@ void Evaluation::CommitGenerations(const CommittedFile& file) {
     --pending_commits_;
     if (!ending_taken_) GenerationsCommitted(file, *won);
   });
-  json_.WhenWritten([database = support_.database, commit, committed] { database->Post(commit, committed); });
+  json_.WhenWritten(
+      [database = support_.database, commit, committed] { database->Post(commit, committed); });
 }
 
 void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vector<int64_t>& won) {
@@ -202,7 +226,8 @@ void Evaluation::GenerationsCommitted(const CommittedFile& file, const std::vect
   record_.generations.push_back(file);
   for (const int64_t document : won) record_.generated[file.task][document] = index;
   backlog_bytes_ += GeneratedBytes(record_, file.task, won);
-  machine_.GenerationsCommitted(task_index_.at(file.task), won, file.path, file.trial, file.attempt);
+  machine_.GenerationsCommitted(task_index_.at(file.task), won, file.path, file.trial,
+                                file.attempt);
   hooks_.changed();
   CheckEnd();
 }
@@ -219,10 +244,13 @@ void Evaluation::OnShortened(const std::string& worker, const protocol::Shortene
   const auto task = task_index_.find(shortened.task);
   if (ending_ || task == task_index_.end()) return;
   const int64_t trial = IdOfWireId(shortened.trial);
-  if (machine_.Shortened(worker, trial, shortened.attempt, task->second, shortened.first, shortened.end)) hooks_.changed();
+  if (machine_.Shortened(worker, trial, shortened.attempt, task->second, shortened.first,
+                         shortened.end))
+    hooks_.changed();
 }
 
-std::optional<double> Evaluation::OnTrialDone(const std::string& worker, const protocol::TrialDone& done) {
+std::optional<double> Evaluation::OnTrialDone(const std::string& worker,
+                                              const protocol::TrialDone& done) {
   if (ending_) return std::nullopt;
   const int64_t trial = IdOfWireId(done.trial);
   if (!machine_.trials().Holds(worker, trial, done.attempt)) {
@@ -248,7 +276,8 @@ void Evaluation::OnTrialFailed(const std::string& worker, const protocol::TrialF
   log::Warn("worker {}: trial {} failed: {}", worker, trial, failed.message);
   const auto task = task_index_.find(failed.task);
   const bool of_task = !failed.retry && task != task_index_.end();
-  if (of_task && Believed(worker, {kTaskRefusal + failed.task, ErrorKind::kInput, failed.message})) {
+  if (of_task &&
+      Believed(worker, {kTaskRefusal + failed.task, ErrorKind::kInput, failed.message})) {
     machine_.RequestRefused(worker, trial, failed.attempt, task->second, failed.message);
   } else if (!of_task && (machine_.whole(trial) || FailureCounts(worker))) {
     machine_.TrialFailed(worker, trial, failed.attempt, failed.message, failed.retry);
@@ -270,11 +299,12 @@ void Evaluation::OnJobDone(const std::string& scorer, const protocol::JobDone& d
   costs_.SawJob(job->task, documents, slot_s);
   machine_.MeasuredScoring(job->task, documents, slot_s);
   const CommittedFile made = ScoresOf(*job, done);
-  WhenThere(scorer, made, [this, job = *job, made] { CommitScores(job, made); },
-            [this, job = *job, made, scorer](const std::string& why) {
-              machine_.ScoresLost(job);
-              Lost(scorer, made, why);
-            });
+  WhenThere(
+      scorer, made, [this, job = *job, made] { CommitScores(job, made); },
+      [this, job = *job, made, scorer](const std::string& why) {
+        machine_.ScoresLost(job);
+        Lost(scorer, made, why);
+      });
 }
 
 CommittedFile Evaluation::ScoresOf(const MetricJob& job, const protocol::JobDone& done) const {
@@ -304,7 +334,8 @@ void Evaluation::CommitScores(const MetricJob& job, const CommittedFile& file) {
       }));
 }
 
-void Evaluation::ScoresCommitted(size_t task, const CommittedFile& file, const std::vector<int64_t>& won) {
+void Evaluation::ScoresCommitted(size_t task, const CommittedFile& file,
+                                 const std::vector<int64_t>& won) {
   FailPoint("run.scores_committed");
   const size_t index = record_.scores.size();
   record_.scores.push_back(file);
@@ -327,22 +358,23 @@ void Evaluation::FinishTask(size_t task) {
   finished.bootstrap_iters = config_.bootstrap_iters;
   finished.user = support_.user;
   finished.cancel = cancel_;
-  finished.generation_of = PickFiles(record_.generations, record_.generated[name], suite_task.documents, path_,
-                                     &finished.generation_files);
-  finished.score_of =
-      PickFiles(record_.scores, record_.scored[name], suite_task.documents, path_, &finished.score_files);
-  support_.finisher->Submit(std::move(finished), Guarded([this, task, name](TaskResult result) {
-                              hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
-                              FailPoint("run.task_finished");
-                              if (ending_taken_) return;
-                              finished_tasks_[task] = std::move(result);
-                              CheckEnd();
-                            }),
-                            Guarded([this, name](const Error& error) {
-                              if (ending_) return;  // it was stopped
-                              Fail(error.kind() == ErrorKind::kInput ? ErrorKind::kInput : ErrorKind::kInfrastructure,
-                                   fmt::format("task {}: {}", name, error.what()));
-                            }));
+  finished.generation_of = PickFiles(record_.generations, record_.generated[name],
+                                     suite_task.documents, path_, &finished.generation_files);
+  finished.score_of = PickFiles(record_.scores, record_.scored[name], suite_task.documents, path_,
+                                &finished.score_files);
+  support_.finisher->Submit(
+      std::move(finished), Guarded([this, task, name](TaskResult result) {
+        hooks_.event("task.done", {{"task", name}, {"score", HeadlineScore(result.entry)}});
+        FailPoint("run.task_finished");
+        if (ending_taken_) return;
+        finished_tasks_[task] = std::move(result);
+        CheckEnd();
+      }),
+      Guarded([this, name](const Error& error) {
+        if (ending_) return;  // it was stopped
+        Fail(error.kind() == ErrorKind::kInput ? ErrorKind::kInput : ErrorKind::kInfrastructure,
+             fmt::format("task {}: {}", name, error.what()));
+      }));
 }
 
 void Evaluation::OnJobFailed(const std::string& scorer, const protocol::JobFailed& failed) {
@@ -366,11 +398,13 @@ void Evaluation::OnSpan(const std::string& process, const protocol::Span& span) 
   if (own.args.is_object() && own.args.contains("trials")) {  // of this run, by its own numbers
     Json trials = Json::array();
     for (const Json& trial : own.args["trials"]) {
-      if (trial.is_number_integer() && RunOfWireId(trial) == number_) trials.push_back(IdOfWireId(trial));
+      if (trial.is_number_integer() && RunOfWireId(trial) == number_)
+        trials.push_back(IdOfWireId(trial));
     }
     own.args["trials"] = std::move(trials);
   }
-  if (own.args.is_object() && own.args.contains("job")) own.args["job"] = IdOfWireId(own.args["job"]);
+  if (own.args.is_object() && own.args.contains("job"))
+    own.args["job"] = IdOfWireId(own.args["job"]);
   timeline_.Add(process, std::move(own));
 }
 

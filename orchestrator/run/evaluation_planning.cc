@@ -23,12 +23,14 @@ bool Evaluation::BootstrapsInTime() {
   for (const SuiteTask& task : suite_->tasks) {
     const double each = BootstrapDraws(task.definition, task.documents, 1);
     if (each * config_.bootstrap_iters <= kBootstrapDrawsMax) continue;
-    Fail(ErrorKind::kUsage,
-         fmt::format("task '{}': the standard errors of its metrics are bootstrapped: each of {} iterations draws {:.0f} "
-                     "values, in all {:.2g}, expected at most {:.2g}; set 'bootstrap_iters' to at most {:.0f}, or to 0 "
-                     "for no standard errors, or set a limit",
-                     task.definition.name, config_.bootstrap_iters, each, each * config_.bootstrap_iters,
-                     kBootstrapDrawsMax, std::floor(kBootstrapDrawsMax / each)));
+    Fail(ErrorKind::kUsage, fmt::format("task '{}': the standard errors of its metrics are "
+                                        "bootstrapped: each of {} iterations draws {:.0f} "
+                                        "values, in all {:.2g}, expected at most {:.2g}; set "
+                                        "'bootstrap_iters' to at most {:.0f}, or to 0 "
+                                        "for no standard errors, or set a limit",
+                                        task.definition.name, config_.bootstrap_iters, each,
+                                        each * config_.bootstrap_iters, kBootstrapDrawsMax,
+                                        std::floor(kBootstrapDrawsMax / each)));
     return false;
   }
   return true;
@@ -45,14 +47,16 @@ void Evaluation::OnPrepared(std::shared_ptr<const Suite> suite) {
     of.name = task.definition.name;
     of.documents = task.documents;
     of.slow_scoring = task.definition.unsafe_code;
-    of.requests_per_document = static_cast<double>(task.requests) / static_cast<double>(std::max<int64_t>(1, task.documents));
+    of.requests_per_document = static_cast<double>(task.requests) /
+                               static_cast<double>(std::max<int64_t>(1, task.documents));
     prepared[task.definition.name] = task.prepared.filename().string();
     names.push_back(task.definition.name);
   }
   const Json before = json_.record().value("prepared", Json());
   if (!before.is_null() && before != prepared) {
     Fail(ErrorKind::kUsage, fmt::format("{}: tasks or data have changed since this run was begun; "
-                                        "start a new run", path_.string()));
+                                        "start a new run",
+                                        path_.string()));
     return;
   }
   if (!BootstrapsInTime()) return;
@@ -76,7 +80,8 @@ void Evaluation::MaybePlan() {
           *known = prior_store::All(store.database());
         } catch (const Error& e) {
           *failure = Failure{e.kind(), e.what()};
-        } catch (const std::filesystem::filesystem_error& e) {  // its folder, which is no fault of the database's
+        } catch (const std::filesystem::filesystem_error&
+                     e) {  // its folder, which is no fault of the database's
           *failure = Failure{ErrorKind::kInfrastructure, e.what()};
         }
       },
@@ -87,15 +92,16 @@ void Evaluation::MaybePlan() {
       }));
 }
 
-// On the files thread: nothing is leased before the run's folders are made and run.json says what the run was begun
-// with.
+// On the files thread: nothing is leased before the run's folders are made and run.json says what
+// the run was begun with.
 void Evaluation::MakePlan(Recovery recovery, std::vector<TaskCost> known) {
   auto input = std::make_shared<PlanInput>();
   input->config = config_;
   input->suite = suite_;
   input->tasks = machine_.tasks();
   input->engine = engine_info_;
-  if (staged_) input->checkpoint = {staged_->directory(), static_cast<double>(staged_->report().bytes)};
+  if (staged_)
+    input->checkpoint = {staged_->directory(), static_cast<double>(staged_->report().bytes)};
   input->recovery = std::move(recovery);
   input->known = std::move(known);
   input->devices = devices_;
@@ -133,13 +139,16 @@ void Evaluation::OnPlanned(RunPlan plan) {
   CheckEnd();
 }
 
-// A checkpoint that is not staged may have changed since the run was begun, and with it the settings that its answers
-// were made with.
+// A checkpoint that is not staged may have changed since the run was begun, and with it the
+// settings that its answers were made with.
 bool Evaluation::GenerationIsAsBefore(const Json& now) {
   const Json before = json_.record().value("generation", Json());
   if (before.is_null() || before == now) return true;
-  Fail(ErrorKind::kUsage, fmt::format("{}: generation settings have changed since this run was begun: {} then, {} now; "
-                                      "start a new run", path_.string(), before.dump(), now.dump()));
+  Fail(
+      ErrorKind::kUsage,
+      fmt::format("{}: generation settings have changed since this run was begun: {} then, {} now; "
+                  "start a new run",
+                  path_.string(), before.dump(), now.dump()));
   return false;
 }
 
@@ -152,8 +161,8 @@ bool Evaluation::EngineServesTasks() {
     const std::string why = engine_info_.value("refused", "");
     const HostDoubts::Refusal refusal{
         "engine", ErrorKind::kUsage,
-        fmt::format("the tasks need {} requests, which engine '{}' does not serve{}", ToString(kind),
-                    config_.engine.name, why.empty() ? "" : ": " + why)};
+        fmt::format("the tasks need {} requests, which engine '{}' does not serve{}",
+                    ToString(kind), config_.engine.name, why.empty() ? "" : ": " + why)};
     if (Believed(engine_by_, refusal)) {
       CarryOut(refusal);
     } else {  // another host may have one that does
@@ -169,9 +178,10 @@ bool Evaluation::EngineServesTasks() {
 bool Evaluation::NeedsKind(RequestKind kind) const {
   for (const SuiteTask& task : suite_->tasks) {
     const std::string& type = task.definition.output_type;
-    const RequestKind needed = type == "generate_until"          ? RequestKind::kGenerateUntil
-                               : type == "loglikelihood_rolling" ? RequestKind::kLoglikelihoodRolling
-                                                                 : RequestKind::kLoglikelihood;
+    const RequestKind needed = type == "generate_until" ? RequestKind::kGenerateUntil
+                               : type == "loglikelihood_rolling"
+                                   ? RequestKind::kLoglikelihoodRolling
+                                   : RequestKind::kLoglikelihood;
     if (needed == kind) return true;
   }
   return false;

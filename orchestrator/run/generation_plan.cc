@@ -12,10 +12,11 @@ namespace {
 // As the engines' own checks have it: some of the context must be left for the prompt.
 void CheckRoom(const SamplingParams& sampling, int max_length) {
   if (max_length == 0 || sampling.max_gen_toks < max_length) return;
-  throw Error(ErrorKind::kInput,
-              fmt::format("max_gen_toks ({}) leaves nothing of the context length ({}) for the prompt",
-                          sampling.max_gen_toks, max_length),
-              "lower the task's max_gen_toks or use a model with a longer context");
+  throw Error(
+      ErrorKind::kInput,
+      fmt::format("max_gen_toks ({}) leaves nothing of the context length ({}) for the prompt",
+                  sampling.max_gen_toks, max_length),
+      "lower the task's max_gen_toks or use a model with a longer context");
 }
 
 }  // namespace
@@ -29,8 +30,8 @@ GenerationPlan PlanGeneration(const EvalConfig& config, const Suite& suite, cons
     const TaskDefinition& definition = task.definition;
     if (definition.output_type != "generate_until") continue;
     try {
-      const SamplingParams sampling =
-          SamplingFromKwargs(definition.config.value("generation_kwargs", Json::object()), definition.name);
+      const SamplingParams sampling = SamplingFromKwargs(
+          definition.config.value("generation_kwargs", Json::object()), definition.name);
       plan.in_force[definition.name] = generation.InForce(sampling);
       generation.For(sampling);
       CheckRoom(sampling, engine.value("max_length", 0));

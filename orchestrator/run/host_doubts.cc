@@ -24,7 +24,8 @@ std::vector<HostDoubts::Refusal> HostDoubts::Settle() {
   believed_.merge(doubted_);
   doubted_.clear();
   std::vector<Refusal> refusals;
-  for (auto& [what, said] : std::exchange(refused_, {})) refusals.push_back(std::move(said.refusal));
+  for (auto& [what, said] : std::exchange(refused_, {}))
+    refusals.push_back(std::move(said.refusal));
   return refusals;
 }
 

@@ -12,18 +12,20 @@ namespace evald {
 /// Where a process runs, and who vouches for what it says.
 struct Witness {
   std::string host;
-  std::string owner;   ///< name of the token that the host's agent came with
+  std::string owner;    ///< name of the token that the host's agent came with
   bool trusted = true;  ///< the service's own host
 };
 
-/// How far one run believes the hosts that work for it. Whoever has a worker token can run an agent, so that the word of
-/// one agent alone ends no run while another host could do the work. A plain value.
+/// How far one run believes the hosts that work for it. Whoever has a worker token can run an
+/// agent, so that the word of one agent alone ends no run while another host could do the work. A
+/// plain value.
 ///
-/// A refusal says that something can be done nowhere: a checkpoint cannot be loaded, a request never be answered. It is
-/// believed from the service's own host, and once agents of two different tokens say the same. Before that, the host
-/// that refused is doubted: it gets nothing more of this run. A failure may be the host's own; the first ones of a host
-/// do not count against the work, and after kFailuresMax the host is doubted. Where no other host is left for the run,
-/// doubts are settled: what the doubted hosts said is believed, now and later.
+/// A refusal says that something can be done nowhere: a checkpoint cannot be loaded, a request
+/// never be answered. It is believed from the service's own host, and once agents of two different
+/// tokens say the same. Before that, the host that refused is doubted: it gets nothing more of this
+/// run. A failure may be the host's own; the first ones of a host do not count against the work,
+/// and after kFailuresMax the host is doubted. Where no other host is left for the run, doubts are
+/// settled: what the doubted hosts said is believed, now and later.
 class HostDoubts {
  public:
   static constexpr int kFailuresMax = 3;

@@ -24,13 +24,16 @@ void CountTokens(const PreparedTask& prepared, SuiteTask* task) {
   constexpr double kBytesPerToken = 4;
   const int64_t count = std::min(kSample, prepared.document_count());
   for (const Request& request : prepared.Requests(0, count)) {
-    task->tokens_in += request.context_tokens.empty() ? static_cast<double>(request.context.size()) / kBytesPerToken
-                                                      : static_cast<double>(request.context_tokens.size());
-    task->tokens_out_most += request.kind == RequestKind::kGenerateUntil
-                                 ? static_cast<double>(request.sampling.max_gen_toks)
-                                 : static_cast<double>(request.continuation.size()) / kBytesPerToken;
+    task->tokens_in += request.context_tokens.empty()
+                           ? static_cast<double>(request.context.size()) / kBytesPerToken
+                           : static_cast<double>(request.context_tokens.size());
+    task->tokens_out_most +=
+        request.kind == RequestKind::kGenerateUntil
+            ? static_cast<double>(request.sampling.max_gen_toks)
+            : static_cast<double>(request.continuation.size()) / kBytesPerToken;
   }
-  const double scale = static_cast<double>(prepared.repeats()) / static_cast<double>(std::max<int64_t>(1, count));
+  const double scale =
+      static_cast<double>(prepared.repeats()) / static_cast<double>(std::max<int64_t>(1, count));
   task->tokens_in *= scale;
   task->tokens_out_most *= scale;
 }
@@ -45,14 +48,16 @@ PrepareOptions OptionsOf(const PreparationInput& input, const PreparationHooks& 
   options.limits = {input.limits.line_bytes, input.limits.file_bytes};
   options.doing = hooks.doing;
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
-    return [scorer = std::make_shared<const Scorer>(task, nullptr)](const PreparedDocument& document) { scorer->Check(document); };
+    return [scorer = std::make_shared<const Scorer>(task, nullptr)](
+               const PreparedDocument& document) { scorer->Check(document); };
   };
   options.prompts.system_instruction = input.prompts.system_instruction;
   options.prompts.fewshot_as_multiturn = input.prompts.Multiturn();
   if (input.prompts.chat_template) {
     hooks.doing("reading the checkpoint's chat template");
     options.prompts.chat = std::make_shared<ChatTemplate>(
-        ChatTemplate::Load(ReadFolder(input.checkpoint, input.roots), input.prompts.template_name, input.prompts.chat_date));
+        ChatTemplate::Load(ReadFolder(input.checkpoint, input.roots), input.prompts.template_name,
+                           input.prompts.chat_date));
   }
   return options;
 }
@@ -62,19 +67,20 @@ ResolvedTasks Resolve(const PreparationInput& input, const PreparationHooks& hoo
   return TaskRegistry(input.task_dirs, input.roots).Resolve(input.tasks);
 }
 
-SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const Tokenizer* tokenizer,
-                     int threads) {
+SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options,
+                     const Tokenizer* tokenizer, int threads) {
   SuiteTask task;
   const int64_t begin = MonotonicMicros();
   task.prepared = PrepareTask(leaf, options);
   PreparedTask prepared(task.prepared);
   task.definition = TaskFromJson(prepared.task(), (task.prepared / "task.json").string());
-  const Scorer scorable(task.definition, nullptr);  // a metric that is not served is not found out after hours
+  const Scorer scorable(task.definition,
+                        nullptr);  // a metric that is not served is not found out after hours
   if (tokenizer != nullptr) {
     options.doing(fmt::format("task '{}': making tokens", leaf.name));
     task.tokenizer_key = tokenizer->key();
-    prepared.MakeTokens(task.tokenizer_key,
-                        [&](Request* request) { EncodeRequest(*tokenizer, request); }, threads);
+    prepared.MakeTokens(
+        task.tokenizer_key, [&](Request* request) { EncodeRequest(*tokenizer, request); }, threads);
   }
   task.documents = prepared.document_count();
   task.requests = prepared.request_count() * prepared.repeats();
@@ -84,12 +90,13 @@ SuiteTask PrepareOne(const LeafTask& leaf, const PrepareOptions& options, const 
   return task;
 }
 
-// The entry that a task's results will have, with zeros for values. Throws Error(kInput) for a metric, filter or function
-// that is not served.
+// The entry that a task's results will have, with zeros for values. Throws Error(kInput) for a
+// metric, filter or function that is not served.
 Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
   Json entry = {{"name", task.name}, {"alias", task.alias}, {"sample_len", 1}};
   try {
-    for (const auto& [metric, filter] : Scorer(task, nullptr).Metrics()) entry[metric + "," + filter] = 0.0;
+    for (const auto& [metric, filter] : Scorer(task, nullptr).Metrics())
+      entry[metric + "," + filter] = 0.0;
   } catch (Error& e) {
     e.AddContext(leaf.where);
     throw;
@@ -98,7 +105,8 @@ Json ExpectedEntry(const LeafTask& leaf, const TaskDefinition& task) {
 }
 
 // Refuses what could only be found out when results are scored and judged: before any data is read.
-void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved, const PreparationHooks& hooks) {
+void CheckScoring(const PreparationInput& input, const ResolvedTasks& resolved,
+                  const PreparationHooks& hooks) {
   hooks.doing("checking the tasks' metrics");
   ResultsInput results;
   results.groups = resolved.groups;
@@ -123,10 +131,12 @@ Json DescribeCheckpoint(const PreparationInput& input, const PreparationHooks& h
 }
 
 Json DescribePrompts(const PromptOptions& prompts) {
-  Json out = {{"system_instruction", prompts.system_instruction.empty() ? Json() : Json(prompts.system_instruction)},
+  Json out = {{"system_instruction",
+               prompts.system_instruction.empty() ? Json() : Json(prompts.system_instruction)},
               {"chat_template", nullptr}};
   if (prompts.chat == nullptr) return out;
-  out["chat_template"] = {{"from", prompts.chat->where()}, {"sha", Sha256Hex(prompts.chat->text())}};
+  out["chat_template"] = {{"from", prompts.chat->where()},
+                          {"sha", Sha256Hex(prompts.chat->text())}};
   out["fewshot_as_multiturn"] = prompts.fewshot_as_multiturn;
   return out;
 }
@@ -147,7 +157,8 @@ Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks)
   suite.groups = resolved.groups;
   hooks.progress(0, resolved.leaves.size());
   for (const LeafTask& leaf : resolved.leaves) {
-    if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
+    if (hooks.cancel != nullptr && *hooks.cancel)
+      throw Error(ErrorKind::kInfrastructure, "preparation was cancelled");
     suite.tasks.push_back(PrepareOne(leaf, options, tokenizer.get(), input.threads));
     hooks.progress(suite.tasks.size(), resolved.leaves.size());
   }

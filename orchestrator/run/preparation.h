@@ -19,11 +19,11 @@ struct SuiteTask {
   std::filesystem::path prepared;  ///< the prepared task's folder
   std::string tokenizer_key;       ///< names its tokens file; "" for none
   int64_t documents = 0;
-  int64_t requests = 0;            ///< times repeats
-  double tokens_in = 0;            ///< of a document's prompts, mean of the first ones
-  double prefix_tokens = 0;        ///< that all of its prompts begin with
-  double tokens_out_most = 0;      ///< that a document may generate, likewise
-  double prepare_s = 0;            ///< seconds that this run prepared it for
+  int64_t requests = 0;        ///< times repeats
+  double tokens_in = 0;        ///< of a document's prompts, mean of the first ones
+  double prefix_tokens = 0;    ///< that all of its prompts begin with
+  double tokens_out_most = 0;  ///< that a document may generate, likewise
+  double prepare_s = 0;        ///< seconds that this run prepared it for
 };
 
 /// All tasks of a run in the harness's order, and the groups over them.
@@ -41,20 +41,21 @@ struct PreparationHooks {
   const std::atomic<bool>* cancel = nullptr;                ///< ends it with Error(kInfrastructure)
 };
 
-/// Finds the tasks and prepares them: documents read, prompts rendered, and tokens made where `input` says so.
-/// What is in the cache is used as it is. Reads other people's files in this process: see Preparer. Throws
-/// Error(kUsage or kInput) for an unknown task or bad data.
+/// Finds the tasks and prepares them: documents read, prompts rendered, and tokens made where
+/// `input` says so. What is in the cache is used as it is. Reads other people's files in this
+/// process: see Preparer. Throws Error(kUsage or kInput) for an unknown task or bad data.
 Suite PrepareSuite(const PreparationInput& input, const PreparationHooks& hooks);
 
-/// For PreparationInput::Work::kCheck: {"tasks": [names], "groups": [names]}, and "checkpoint" where it has whole
-/// weights: {"path", "bytes", "files", "shards"}. Throws as PrepareSuite does, and as CheckGates
-/// (orchestrator/verdict/judgement.h) for the input's gates.
+/// For PreparationInput::Work::kCheck: {"tasks": [names], "groups": [names]}, and "checkpoint"
+/// where it has whole weights: {"path", "bytes", "files", "shards"}. Throws as PrepareSuite does,
+/// and as CheckGates (orchestrator/verdict/judgement.h) for the input's gates.
 Json CheckInput(const PreparationInput& input, const PreparationHooks& hooks);
 
 /// For kJudge: JudgeResults, as a Judgement's JSON. Throws as that does.
 Json JudgeInput(const PreparationInput& input, const PreparationHooks& hooks);
 
-/// For kDescribe: what `evald validate` shows of checkpoint, prompts and tasks. Throws as CheckInput does.
+/// For kDescribe: what `evald validate` shows of checkpoint, prompts and tasks. Throws as
+/// CheckInput does.
 Json DescribeInput(const PreparationInput& input, const PreparationHooks& hooks);
 
 Json ToJson(const SuiteTask& task);

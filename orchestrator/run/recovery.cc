@@ -48,16 +48,21 @@ std::vector<std::pair<FileName, std::string>> FilesIn(const fs::path& run, const
     if (ParseFileName(file, &name)) files.emplace_back(name, kind + "/" + folder + "/" + file);
   }
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.first.trial, a.first.attempt, a.second) < std::tie(b.first.trial, b.first.attempt, b.second);
+    return std::tie(a.first.trial, a.first.attempt, a.second) <
+           std::tie(b.first.trial, b.first.attempt, b.second);
   });
   return files;
 }
 
-// "generations/<folder>/<file>" or "scores/<folder>/<file>": what is renamed when it is damaged must be the run's own.
+// "generations/<folder>/<file>" or "scores/<folder>/<file>": what is renamed when it is damaged
+// must be the run's own.
 bool LiesInRun(const std::string& path, FileKind kind) {
   const std::vector<std::string> parts = Split(path, '/');
-  return parts.size() == 3 && parts[0] == (kind == FileKind::kGenerations ? "generations" : "scores") &&
-         std::all_of(parts.begin(), parts.end(), [](const std::string& part) { return !part.empty() && part != "." && part != ".."; });
+  return parts.size() == 3 &&
+         parts[0] == (kind == FileKind::kGenerations ? "generations" : "scores") &&
+         std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+           return !part.empty() && part != "." && part != "..";
+         });
 }
 
 bool EndsWith(const std::string& text, const std::string& end) {
@@ -111,7 +116,8 @@ class Recoverer {
 
   Recovery Recover() {
     if (const int64_t rows = store_->DropUnfounded(run_)) {
-      log::Warn("run {}: {} rows of the database contradict others; their documents are done again", run_, rows);
+      log::Warn("run {}: {} rows of the database contradict others; their documents are done again",
+                run_, rows);
     }
     DropDamaged();
     result_.record = store_->Load(run_);
@@ -136,16 +142,20 @@ class Recoverer {
     for (const SuiteTask& task : suite_.tasks) documents[task.definition.name] = task.documents;
     std::erase_if(*counted, [&](const auto& task) { return documents.count(task.first) == 0; });
     for (auto& [task, files] : *counted) {
-      std::erase_if(files, [&](const auto& entry) { return entry.first < 0 || entry.first >= documents[task]; });
+      std::erase_if(files, [&](const auto& entry) {
+        return entry.first < 0 || entry.first >= documents[task];
+      });
     }
   }
 
   void DropDamaged() {
     const RunRecord record = store_->Load(run_);
     for (const FileKind kind : {FileKind::kGenerations, FileKind::kScores}) {
-      for (const CommittedFile& file : kind == FileKind::kGenerations ? record.generations : record.scores) {
+      for (const CommittedFile& file :
+           kind == FileKind::kGenerations ? record.generations : record.scores) {
         if (!LiesInRun(file.path, kind)) {
-          log::Warn("{}: a row of the database names the file '{}', which is none of the run's", directory_.string(), file.path);
+          log::Warn("{}: a row of the database names the file '{}', which is none of the run's",
+                    directory_.string(), file.path);
           store_->Forget(run_, kind, file.path);
           continue;
         }
@@ -180,16 +190,19 @@ class Recoverer {
     }
     result_.record = store_->Load(run_);
     for (const auto& [file, path] : FilesIn(directory_, "scores", name)) {
-      if (EndsWith(path, ".jsonl") && !Known(result_.record.scores, path)) AdoptScores(name, file, path);
+      if (EndsWith(path, ".jsonl") && !Known(result_.record.scores, path))
+        AdoptScores(name, file, path);
     }
     result_.tasks.push_back(std::move(recovered));
   }
 
   static bool Known(const std::vector<CommittedFile>& files, const std::string& path) {
-    return std::any_of(files.begin(), files.end(), [&](const CommittedFile& f) { return f.path == path; });
+    return std::any_of(files.begin(), files.end(),
+                       [&](const CommittedFile& f) { return f.path == path; });
   }
 
-  CommittedFile Describe(const std::string& task, const FileName& name, const std::string& path) const {
+  CommittedFile Describe(const std::string& task, const FileName& name,
+                         const std::string& path) const {
     const std::string content = ReadFile(directory_ / path);
     CommittedFile file;
     file.task = task;
@@ -227,7 +240,8 @@ class Recoverer {
       const auto found = generated.find(document);
       if (found == generated.end()) continue;
       const CommittedFile& source = result_.record.generations[found->second];
-      if (source.trial == name.trial && source.attempt == name.attempt) documents.push_back(document);
+      if (source.trial == name.trial && source.attempt == name.attempt)
+        documents.push_back(document);
     }
     Adopt(FileKind::kScores, &file, documents);
   }

@@ -16,7 +16,7 @@ struct RecoveredTask {
 };
 
 struct Recovery {
-  RunRecord record;  ///< with the adopted files in it
+  RunRecord record;                  ///< with the adopted files in it
   std::vector<RecoveredTask> tasks;  ///< in the suite's order
   int64_t first_trial = 0;           ///< higher than any trial seen
   int adopted_files = 0;             ///< complete files that had no row yet

@@ -18,8 +18,8 @@ double PartMean::deviation() const {
   return std::sqrt(std::max(0.0, squares_ / documents_ - mean * mean));
 }
 
-void RunCosts::SawSlice(size_t task, const std::string& device, int64_t documents, int64_t tokens_in,
-                        int64_t tokens_out, double device_s, double longest_s) {
+void RunCosts::SawSlice(size_t task, const std::string& device, int64_t documents,
+                        int64_t tokens_in, int64_t tokens_out, double device_s, double longest_s) {
   Device& seen = generated_[task][device];
   seen.seconds.Add(static_cast<double>(documents), device_s);
   seen.tokens_in += static_cast<double>(tokens_in);
@@ -31,7 +31,8 @@ void RunCosts::SawJob(size_t task, int64_t documents, double slot_s) {
   scored_[task].Add(static_cast<double>(documents), slot_s);
 }
 
-std::vector<TaskCost> RunCosts::Measured(const Suite& suite, const CostPlace& place, double ended) const {
+std::vector<TaskCost> RunCosts::Measured(const Suite& suite, const CostPlace& place,
+                                         double ended) const {
   std::vector<TaskCost> costs;
   for (const auto& [task, devices] : generated_) {
     const TaskFacts facts = FactsOf(suite.tasks[task]);
@@ -74,8 +75,11 @@ Json RunCosts::Report(const Suite& suite) const {
       device_s += seen.seconds.sum();
     }
     const double expected = prior.estimate.device_s * documents;
-    Json entry = {{"basis", prior.basis}, {"within_factor", prior.factor}, {"documents", documents},
-                  {"expected_device_s", expected}, {"device_s", device_s}};
+    Json entry = {{"basis", prior.basis},
+                  {"within_factor", prior.factor},
+                  {"documents", documents},
+                  {"expected_device_s", expected},
+                  {"device_s", device_s}};
     if (expected > 0 && device_s > 0) {
       entry["factor"] = expected / device_s;
       weighted += device_s * std::abs(std::log(expected / device_s));
@@ -88,7 +92,8 @@ Json RunCosts::Report(const Suite& suite) const {
     }
     tasks[suite.tasks[task].definition.name] = std::move(entry);
   }
-  return {{"tasks", std::move(tasks)}, {"factor", all > 0 ? Json(std::exp(weighted / all)) : Json()}};
+  return {{"tasks", std::move(tasks)},
+          {"factor", all > 0 ? Json(std::exp(weighted / all)) : Json()}};
 }
 
 TaskFacts FactsOf(const SuiteTask& task) {

@@ -31,7 +31,8 @@ namespace {
 std::string Slug(const std::string& name) {
   std::string slug;
   for (const char c : name) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
     slug += plain ? c : '_';
   }
   if (slug.empty() || slug[0] == '.') slug = "run" + slug;
@@ -85,7 +86,8 @@ namespace {
 std::string HolderIn(int lock) {
   char text[300];
   const ssize_t length = ::pread(lock, text, sizeof text, 0);
-  return length <= 0 ? "" : PrintableLine(Trim(std::string_view(text, static_cast<size_t>(length))));
+  return length <= 0 ? ""
+                     : PrintableLine(Trim(std::string_view(text, static_cast<size_t>(length))));
 }
 
 // An evald that is at work in `path`, in words; "" where none is.
@@ -98,13 +100,15 @@ std::string AtWorkIn(const fs::path& path) {
 
 [[noreturn]] void RefuseTaken(const fs::path& path) {
   if (const std::string other = AtWorkIn(path); !other.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: {} is at work on this run", path.string(), other),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: {} is at work on this run", path.string(), other),
                 "wait for it, or choose another output.name");
   }
   const auto record = ReadRecordOrWarn(path);
   throw Error(ErrorKind::kUsage, fmt::format("{}: this run exists already", path.string()),
-              record && IsFinished(*record) ? "choose another output.name, or delete it"
-                                            : "choose another output.name, finish it with --resume, or delete it");
+              record && IsFinished(*record)
+                  ? "choose another output.name, or delete it"
+                  : "choose another output.name, finish it with --resume, or delete it");
 }
 
 }  // namespace
@@ -131,7 +135,8 @@ std::optional<Json> RunDirectory::ReadRecord(const fs::path& directory) {
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::kInfrastructure) throw;  // the disk's fault, not the file's
     throw Error(ErrorKind::kInput, e.message(),
-                "a run cannot be resumed without its record: put run.json back from a copy, or start a new run");
+                "a run cannot be resumed without its record: put run.json back from a copy, or "
+                "start a new run");
   }
 }
 
@@ -147,8 +152,9 @@ RunDirectory RunDirectory::Create(const EvalConfig& config) {
     std::error_code error;
     if (fs::create_directory(run.path_, error)) break;
     if (error) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: cannot create the run's folder: {}",
-                                                 run.path_.string(), error.message()),
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: cannot create the run's folder: {}", run.path_.string(),
+                              error.message()),
                   "choose an output.dir that you may write to");
     }
     if (run.TakeRemains()) break;
@@ -182,7 +188,8 @@ RunDirectory RunDirectory::Resume(const EvalConfig& config, const std::string& n
   }
   const auto record = ReadRecord(run.path_);
   if (!record) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: not a run's folder (no run.json)", run.path_.string()));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: not a run's folder (no run.json)", run.path_.string()));
   }
   run.record_ = *record;
   run.id_ = run.record_.at("id").get<std::string>();
@@ -234,21 +241,25 @@ void RunDirectory::Lock() {
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     const std::string other = AtWorkIn(path_);
     throw Error(ErrorKind::kUsage,
-                fmt::format("{}: {} is at work on this run", path_.string(), other.empty() ? "another evald" : other),
+                fmt::format("{}: {} is at work on this run", path_.string(),
+                            other.empty() ? "another evald" : other),
                 "wait for it, or stop it");
   }
   // For people alone: the lock is what counts.
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   const std::string holder = fmt::format("pid {} on {}\n", ::getpid(), host);
-  if (::ftruncate(lock_.get(), 0) != 0 || ::pwrite(lock_.get(), holder.data(), holder.size(), 0) < 0) {
+  if (::ftruncate(lock_.get(), 0) != 0 ||
+      ::pwrite(lock_.get(), holder.data(), holder.size(), 0) < 0) {
     log::Warn("{}: cannot be written", file.string());
   }
 }
 
 namespace {
 
-std::string TextOf(const Json& record) { return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string TextOf(const Json& record) {
+  return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace
 
@@ -267,15 +278,17 @@ void RunDirectory::Update(const Json& members) {
 
 namespace {
 
-// On a file system that does not tell upper-case letters from lower-case ones, two tasks may come to share a folder,
-// and each would take the other's files for its own.
-void CheckOwn(const fs::path& folder, const std::string& task, std::map<std::pair<dev_t, ino_t>, std::string>* owners) {
-  struct stat about {};
+// On a file system that does not tell upper-case letters from lower-case ones, two tasks may come
+// to share a folder, and each would take the other's files for its own.
+void CheckOwn(const fs::path& folder, const std::string& task,
+              std::map<std::pair<dev_t, ino_t>, std::string>* owners) {
+  struct stat about{};
   if (::stat(folder.c_str(), &about) != 0) ThrowErrno(folder, "stat", errno);
   const auto [owner, fresh] = owners->emplace(std::pair(about.st_dev, about.st_ino), task);
   if (fresh) return;
   throw Error(ErrorKind::kUsage,
-              fmt::format("{}: the tasks '{}' and '{}' would share this folder, since this file system does not tell "
+              fmt::format("{}: the tasks '{}' and '{}' would share this folder, since this file "
+                          "system does not tell "
                           "upper-case letters from lower-case ones",
                           folder.string(), owner->second, task),
               "ask for one of them, or choose an output.dir on another file system");

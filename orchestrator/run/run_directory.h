@@ -26,8 +26,8 @@ class RunDirectory {
   /// Error(kInfrastructure) when it cannot be read.
   static std::optional<Json> ReadRecord(const std::filesystem::path& directory);
 
-  /// Adds or replaces `members` in the run.json of a run that has ended and that nobody resumes meanwhile. Throws
-  /// Error as ReadRecord does, Error(kInfrastructure).
+  /// Adds or replaces `members` in the run.json of a run that has ended and that nobody resumes
+  /// meanwhile. Throws Error as ReadRecord does, Error(kInfrastructure).
   static void Amend(const std::filesystem::path& directory, const Json& members);
 
   const std::filesystem::path& path() const { return path_; }
@@ -39,7 +39,8 @@ class RunDirectory {
   void Change(const Json& members) { record_.update(members); }
   /// The record as run.json has it.
   std::string Text() const;
-  /// Rewrites run.json with `members` added or replaced. Waits for the disk: on the loop, RunJson does this.
+  /// Rewrites run.json with `members` added or replaced. Waits for the disk: on the loop, RunJson
+  /// does this.
   void Update(const Json& members);
 
  private:
@@ -53,8 +54,8 @@ class RunDirectory {
   UniqueFd lock_;
 };
 
-/// Makes the folders in which the generations and scores of these tasks lie, below the run's folder `run`, so that
-/// they survive power loss. Throws Error as MakeDirectories does.
+/// Makes the folders in which the generations and scores of these tasks lie, below the run's folder
+/// `run`, so that they survive power loss. Throws Error as MakeDirectories does.
 void MakeTaskFolders(const std::filesystem::path& run, const std::vector<std::string>& tasks);
 
 }  // namespace evald

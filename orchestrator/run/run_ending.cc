@@ -21,9 +21,10 @@ void WriteTimeline(const RunEnding& ending) {
 
 // What later runs are planned from. A run that was cut short has measured something too.
 void RecordCosts(const RunEnding& ending) {
-  ending.database->Post([costs = ending.costs.Measured(*ending.suite, ending.place, WallSeconds())](RunStore& store) {
-    for (const TaskCost& cost : costs) prior_store::Add(store.database(), cost);
-  });
+  ending.database->Post(
+      [costs = ending.costs.Measured(*ending.suite, ending.place, WallSeconds())](RunStore& store) {
+        for (const TaskCost& cost : costs) prior_store::Add(store.database(), cost);
+      });
 }
 
 }  // namespace
@@ -34,15 +35,19 @@ RunOutcome EndRun(RunEnding ending) {
   RunOutcome outcome;
   outcome.directory = ending.directory.path();
   outcome.seconds = static_cast<double>(ending.end_us - ending.begin_us) / 1e6;
-  for (const auto& [row, share] : shares) outcome.device_share += share / static_cast<double>(shares.size());
+  for (const auto& [row, share] : shares)
+    outcome.device_share += share / static_cast<double>(shares.size());
   outcome.problems = ending.problems;
-  if (!ending.complete && outcome.problems.empty()) outcome.problems.emplace_back("interrupted before the end");
+  if (!ending.complete && outcome.problems.empty())
+    outcome.problems.emplace_back("interrupted before the end");
   if (ending.planned) {
-    outcome.results = BuildRunResults({ending.config, ending.directory, *ending.suite, ending.record, ending.finished,
-                                       ending.engine, ending.isolation, ending.fingerprint, shares, outcome.seconds,
-                                       outcome.problems, ending.earlier, ending.generation});
+    outcome.results = BuildRunResults(
+        {ending.config, ending.directory, *ending.suite, ending.record, ending.finished,
+         ending.engine, ending.isolation, ending.fingerprint, shares, outcome.seconds,
+         outcome.problems, ending.earlier, ending.generation});
     FailPoint("run.before_results");
-    if (ending.complete) WriteFileAtomic(outcome.directory / "results.json", ResultsText(outcome.results) + "\n");
+    if (ending.complete)
+      WriteFileAtomic(outcome.directory / "results.json", ResultsText(outcome.results) + "\n");
   }
   FailPoint("run.after_results");
   if (ending.planned) {
@@ -50,7 +55,8 @@ RunOutcome EndRun(RunEnding ending) {
     ending.directory.Change({{"costs", ending.costs.Report(*ending.suite)}});
   }
   const char* state = ending.complete ? "done" : ending.cancelled ? "cancelled" : "incomplete";
-  ending.directory.Update({{"state", state}, {"ended", WallSeconds()}, {"problems", outcome.problems}});
+  ending.directory.Update(
+      {{"state", state}, {"ended", WallSeconds()}, {"problems", outcome.problems}});
   FailPoint("run.ended");
   outcome.status = ending.complete  ? ExitStatus::kDone
                    : ending.failure ? ExitStatusFor(*ending.failure)

@@ -16,7 +16,8 @@
 
 namespace evald {
 
-/// A run that is over, and all that its last files are made of. It belongs to whoever ends the run, on any thread.
+/// A run that is over, and all that its last files are made of. It belongs to whoever ends the run,
+/// on any thread.
 struct RunEnding {
   RunDirectory directory;  ///< with the run's lock, which goes with the ending
   EvalConfig config;
@@ -37,11 +38,11 @@ struct RunEnding {
   RunCosts costs;
   CostPlace place;
   std::map<std::string, Json> generation;  ///< by task: the generation settings in force
-  DatabaseThread* database = nullptr;  ///< for what was measured
+  DatabaseThread* database = nullptr;      ///< for what was measured
 };
 
-/// Ends a run: writes timeline.json, results.json where it is complete, and run.json. Waits for the disk. Throws Error
-/// when results.json or run.json cannot be written.
+/// Ends a run: writes timeline.json, results.json where it is complete, and run.json. Waits for the
+/// disk. Throws Error when results.json or run.json cannot be written.
 RunOutcome EndRun(RunEnding ending);
 
 }  // namespace evald

@@ -68,8 +68,10 @@ void RunMachine::Plan(const PlanSetup& setup) {
   }
 }
 
-std::string RunMachine::GenerationsFile(size_t task, int64_t first, int64_t trial, int attempt) const {
-  return fmt::format("generations/{}/{}.{}-{}.jsonl", FolderNameOf(specs_[task].name), trial, attempt, first);
+std::string RunMachine::GenerationsFile(size_t task, int64_t first, int64_t trial,
+                                        int attempt) const {
+  return fmt::format("generations/{}/{}.{}-{}.jsonl", FolderNameOf(specs_[task].name), trial,
+                     attempt, first);
 }
 
 std::string RunMachine::FileOf(const SliceState& slice, int64_t trial, int attempt) const {
@@ -86,7 +88,8 @@ int RunMachine::DeviceOf(const std::string& worker) {
 // The next trial as the policy has it, in slices of which each is scored for itself. -1: none.
 int64_t RunMachine::CutTrial(const std::string& worker) {
   if (work_.documents() == 0) return -1;
-  const std::vector<Cut> cuts = policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
+  const std::vector<Cut> cuts =
+      policy_->Next(work_, DeviceOf(worker) % std::max(1, work_.devices()));
   if (cuts.empty()) return -1;
   const int64_t trial = next_trial_++;
   std::vector<SliceState>& slices = trials_[trial].slices;
@@ -118,12 +121,14 @@ TrialLease RunMachine::LeaseOf(const Grant& grant, int64_t now) {
   trial.since_us = now;
   for (const SliceState& slice : trial.slices) {
     if (slice.reported) continue;
-    lease.slices.push_back({slice.task, slice.documents, FileOf(slice, grant.item, grant.attempt), slice.salvage});
+    lease.slices.push_back(
+        {slice.task, slice.documents, FileOf(slice, grant.item, grant.attempt), slice.salvage});
   }
   return lease;
 }
 
-// Requests are begun in the order of a trial's slices. In the engine are as many as it has places for.
+// Requests are begun in the order of a trial's slices. In the engine are as many as it has places
+// for.
 std::vector<WaitingDocuments> RunMachine::WaitingOf(const std::string& worker) const {
   std::vector<WaitingDocuments> waiting;
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
@@ -133,24 +138,27 @@ std::vector<WaitingDocuments> RunMachine::WaitingOf(const std::string& worker) c
     for (size_t s = 0; s < trial.slices.size(); ++s) {
       const SliceState& slice = trial.slices[s];
       const double each = std::max(specs_[slice.task].requests_per_document, 1e-9);
-      const auto documents = std::min(static_cast<int64_t>(std::ceil(begun / each)), slice.documents.size());
+      const auto documents =
+          std::min(static_cast<int64_t>(std::ceil(begun / each)), slice.documents.size());
       begun = std::max(0.0, begun - static_cast<double>(documents) * each);
       if (slice.reported || documents == slice.documents.size()) continue;
       const int64_t first = std::max(slice.documents.first + documents, slice.documents.first + 1);
       if (first < slice.documents.end) {
-        waiting.push_back({grant.item, static_cast<int>(s), slice.task, {first, slice.documents.end}});
+        waiting.push_back(
+            {grant.item, static_cast<int>(s), slice.task, {first, slice.documents.end}});
       }
     }
   }
   return waiting;
 }
 
-void RunMachine::Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done,
-                            double oldest_s, int64_t now) {
+void RunMachine::Progressed(const std::string& worker, int64_t trial, int attempt,
+                            int64_t requests_done, double oldest_s, int64_t now) {
   if (!trials_table_.Holds(worker, trial, attempt)) return;
   TrialState& state = trials_.at(trial);
   // Without an age nothing in the engine is old, if requests have ended; else nobody has looked.
-  if (oldest_s > 0 || requests_done > state.requests_done) state.since_us = now - static_cast<int64_t>(oldest_s * 1e6);
+  if (oldest_s > 0 || requests_done > state.requests_done)
+    state.since_us = now - static_cast<int64_t>(oldest_s * 1e6);
   state.requests_done = requests_done;
   if (work_.documents() > 0) return;  // nobody needs to know yet
   stealing_.Report(Seconds(now), DeviceOf(worker), WaitingOf(worker), work_);
@@ -158,7 +166,8 @@ void RunMachine::Progressed(const std::string& worker, int64_t trial, int attemp
 }
 
 double RunMachine::waiting_s(int64_t now) const {
-  return has_trials() || !policy_->doubles_stragglers() ? 0 : stealing_.most_waiting_s(Seconds(now));
+  return has_trials() || !policy_->doubles_stragglers() ? 0
+                                                        : stealing_.most_waiting_s(Seconds(now));
 }
 
 std::vector<ShortenOrder> RunMachine::Relieve(const std::string& worker, int64_t now) {
@@ -172,15 +181,18 @@ std::vector<ShortenOrder> RunMachine::Relieve(const std::string& worker, int64_t
   for (const Grant& grant : trials_table_.HeldBy(victim)) {
     for (const WaitingDocuments& documents : theft->documents) {
       if (documents.trial != grant.item) continue;
-      const SliceState& slice = trials_.at(grant.item).slices.at(static_cast<size_t>(documents.slice));
+      const SliceState& slice =
+          trials_.at(grant.item).slices.at(static_cast<size_t>(documents.slice));
       if (slice.reported || documents.documents.first >= slice.documents.end) continue;
-      orders.push_back({victim, grant.item, grant.attempt, slice.task, slice.documents.first, documents.documents.first});
+      orders.push_back({victim, grant.item, grant.attempt, slice.task, slice.documents.first,
+                        documents.documents.first});
     }
   }
   return orders;
 }
 
-bool RunMachine::Shortened(const std::string& worker, int64_t trial, int attempt, size_t task, int64_t first, int64_t end) {
+bool RunMachine::Shortened(const std::string& worker, int64_t trial, int attempt, size_t task,
+                           int64_t first, int64_t end) {
   if (!trials_table_.Holds(worker, trial, attempt)) return false;
   for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.task != task || slice.documents.first != first || slice.reported) continue;
@@ -192,9 +204,10 @@ bool RunMachine::Shortened(const std::string& worker, int64_t trial, int attempt
   return false;
 }
 
-void RunMachine::Measured(const std::string& worker, size_t task, int64_t documents, double device_s,
-                          double longest_s) {
-  doubling_.Measured(DeviceOf(worker), work_.estimate(task).device_s * static_cast<double>(documents), device_s);
+void RunMachine::Measured(const std::string& worker, size_t task, int64_t documents,
+                          double device_s, double longest_s) {
+  doubling_.Measured(DeviceOf(worker),
+                     work_.estimate(task).device_s * static_cast<double>(documents), device_s);
   costs_.Generated(task, documents, device_s, longest_s, &work_);
 }
 
@@ -204,7 +217,8 @@ void RunMachine::MeasuredScoring(size_t task, int64_t documents, double score_s)
   costs_.Scored(task, documents, score_s, &work_);
 }
 
-bool RunMachine::SliceReported(const std::string& worker, int64_t trial, int attempt, size_t task, DocumentRange documents) {
+bool RunMachine::SliceReported(const std::string& worker, int64_t trial, int attempt, size_t task,
+                               DocumentRange documents) {
   if (!trials_table_.Holds(worker, trial, attempt)) return false;
   for (SliceState& slice : trials_.at(trial).slices) {
     if (slice.task != task || slice.documents.first != documents.first ||
@@ -221,7 +235,8 @@ bool RunMachine::SliceReported(const std::string& worker, int64_t trial, int att
 bool RunMachine::TrialDone(const std::string& worker, int64_t trial, int attempt) {
   if (!trials_table_.Holds(worker, trial, attempt)) return false;
   if (AllReported(trial)) return CompleteTrial(worker, trial, attempt);
-  return TrialFailed(worker, trial, attempt, "the worker called the trial done without all of its slices", true);
+  return TrialFailed(worker, trial, attempt,
+                     "the worker called the trial done without all of its slices", true);
 }
 
 // Nobody asks for its slices any more: what is kept grows with what is under way, not with the run.
@@ -239,9 +254,11 @@ bool RunMachine::AllReported(int64_t trial) const {
   return std::all_of(slices.begin(), slices.end(), [](const SliceState& s) { return s.reported; });
 }
 
-bool RunMachine::TrialFailed(const std::string& worker, int64_t trial, int attempt, const std::string& cause, bool retry) {
+bool RunMachine::TrialFailed(const std::string& worker, int64_t trial, int attempt,
+                             const std::string& cause, bool retry) {
   // Nothing of it is left to do: failing after the last slice is as good as done.
-  if (trials_table_.Holds(worker, trial, attempt) && AllReported(trial)) return CompleteTrial(worker, trial, attempt);
+  if (trials_table_.Holds(worker, trial, attempt) && AllReported(trial))
+    return CompleteTrial(worker, trial, attempt);
   if (trials_table_.Holds(worker, trial, attempt) && is_copy(trial)) {
     EndCopy(trial, attempt);
     return true;
@@ -279,7 +296,8 @@ void RunMachine::RefuseTask(size_t task, const std::string& cause) {
   work_.Take(task, work_.open(task));
 }
 
-bool RunMachine::RequestRefused(const std::string& worker, int64_t trial, int attempt, size_t task, const std::string& cause) {
+bool RunMachine::RequestRefused(const std::string& worker, int64_t trial, int attempt, size_t task,
+                                const std::string& cause) {
   if (!trials_table_.Holds(worker, trial, attempt)) return false;
   RefuseTask(task, cause);
   if (is_copy(trial)) {
@@ -287,7 +305,8 @@ bool RunMachine::RequestRefused(const std::string& worker, int64_t trial, int at
     return true;
   }
   for (const SliceState& slice : trials_.at(trial).slices) {
-    if (!slice.reported && !tasks_[slice.task].refused) Reopen(slice, FileOf(slice, trial, attempt));
+    if (!slice.reported && !tasks_[slice.task].refused)
+      Reopen(slice, FileOf(slice, trial, attempt));
   }
   return CompleteTrial(worker, trial, attempt);
 }
@@ -314,7 +333,8 @@ void RunMachine::WorkerLost(const std::string& worker, const std::string& cause,
       EndCopy(grant.item, grant.attempt);
     }
   }
-  for (const Grant& grant : trials_table_.Lose(worker, cause, at_fault)) KeepPartsOf(grant.item, grant.attempt);
+  for (const Grant& grant : trials_table_.Lose(worker, cause, at_fault))
+    KeepPartsOf(grant.item, grant.attempt);
   std::erase_if(withdrawn_, [&](const WithdrawOrder& order) { return order.worker == worker; });
 }
 
@@ -340,20 +360,23 @@ void RunMachine::GenerationsCommitted(size_t task, const std::vector<int64_t>& d
 
 // Programs take long to run: they go before everything else, in small pieces, so that all metric
 // processes have some from the first ones on and end together.
-void RunMachine::AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial,
-                        int attempt) {
+void RunMachine::AddJob(size_t task, DocumentRange documents, const std::string& file,
+                        int64_t trial, int attempt) {
   const bool slow = specs_[task].slow_scoring;
   const int64_t piece = slow ? kSlowJobDocuments : documents.size();
   for (int64_t first = documents.first; first < documents.end; first += piece) {
-    MetricJob job{next_job_++, task, {first, std::min(first + piece, documents.end)}, file, "", trial, attempt};
-    job.file = fmt::format("scores/{}/{}.{}-{}.jsonl", FolderNameOf(specs_[task].name), trial, attempt, first);
+    MetricJob job{next_job_++, task,   {first, std::min(first + piece, documents.end)}, file, "",
+                  trial,       attempt};
+    job.file = fmt::format("scores/{}/{}.{}-{}.jsonl", FolderNameOf(specs_[task].name), trial,
+                           attempt, first);
     jobs_table_.Add(job.job, slow ? 0 : 1);
     jobs_.emplace(job.job, std::move(job));
   }
 }
 
-std::optional<MetricJob> RunMachine::LeaseJob(const std::string& scorer, int64_t now,
-                                              const std::function<bool(const std::string& generations)>& fits) {
+std::optional<MetricJob> RunMachine::LeaseJob(
+    const std::string& scorer, int64_t now,
+    const std::function<bool(const std::string& generations)>& fits) {
   std::function<bool(int64_t)> of_job;
   if (fits) of_job = [&](int64_t job) { return fits(jobs_.at(job).generations); };
   const auto grant = jobs_table_.Lease(scorer, now, of_job);
@@ -368,7 +391,8 @@ std::optional<MetricJob> RunMachine::JobDone(const std::string& scorer, int64_t 
   return jobs_.at(job);
 }
 
-bool RunMachine::JobFailed(const std::string& scorer, int64_t job, int attempt, const std::string& cause, bool retry) {
+bool RunMachine::JobFailed(const std::string& scorer, int64_t job, int attempt,
+                           const std::string& cause, bool retry) {
   if (!jobs_table_.Fail(scorer, job, attempt, cause, retry)) return false;
   if (!retry) RefuseTask(jobs_.at(job).task, cause);
   return true;
@@ -429,7 +453,8 @@ bool RunMachine::refused() const {
 std::vector<Missing> RunMachine::missing() const {
   std::vector<Missing> missing;
   for (size_t t = 0; t < specs_.size(); ++t) {
-    if (tasks_[t].refused && !task_finished(t)) missing.push_back({"task " + specs_[t].name, *tasks_[t].refused});
+    if (tasks_[t].refused && !task_finished(t))
+      missing.push_back({"task " + specs_[t].name, *tasks_[t].refused});
   }
   const auto describe = [&](size_t task, DocumentRange documents, const char* step) {
     return fmt::format("task {}, documents {} to {}: {}", specs_[task].name, documents.first,

@@ -23,16 +23,16 @@ namespace evald {
 struct MachineTask {
   std::string name;
   int64_t documents = 0;
-  bool slow_scoring = false;        ///< its metric runs programs
-  double requests_per_document = 1; ///< mean, repeats included
+  bool slow_scoring = false;         ///< its metric runs programs
+  double requests_per_document = 1;  ///< mean, repeats included
 };
 
 /// What Plan needs besides the tasks.
 struct PlanSetup {
   std::string policy = "elastic";
   LeaseCosts costs;
-  int devices = 1;       ///< that will work on the run
-  int places = 1;        ///< requests that each has under way at once
+  int devices = 1;  ///< that will work on the run
+  int places = 1;   ///< requests that each has under way at once
   int score_slots = 1;
   int64_t first_trial = 0;
   /// A metric process that outlives the orchestrator has seen the numbers of the life before.
@@ -88,10 +88,11 @@ struct Missing {
   std::string cause;
 };
 
-/// The state of one run: which documents are generated and scored, who works on what. A plain value:
-/// events and times in, consequences out; no clock, no I/O. The coordinator around it carries them
-/// out. Documents count from when their commitment is durable, not from when they are reported. A report of a trial
-/// or job counts only from the process that holds it, with the attempt it holds: from another it changes nothing.
+/// The state of one run: which documents are generated and scored, who works on what. A plain
+/// value: events and times in, consequences out; no clock, no I/O. The coordinator around it
+/// carries them out. Documents count from when their commitment is durable, not from when they are
+/// reported. A report of a trial or job counts only from the process that holds it, with the
+/// attempt it holds: from another it changes nothing.
 class RunMachine {
  public:
   RunMachine(LeaseLimits trial_limits, LeaseLimits job_limits)
@@ -100,16 +101,20 @@ class RunMachine {
   void SetTasks(std::vector<MachineTask> tasks);
 
   // What an earlier life of the run left, before Plan.
-  void AdoptGenerations(size_t task, int64_t document) { tasks_.at(task).generated.at(document) = true; }
+  void AdoptGenerations(size_t task, int64_t document) {
+    tasks_.at(task).generated.at(document) = true;
+  }
   void AdoptScores(size_t task, int64_t document) { tasks_.at(task).scored.at(document) = true; }
   /// A file whose lines may be resumed by any slice of the task.
   void AddSalvage(size_t task, const std::string& file) { tasks_.at(task).salvage.push_back(file); }
 
   /// What a task is expected to cost, before Plan. Without it all documents are alike.
-  void Expect(size_t task, const Prior& prior) { costs_.Replace(task, {prior.estimate, prior.weight}); }
+  void Expect(size_t task, const Prior& prior) {
+    costs_.Replace(task, {prior.estimate, prior.weight});
+  }
 
-  /// What is open may be leased from now on. Documents that are generated but not scored become jobs
-  /// through GenerationsCommitted.
+  /// What is open may be leased from now on. Documents that are generated but not scored become
+  /// jobs through GenerationsCommitted.
   void Plan(const PlanSetup& setup);
   /// So many devices work on the run from now on.
   void SetDevices(int devices) { work_.SetDevices(devices); }
@@ -117,49 +122,60 @@ class RunMachine {
   // ---- trials
   /// What failed goes first; else the policy cuts a trial from what is open.
   std::optional<TrialLease> LeaseTrial(const std::string& worker, int64_t now);
-  /// The file that a slice's generations are written to, by its first document: a path below the run's folder.
+  /// The file that a slice's generations are written to, by its first document: a path below the
+  /// run's folder.
   std::string GenerationsFile(size_t task, int64_t first, int64_t trial, int attempt) const;
-  /// A slice's file is complete: true when it counts (the worker holds the lease, the slice is its).
-  bool SliceReported(const std::string& worker, int64_t trial, int attempt, size_t task, DocumentRange documents);
+  /// A slice's file is complete: true when it counts (the worker holds the lease, the slice is
+  /// its).
+  bool SliceReported(const std::string& worker, int64_t trial, int attempt, size_t task,
+                     DocumentRange documents);
   /// False when the worker does not hold the lease. With slices missing it is a failure.
   bool TrialDone(const std::string& worker, int64_t trial, int attempt);
-  bool TrialFailed(const std::string& worker, int64_t trial, int attempt, const std::string& cause, bool retry);
+  bool TrialFailed(const std::string& worker, int64_t trial, int attempt, const std::string& cause,
+                   bool retry);
   /// Each slice of the trial is reported.
   bool whole(int64_t trial) const { return trials_.count(trial) > 0 && AllReported(trial); }
-  /// The worker's failure does not count: the trial goes to whoever asks next, which may resume what was written. False
-  /// without the lease.
+  /// The worker's failure does not count: the trial goes to whoever asks next, which may resume
+  /// what was written. False without the lease.
   bool TrialGivenBack(const std::string& worker, int64_t trial, int attempt);
-  /// What a slice was reported to have is not there: those of its documents that nobody has generated are open again.
+  /// What a slice was reported to have is not there: those of its documents that nobody has
+  /// generated are open again.
   void SliceLost(size_t task, DocumentRange documents);
-  /// The attempt found a request of `task` that can never be answered. The task is refused; what the trial has of
-  /// other tasks is open again, and nothing of it counts as failed. False without the lease.
-  bool RequestRefused(const std::string& worker, int64_t trial, int attempt, size_t task, const std::string& cause);
+  /// The attempt found a request of `task` that can never be answered. The task is refused; what
+  /// the trial has of other tasks is open again, and nothing of it counts as failed. False without
+  /// the lease.
+  bool RequestRefused(const std::string& worker, int64_t trial, int attempt, size_t task,
+                      const std::string& cause);
   /// The task can never be whole: nothing of it is leased any more. After Plan.
   void RefuseTask(size_t task, const std::string& cause);
-  /// The worker ended the slice that begins at `first` early, at `end`: what lies behind is open again.
-  /// True when something is.
-  bool Shortened(const std::string& worker, int64_t trial, int attempt, size_t task, int64_t first, int64_t end);
+  /// The worker ended the slice that begins at `first` early, at `end`: what lies behind is open
+  /// again. True when something is.
+  bool Shortened(const std::string& worker, int64_t trial, int attempt, size_t task, int64_t first,
+                 int64_t end);
   /// A request of the task is under way for so long and has not ended.
   void Overdue(size_t task, double seconds);
-  /// The heartbeat of a worker: so many requests of the trial are done, and of those in the engine one has been there
-  /// for `oldest_s`; 0: none is.
-  void Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done, double oldest_s,
-                  int64_t now);
-  /// What others are to give back for `worker`, which has nothing to do and finds nothing open. Nothing
-  /// when they have too little that is not begun, or were asked a moment ago.
+  /// The heartbeat of a worker: so many requests of the trial are done, and of those in the engine
+  /// one has been there for `oldest_s`; 0: none is.
+  void Progressed(const std::string& worker, int64_t trial, int attempt, int64_t requests_done,
+                  double oldest_s, int64_t now);
+  /// What others are to give back for `worker`, which has nothing to do and finds nothing open.
+  /// Nothing when they have too little that is not begun, or were asked a moment ago.
   std::vector<ShortenOrder> Relieve(const std::string& worker, int64_t now);
   /// Seconds of work that one of the workers has and has not begun, when nothing is open.
   double waiting_s(int64_t now) const;
-  /// What an idle worker computes a second time when nothing is open or waits anywhere, because the worker that has it
-  /// is expected to end it clearly later (doubling.h). The slices of whichever reports first count; the other's trial
-  /// is withdrawn. A copy that fails is forgotten: the trial it is of has its own attempts.
+  /// What an idle worker computes a second time when nothing is open or waits anywhere, because the
+  /// worker that has it is expected to end it clearly later (doubling.h). The slices of whichever
+  /// reports first count; the other's trial is withdrawn. A copy that fails is forgotten: the trial
+  /// it is of has its own attempts.
   std::optional<TrialLease> LeaseCopy(const std::string& worker, int64_t now);
   /// The trial is a copy: what it salvages took others' time.
   bool is_copy(int64_t trial) const;
   /// What was withdrawn since the last call.
   std::vector<WithdrawOrder> TakeWithdrawn() { return std::exchange(withdrawn_, {}); }
-  /// What `documents` took this worker's device, the longest of their requests `longest_s`: corrects the estimate.
-  void Measured(const std::string& worker, size_t task, int64_t documents, double device_s, double longest_s);
+  /// What `documents` took this worker's device, the longest of their requests `longest_s`:
+  /// corrects the estimate.
+  void Measured(const std::string& worker, size_t task, int64_t documents, double device_s,
+                double longest_s);
   void WorkerHeard(const std::string& worker, int64_t now) { trials_table_.Heard(worker, now); }
   /// `at_fault` as in LeaseTable::Lose.
   void WorkerLost(const std::string& worker, const std::string& cause, bool at_fault = false);
@@ -170,12 +186,15 @@ class RunMachine {
 
   // ---- metric jobs
   /// The first job, or the first whose generations file `fits`.
-  std::optional<MetricJob> LeaseJob(const std::string& scorer, int64_t now,
-                                    const std::function<bool(const std::string& generations)>& fits = {});
+  std::optional<MetricJob> LeaseJob(
+      const std::string& scorer, int64_t now,
+      const std::function<bool(const std::string& generations)>& fits = {});
   /// The job's scores file is complete: the job when it counts.
   std::optional<MetricJob> JobDone(const std::string& scorer, int64_t job, int attempt);
-  /// False when the metric process does not hold the job. Without another try, the task itself cannot be scored: it is refused.
-  bool JobFailed(const std::string& scorer, int64_t job, int attempt, const std::string& cause, bool retry);
+  /// False when the metric process does not hold the job. Without another try, the task itself
+  /// cannot be scored: it is refused.
+  bool JobFailed(const std::string& scorer, int64_t job, int attempt, const std::string& cause,
+                 bool retry);
   /// The failure does not count: the job goes to whoever asks next. False without the lease.
   bool JobGivenBack(const std::string& scorer, int64_t job, int attempt) {
     return jobs_table_.GiveBack(scorer, job, attempt);
@@ -237,7 +256,7 @@ class RunMachine {
     int64_t requests_done = 0;  // of the attempt under way
     int64_t since_us = 0;       // its oldest request is in the engine, or it is leased
     bool copy = false;
-    int copies = 0;             // that were made of it
+    int copies = 0;  // that were made of it
   };
   int64_t CutTrial(const std::string& worker);
   int DeviceOf(const std::string& worker);
@@ -254,7 +273,8 @@ class RunMachine {
   // The half-written files of an attempt that ended can be resumed by the next one.
   void KeepPartsOf(int64_t trial, int attempt);
   void Reopen(const SliceState& slice, const std::string& file);
-  void AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial, int attempt);
+  void AddJob(size_t task, DocumentRange documents, const std::string& file, int64_t trial,
+              int attempt);
 
   std::vector<MachineTask> specs_;
   std::vector<TaskState> tasks_;
@@ -263,12 +283,12 @@ class RunMachine {
   OpenWork work_{1, 1, 1};
   std::unique_ptr<Policy> policy_;
   Corrections costs_;
-  std::map<std::string, int> device_of_;   // of each worker that asked
-  std::vector<std::string> worker_of_;     // by device
+  std::map<std::string, int> device_of_;  // of each worker that asked
+  std::vector<std::string> worker_of_;    // by device
   Stealing stealing_{0};
   Doubling doubling_;
   double lease_s_ = 0;
-  std::map<int64_t, int64_t> partner_;     // of a trial its live copy, and of a copy its trial
+  std::map<int64_t, int64_t> partner_;  // of a trial its live copy, and of a copy its trial
   std::vector<WithdrawOrder> withdrawn_;
   std::map<std::string, int64_t> relief_;  // until when a worker waits for what others give back
   LeaseTable trials_table_;

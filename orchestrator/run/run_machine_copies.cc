@@ -18,7 +18,8 @@ void RunMachine::ReportBegun(const std::string& worker, int64_t now) {
   std::vector<BegunTrial> begun;
   for (const Grant& grant : trials_table_.HeldBy(worker)) {
     const TrialState& trial = trials_.at(grant.item);
-    if (trial.copy || trial.copies >= Doubling::kCopiesMax || partner_.count(grant.item) > 0) continue;
+    if (trial.copy || trial.copies >= Doubling::kCopiesMax || partner_.count(grant.item) > 0)
+      continue;
     if (AllReported(grant.item)) continue;  // it only has to say that it is done
     FreshSeconds fresh(lease_s_);
     for (const SliceState& slice : trial.slices) {
@@ -46,7 +47,8 @@ std::optional<TrialLease> RunMachine::LeaseCopy(const std::string& worker, int64
   for (const SliceState& slice : late.slices) {
     if (slice.reported) continue;
     twin.slices.push_back(slice);
-    const std::string file = FileOf(slice, of, attempt);  // what is in it need not be computed again
+    const std::string file =
+        FileOf(slice, of, attempt);  // what is in it need not be computed again
     twin.slices.back().salvage.insert(twin.slices.back().salvage.end(), {file, file + ".part"});
   }
   partner_[of] = copy;
@@ -63,7 +65,8 @@ void RunMachine::Supersede(int64_t trial, size_t task, DocumentRange documents) 
   const int64_t other = partner->second;
   for (SliceState& slice : trials_.at(other).slices) {
     const DocumentRange& of = slice.documents;
-    if (slice.task == task && documents.first <= of.first && of.end <= documents.end) slice.reported = true;
+    if (slice.task == task && documents.first <= of.first && of.end <= documents.end)
+      slice.reported = true;
   }
   if (AllReported(other)) Withdraw(other);
 }
@@ -88,7 +91,8 @@ void RunMachine::EndCopy(int64_t trial, int attempt) {
     }
   }
   const int64_t leased_us = trials_.at(trial).since_us;
-  const auto holder = partner == partner_.end() ? std::nullopt : trials_table_.HolderOf(partner->second);
+  const auto holder =
+      partner == partner_.end() ? std::nullopt : trials_table_.HolderOf(partner->second);
   Part(trial);
   trials_table_.Withdraw(trial);
   trials_.erase(trial);

@@ -16,7 +16,7 @@ struct RunOutcome {
   Json results;                       ///< results.json; null when the run never came to planning
   std::vector<std::string> problems;  ///< why it is incomplete, for people
   double seconds = 0;
-  double device_share = 0;            ///< mean share of time in which the devices computed
+  double device_share = 0;  ///< mean share of time in which the devices computed
 };
 
 }  // namespace evald

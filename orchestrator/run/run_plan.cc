@@ -16,13 +16,13 @@
 namespace evald {
 namespace {
 
-constexpr int64_t kJobsMax = int64_t{1} << 30;                        // where the numbers of jobs begin again
+constexpr int64_t kJobsMax = int64_t{1} << 30;  // where the numbers of jobs begin again
 constexpr double kMetricSilenceMin = 10, kMetricSilenceMax = 120;  // seconds
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
 
-// Whether requests that share a prefix compute it once on a device, so that another trial costs it again. Of servers
-// it is not known, and with prompts' log-probabilities they do not.
+// Whether requests that share a prefix compute it once on a device, so that another trial costs it
+// again. Of servers it is not known, and with prompts' log-probabilities they do not.
 bool KeepsPrefixes(const Json& engine) { return engine.value("name", "") == "native"; }
 
 // Preparation reads the checkpoint's own folder while it is being staged: somebody may have written
@@ -31,11 +31,13 @@ void CheckTokenizer(const PlanInput& input) {
   const std::string& hash = input.suite->tokenizer_hash;
   if (!input.checkpoint || hash.empty()) return;
   if (HashHex(ReadFile(input.checkpoint->folder / "tokenizer.json")) == hash) return;
-  throw Error(ErrorKind::kInput, fmt::format("{}: tokenizer.json changed while the checkpoint was being staged",
-                                             input.config.checkpoint.string()));
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: tokenizer.json changed while the checkpoint was being staged",
+                          input.config.checkpoint.string()));
 }
 
-// What costs are measured and compared at. The checkpoints of a training run share their config.json.
+// What costs are measured and compared at. The checkpoints of a training run share their
+// config.json.
 CostPlace PlaceOf(const PlanInput& input) {
   CostPlace place;
   place.device = input.engine.value("device", "");
@@ -52,7 +54,8 @@ void ExpectCosts(const PlanInput& input, RunPlan* plan) {
   for (size_t t = 0; t < input.suite->tasks.size(); ++t) {
     TaskFacts facts = FactsOf(input.suite->tasks[t]);
     if (!KeepsPrefixes(input.engine)) facts.prefix_tokens = 0;
-    plan->priors.push_back(EstimateTask(facts, plan->place, input.engine.value("concurrency", 1), input.known));
+    plan->priors.push_back(
+        EstimateTask(facts, plan->place, input.engine.value("concurrency", 1), input.known));
     plan->machine.Expect(t, plan->priors.back());
   }
 }
@@ -65,13 +68,16 @@ std::map<std::string, size_t> IndexOf(const std::vector<MachineTask>& tasks) {
 
 void TakeOver(const PlanInput& input, const std::map<std::string, size_t>& index, RunPlan* plan) {
   for (const auto& [task, documents] : plan->record.generated) {
-    for (const auto& [document, file] : documents) plan->machine.AdoptGenerations(index.at(task), document);
+    for (const auto& [document, file] : documents)
+      plan->machine.AdoptGenerations(index.at(task), document);
   }
   for (const auto& [task, documents] : plan->record.scored) {
-    for (const auto& [document, file] : documents) plan->machine.AdoptScores(index.at(task), document);
+    for (const auto& [document, file] : documents)
+      plan->machine.AdoptScores(index.at(task), document);
   }
   for (size_t t = 0; t < input.recovery.tasks.size(); ++t) {
-    for (const std::string& file : input.recovery.tasks[t].salvage) plan->machine.AddSalvage(t, file);
+    for (const std::string& file : input.recovery.tasks[t].salvage)
+      plan->machine.AddSalvage(t, file);
   }
 }
 
@@ -86,7 +92,8 @@ void QueueScoring(const std::map<std::string, size_t>& index, RunPlan* plan) {
     for (const auto& [file, list] : unscored) {
       const CommittedFile& source = plan->record.generations[file];
       plan->backlog_bytes += GeneratedBytes(plan->record, task, list);
-      plan->machine.GenerationsCommitted(index.at(task), list, source.path, source.trial, source.attempt);
+      plan->machine.GenerationsCommitted(index.at(task), list, source.path, source.trial,
+                                         source.attempt);
     }
   }
 }
@@ -101,7 +108,8 @@ void RefuseImpossible(const std::map<std::string, size_t>& index, RunPlan* plan)
 }  // namespace
 
 RunMachine MakeMachine(const EvalConfig& config) {
-  const double metric_silence = std::clamp(config.workers.heartbeat_timeout_s, kMetricSilenceMin, kMetricSilenceMax);
+  const double metric_silence =
+      std::clamp(config.workers.heartbeat_timeout_s, kMetricSilenceMin, kMetricSilenceMax);
   return RunMachine({config.workers.max_attempts, Micros(config.workers.heartbeat_timeout_s)},
                     {config.metrics.max_attempts, Micros(metric_silence)});
 }
@@ -109,9 +117,17 @@ RunMachine MakeMachine(const EvalConfig& config) {
 RunPlan PlanRun(PlanInput input) {
   CheckTokenizer(input);
   const std::map<std::string, size_t> index = IndexOf(input.tasks);
-  RunPlan plan{MakeMachine(input.config), std::move(input.recovery.record), PlaceOf(input), {}, {}, {}, 0, 0};
-  const ReadFolder checkpoint = input.checkpoint ? ReadFolder(input.checkpoint->folder)
-                                                 : ReadFolder(input.config.checkpoint, input.config.roots);
+  RunPlan plan{MakeMachine(input.config),
+               std::move(input.recovery.record),
+               PlaceOf(input),
+               {},
+               {},
+               {},
+               0,
+               0};
+  const ReadFolder checkpoint = input.checkpoint
+                                    ? ReadFolder(input.checkpoint->folder)
+                                    : ReadFolder(input.config.checkpoint, input.config.roots);
   plan.generation = PlanGeneration(input.config, *input.suite, input.engine, checkpoint);
   plan.earlier = WorkOf(plan.record);
   plan.machine.SetTasks(input.tasks);
@@ -131,11 +147,13 @@ RunPlan PlanRun(PlanInput input) {
   return plan;
 }
 
-double GeneratedBytes(const RunRecord& record, const std::string& task, const std::vector<int64_t>& documents) {
+double GeneratedBytes(const RunRecord& record, const std::string& task,
+                      const std::vector<int64_t>& documents) {
   double bytes = 0;
   for (const int64_t document : documents) {
     const CommittedFile& file = record.generations[record.generated.at(task).at(document)];
-    bytes += static_cast<double>(file.bytes) / static_cast<double>(std::max<int64_t>(1, file.end - file.first));
+    bytes += static_cast<double>(file.bytes) /
+             static_cast<double>(std::max<int64_t>(1, file.end - file.first));
   }
   return bytes;
 }

@@ -41,21 +41,23 @@ struct RunPlan {
   RunRecord record;
   CostPlace place;
   GenerationPlan generation;
-  std::vector<Prior> priors;     ///< of the suite's tasks
-  WorkDone earlier;              ///< what lives before this one did
-  double backlog_bytes = 0;      ///< of generations that wait for scoring
-  int64_t generated = 0;         ///< documents
+  std::vector<Prior> priors;  ///< of the suite's tasks
+  WorkDone earlier;           ///< what lives before this one did
+  double backlog_bytes = 0;   ///< of generations that wait for scoring
+  int64_t generated = 0;      ///< documents
 };
 
 /// The state of a run of this configuration before it is planned.
 RunMachine MakeMachine(const EvalConfig& config);
 
-/// Plans a run. Reads the staged checkpoint's config.json, generation_config.json and tokenizer.json; takes time that grows with the run's
-/// tasks and documents, so not for the loop. Throws Error(kInput) when the tokenizer is not the one that the suite's
-/// tokens were made with, and for a broken generation_config.json.
+/// Plans a run. Reads the staged checkpoint's config.json, generation_config.json and
+/// tokenizer.json; takes time that grows with the run's tasks and documents, so not for the loop.
+/// Throws Error(kInput) when the tokenizer is not the one that the suite's tokens were made with,
+/// and for a broken generation_config.json.
 RunPlan PlanRun(PlanInput input);
 
 /// Bytes of the lines of these documents' generations, as far as a file's length says.
-double GeneratedBytes(const RunRecord& record, const std::string& task, const std::vector<int64_t>& documents);
+double GeneratedBytes(const RunRecord& record, const std::string& task,
+                      const std::vector<int64_t>& documents);
 
 }  // namespace evald

@@ -12,7 +12,9 @@ constexpr double kBytesPerToken = 4;
 template <typename Sequence>
 size_t Common(const Sequence& a, const Sequence& b, size_t most) {
   most = std::min({most, a.size(), b.size()});
-  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(most), b.begin()).first - a.begin());
+  return static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(most), b.begin()).first -
+      a.begin());
 }
 
 }  // namespace
@@ -37,7 +39,8 @@ double SharedPrefixTokens(const PreparedTask& task, int64_t sample) {
     }
   }
   if (!first) return 0;
-  return first->context_tokens.empty() ? static_cast<double>(bytes) / kBytesPerToken : static_cast<double>(tokens);
+  return first->context_tokens.empty() ? static_cast<double>(bytes) / kBytesPerToken
+                                       : static_cast<double>(tokens);
 }
 
 }  // namespace evald

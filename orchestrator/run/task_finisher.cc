@@ -7,9 +7,9 @@
 
 #include "evald/error.h"
 #include "metrics/aggregate.h"
-#include "metrics/statistics.h"
 #include "metrics/line_index.h"
 #include "metrics/scorer.h"
+#include "metrics/statistics.h"
 #include "orchestrator/report/results.h"
 #include "prepared/prepared_task.h"
 
@@ -22,7 +22,8 @@ using Stopped = std::function<bool()>;
 template <typename Reader>
 class Readers {
  public:
-  Readers(const std::vector<FileAndHash>& files, const std::vector<size_t>& used, const Stopped& stopped) {
+  Readers(const std::vector<FileAndHash>& files, const std::vector<size_t>& used,
+          const Stopped& stopped) {
     for (const size_t file : used) {
       if (open_.count(file) > 0) continue;
       ThrowIfStopped(stopped);
@@ -68,7 +69,8 @@ std::string PutSamples(const FinishedTask& task, const Stopped& stopped, Aggrega
   const Readers<GenerationReader> generations(task.generation_files, task.generation_of, stopped);
   out->numbers.resize(task.score_of.size());
 
-  std::vector<char> undefined(task.score_of.size(), 0);  // by document, each written by one thread at a time
+  std::vector<char> undefined(task.score_of.size(),
+                              0);  // by document, each written by one thread at a time
 
   SampleSource source;
   source.score = [&](int64_t document) -> std::optional<ScoredDocument> {
@@ -100,7 +102,8 @@ TaskResult AggregateFinished(const FinishedTask& task, const Stopped& stopped) {
   Aggregated found;
   try {
     result.hash = PutSamples(task, stopped, &found);
-  } catch (const Error& e) {  // files of the run that are damaged; only scores that do not go together are the task's fault
+  } catch (const Error& e) {  // files of the run that are damaged; only scores that do not go
+                              // together are the task's fault
     if (e.kind() != ErrorKind::kInput) throw;
     throw Error(ErrorKind::kInfrastructure, e.message(), e.remedy());
   }
@@ -117,9 +120,11 @@ void TaskFinisher::Submit(FinishedTask task, std::function<void(TaskResult)> don
   threads_.Post(
       user,
       [this, task = std::move(task), result] {
-        *result = AggregateFinished(task, [&] { return stopping_ || (task.cancel != nullptr && *task.cancel); });
+        *result = AggregateFinished(
+            task, [&] { return stopping_ || (task.cancel != nullptr && *task.cancel); });
       },
-      [done = std::move(done), failed = std::move(failed), result](const std::optional<Error>& error) {
+      [done = std::move(done), failed = std::move(failed),
+       result](const std::optional<Error>& error) {
         if (error) return failed(*error);
         done(std::move(*result));
       });

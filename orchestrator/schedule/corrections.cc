@@ -4,7 +4,8 @@
 
 namespace evald {
 
-void Corrections::Generated(size_t task, int64_t documents, double device_s, double longest_s, OpenWork* work) {
+void Corrections::Generated(size_t task, int64_t documents, double device_s, double longest_s,
+                            OpenWork* work) {
   tasks_.at(task).estimate.SawGeneration(documents, device_s, longest_s);
   Saw(task, documents, work);
 }
@@ -17,7 +18,9 @@ void Corrections::Scored(size_t task, int64_t documents, double score_s, OpenWor
 void Corrections::Saw(size_t task, int64_t documents, OpenWork* work) {
   Task& of = tasks_[task];
   of.untold += documents;
-  if (static_cast<double>(of.untold) < kLearnShare * static_cast<double>(of.estimate.prior().documents)) return;
+  if (static_cast<double>(of.untold) <
+      kLearnShare * static_cast<double>(of.estimate.prior().documents))
+    return;
   of.untold = 0;
   work->Expect(task, of.estimate.Now());
 }

@@ -17,9 +17,9 @@ std::optional<int64_t> ChooseRun(const std::vector<DispatchRun>& runs, const Dev
     if (holder != nullptr && run.user == *holder) share -= kDispatchQuantumSeconds;
     return std::tuple(-run.priority, share, run.number != current, run.number);
   };
-  return std::min_element(runs.begin(), runs.end(), [&](const auto& a, const auto& b) {
-           return rank(a) < rank(b);
-         })->number;
+  return std::min_element(runs.begin(), runs.end(),
+                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); })
+      ->number;
 }
 
 }  // namespace evald

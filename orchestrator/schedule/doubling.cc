@@ -20,7 +20,8 @@ void FreshSeconds::Add(const Corrections& costs, size_t task, int64_t documents)
 }
 
 Doubling::Device& Doubling::At(int device) {
-  if (devices_.size() <= static_cast<size_t>(device)) devices_.resize(static_cast<size_t>(device) + 1);
+  if (devices_.size() <= static_cast<size_t>(device))
+    devices_.resize(static_cast<size_t>(device) + 1);
   return devices_[static_cast<size_t>(device)];
 }
 
@@ -33,7 +34,8 @@ void Doubling::Measured(int device, double expected_s, double device_s) {
 }
 
 double Doubling::slowness(int device) const {
-  if (static_cast<size_t>(device) >= devices_.size() || expected_s_ <= 0 || device_s_ <= 0) return 1;
+  if (static_cast<size_t>(device) >= devices_.size() || expected_s_ <= 0 || device_s_ <= 0)
+    return 1;
   const Device& of = devices_[static_cast<size_t>(device)];
   // As estimates are off for all devices alike.
   const double expected_s = of.expected_s * device_s_ / expected_s_;
@@ -48,7 +50,8 @@ void Doubling::Report(double now, int device, const std::vector<BegunTrial>& beg
   for (const BegunTrial& trial : begun) {
     const double clearly_later = kLateFactor * trial.fresh_s + least_s_;
     const double left = slow * trial.fresh_s - (now - trial.since);
-    const Late late{left > clearly_later ? trial.since : trial.since + clearly_later, trial.trial, device};
+    const Late late{left > clearly_later ? trial.since : trial.since + clearly_later, trial.trial,
+                    device};
     if (!of.first || late < *of.first) of.first = late;
   }
   order_.insert(*of.first);
@@ -73,9 +76,12 @@ std::optional<Doubling::Late> Doubling::First(double now, int helper) const {
   return std::nullopt;
 }
 
-std::optional<Doubling::Late> Doubling::Next(double now, int helper, const std::function<void(int device)>& report) {
-  // From a device that says nothing no report comes, and what is expected may have been corrected since.
-  if (!reports_.empty() && reports_.begin()->first < now - kStaleSeconds) report(reports_.begin()->second);
+std::optional<Doubling::Late> Doubling::Next(double now, int helper,
+                                             const std::function<void(int device)>& report) {
+  // From a device that says nothing no report comes, and what is expected may have been corrected
+  // since.
+  if (!reports_.empty() && reports_.begin()->first < now - kStaleSeconds)
+    report(reports_.begin()->second);
   for (std::optional<Late> before;;) {
     const std::optional<Late> late = First(now, helper);
     if (!late || (before && before->trial == late->trial)) return late;

@@ -12,8 +12,9 @@
 
 namespace evald {
 
-/// What a trial would take on a device that has nothing else to do: a lease, its longest request, and all of its
-/// documents with all places taken, what they share before them. Seconds; an estimate from above.
+/// What a trial would take on a device that has nothing else to do: a lease, its longest request,
+/// and all of its documents with all places taken, what they share before them. Seconds; an
+/// estimate from above.
 class FreshSeconds {
  public:
   explicit FreshSeconds(double lease_s) : lease_s_(lease_s) {}
@@ -34,18 +35,20 @@ struct BegunTrial {
   double fresh_s = 0;  ///< what all of it would take elsewhere
 };
 
-/// Decides what is computed a second time, on a device that is idle while nothing is open and nobody has anything
-/// that is not begun: what its device is expected to end clearly later than a device would that began now. Whichever
-/// commits first counts (speculative execution: Dean and Ghemawat, 2004; by expected end rather than for all that is
-/// left: Zaharia et al., 2008).
+/// Decides what is computed a second time, on a device that is idle while nothing is open and
+/// nobody has anything that is not begun: what its device is expected to end clearly later than a
+/// device would that began now. Whichever commits first counts (speculative execution: Dean and
+/// Ghemawat, 2004; by expected end rather than for all that is left: Zaharia et al., 2008).
 ///
-/// A device is expected to be as slow as it has been, over the others. Of a request that is under way for longer than
-/// the longest that has ended, it is expected that it will be for as long again: so what shows no sign of life is
-/// late too. Clearly later: more than twice as long, and by more than `least_s`.
+/// A device is expected to be as slow as it has been, over the others. Of a request that is under
+/// way for longer than the longest that has ended, it is expected that it will be for as long
+/// again: so what shows no sign of life is late too. Clearly later: more than twice as long, and by
+/// more than `least_s`.
 ///
-/// Whoever executes it reports what each device has begun and measures trials that ended, asks Next for a device
-/// that got nothing else, leases the copy, and forgets or reports anew whose trial it was. A plain value; seconds of
-/// any one clock. A decision takes log n steps for n devices, a report as many and one for each trial in it.
+/// Whoever executes it reports what each device has begun and measures trials that ended, asks Next
+/// for a device that got nothing else, leases the copy, and forgets or reports anew whose trial it
+/// was. A plain value; seconds of any one clock. A decision takes log n steps for n devices, a
+/// report as many and one for each trial in it.
 class Doubling {
  public:
   static constexpr double kLateFactor = 2;
@@ -59,7 +62,8 @@ class Doubling {
   /// How many times as long as any of them the device takes.
   double slowness(int device) const;
 
-  /// At `now` the device has these, of which there is no copy. Takes the place of what it reported before.
+  /// At `now` the device has these, of which there is no copy. Takes the place of what it reported
+  /// before.
   void Report(double now, int device, const std::vector<BegunTrial>& begun);
   void Forget(int device);
 
@@ -71,9 +75,9 @@ class Doubling {
       return std::tie(at, trial, device) < std::tie(other.at, other.trial, other.device);
     }
   };
-  /// The trial whose copy has been due for longest and that `helper` does not have itself. What was reported may be
-  /// out of date: `report` is called for the device that it would be of, and for the one that was reported least
-  /// lately, and has to Report it anew.
+  /// The trial whose copy has been due for longest and that `helper` does not have itself. What was
+  /// reported may be out of date: `report` is called for the device that it would be of, and for
+  /// the one that was reported least lately, and has to Report it anew.
   std::optional<Late> Next(double now, int helper, const std::function<void(int device)>& report);
   /// When the next copy will be due; nothing when none will without another report.
   std::optional<double> next_at() const;
@@ -90,7 +94,7 @@ class Doubling {
   double least_s_;
   double expected_s_ = 0, device_s_ = 0;  // of all devices
   std::vector<Device> devices_;
-  std::set<Late> order_;  // of each device the first
+  std::set<Late> order_;                      // of each device the first
   std::set<std::pair<double, int>> reports_;  // of devices with any in order_
 };
 

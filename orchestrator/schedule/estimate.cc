@@ -15,11 +15,13 @@ void RunningEstimate::SawScoring(int64_t documents, double score_s) {
   score_s_ += score_s;
 }
 
-void RunningEstimate::SawUnfinished(double seconds) { unfinished_s_ = std::max(unfinished_s_, seconds); }
+void RunningEstimate::SawUnfinished(double seconds) {
+  unfinished_s_ = std::max(unfinished_s_, seconds);
+}
 
 double RunningEstimate::ended_request_s() const {
-  // The longest is at least the longest that was seen; that none was long says little about the rest
-  // until a good many have been.
+  // The longest is at least the longest that was seen; that none was long says little about the
+  // rest until a good many have been.
   const double doubt = weight_ * 8 / (weight_ * 8 + generated_);
   return std::max(longest_s_, prior_.request_s * doubt);
 }

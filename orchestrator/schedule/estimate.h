@@ -5,19 +5,19 @@
 
 namespace evald {
 
-/// What is expected of one task. Device seconds are those of a device with all its places taken: they
-/// add up, whatever else it computes at the time.
+/// What is expected of one task. Device seconds are those of a device with all its places taken:
+/// they add up, whatever else it computes at the time.
 struct TaskEstimate {
   std::string name;
-  int dataset = 0;         ///< tasks that are one dataset to a person stand together under one number
+  int dataset = 0;  ///< tasks that are one dataset to a person stand together under one number
   int64_t documents = 0;
-  double size = 0;         ///< what is known of a document's size without any prior: its rows and choices
-  double device_s = 0;     ///< device seconds of a document, mean
-  double request_s = 0;    ///< the longest document, from when a device takes it up to its last token
-  double prefix_s = 0;     ///< device seconds for what its documents share; a trial pays it once
-  double score_s = 0;      ///< seconds of a slot of the metric pool, of a document
-  /// Device seconds may be this many times as many. Work is cut by what it may cost, so that the first
-  /// trials of what is not known are small.
+  double size = 0;  ///< what is known of a document's size without any prior: its rows and choices
+  double device_s = 0;   ///< device seconds of a document, mean
+  double request_s = 0;  ///< the longest document, from when a device takes it up to its last token
+  double prefix_s = 0;   ///< device seconds for what its documents share; a trial pays it once
+  double score_s = 0;    ///< seconds of a slot of the metric pool, of a document
+  /// Device seconds may be this many times as many. Work is cut by what it may cost, so that the
+  /// first trials of what is not known are small.
   double doubt = 1;
 };
 

@@ -50,7 +50,8 @@ bool LeaseTable::Complete(const std::string& holder, int64_t item, int attempt) 
   return true;
 }
 
-bool LeaseTable::Fail(const std::string& holder, int64_t item, int attempt, const std::string& cause, bool retry) {
+bool LeaseTable::Fail(const std::string& holder, int64_t item, int attempt,
+                      const std::string& cause, bool retry) {
   if (!Holds(holder, item, attempt)) return false;
   EndAttempt(item, cause, retry);
   return true;
@@ -115,7 +116,8 @@ bool LeaseTable::CountsAsOne(int64_t id, const std::string& holder, bool at_faul
   return item.lost_with_it > 1 && item.lost_with_it <= limits_.same_holder_max;
 }
 
-std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause, bool at_fault) {
+std::vector<Grant> LeaseTable::Lose(const std::string& holder, const std::string& cause,
+                                    bool at_fault) {
   std::vector<Grant> held = HeldBy(holder);
   std::sort(held.begin(), held.end(), [this](const Grant& a, const Grant& b) {
     return leases_.at(a.item).grant > leases_.at(b.item).grant;

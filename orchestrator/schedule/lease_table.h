@@ -13,10 +13,11 @@
 namespace evald {
 
 struct LeaseLimits {
-  int attempts_max = 3;                       ///< failures of one item before it is given up
-  int64_t silence_max_us = 60'000'000;        ///< without a word from its holder, a lease ends
-  /// So many times in a row that an item is lost with a holder that is at fault count as one failure. As many as a
-  /// device fails before it is set aside: where it is not, it may well be the item.
+  int attempts_max = 3;                 ///< failures of one item before it is given up
+  int64_t silence_max_us = 60'000'000;  ///< without a word from its holder, a lease ends
+  /// So many times in a row that an item is lost with a holder that is at fault count as one
+  /// failure. As many as a device fails before it is set aside: where it is not, it may well be the
+  /// item.
   int same_holder_max = 3;
 };
 
@@ -37,8 +38,9 @@ struct GivenUp {
 /// these each. A plain value: takes events and times, returns what follows; no clock, no I/O. Times
 /// are microseconds on any one clock.
 ///
-/// Invariants: an item has at most one live lease; attempts of an item only grow; what was completed
-/// or given up is never leased again; a report changes nothing unless its reporter holds the lease with its attempt.
+/// Invariants: an item has at most one live lease; attempts of an item only grow; what was
+/// completed or given up is never leased again; a report changes nothing unless its reporter holds
+/// the lease with its attempt.
 class LeaseTable {
  public:
   explicit LeaseTable(LeaseLimits limits) : limits_(limits) {}
@@ -46,36 +48,44 @@ class LeaseTable {
   /// Queues an item behind those of equal rank; lower ranks go first.
   void Add(int64_t item, int64_t rank);
 
-  /// Leases the first queued item to `holder`, or the first that `fits`; nothing when there is none.
-  std::optional<Grant> Lease(const std::string& holder, int64_t now, const std::function<bool(int64_t item)>& fits = {});
+  /// Leases the first queued item to `holder`, or the first that `fits`; nothing when there is
+  /// none.
+  std::optional<Grant> Lease(const std::string& holder, int64_t now,
+                             const std::function<bool(int64_t item)>& fits = {});
 
   /// `holder` gave a sign of life.
   void Heard(const std::string& holder, int64_t now);
 
   /// Whether this attempt holds the lease, whoever has it.
   bool Holds(int64_t item, int attempt) const;
-  /// Whether `holder` holds the lease with this attempt: only then its report counts. Item numbers and attempts can be
-  /// guessed, so that they alone prove nothing.
+  /// Whether `holder` holds the lease with this attempt: only then its report counts. Item numbers
+  /// and attempts can be guessed, so that they alone prove nothing.
   bool Holds(const std::string& holder, int64_t item, int attempt) const;
 
-  /// The item is done. False (and no change) where `holder` does not hold the lease with this attempt.
+  /// The item is done. False (and no change) where `holder` does not hold the lease with this
+  /// attempt.
   bool Complete(const std::string& holder, int64_t item, int attempt);
 
   /// The attempt failed. The item goes to the front of its rank, or is given up when `retry` is
   /// false or it has failed too often. False (and no change) without the lease.
-  bool Fail(const std::string& holder, int64_t item, int attempt, const std::string& cause, bool retry);
+  bool Fail(const std::string& holder, int64_t item, int attempt, const std::string& cause,
+            bool retry);
 
-  /// `holder` gives the item back, to the front of its rank, without a failure. False (and no change) without the lease.
+  /// `holder` gives the item back, to the front of its rank, without a failure. False (and no
+  /// change) without the lease.
   bool GiveBack(const std::string& holder, int64_t item, int attempt);
 
-  /// The item need not be done any more: whether queued or leased it is forgotten, which is no failure. Who held it
+  /// The item need not be done any more: whether queued or leased it is forgotten, which is no
+  /// failure. Who held it
   /// ("" when it was queued) and the attempt; nothing for an item that is neither.
   std::optional<std::pair<std::string, int>> Withdraw(int64_t item);
 
   /// `holder` is gone: ends all its leases and returns them. The one it has held longest, which it
   /// was most likely at, has failed by that; the others go back to the queue. With `at_fault` the
-  /// holder may well be what failed: the first same_holder_max times in a row with the same one are one failure.
-  std::vector<Grant> Lose(const std::string& holder, const std::string& cause, bool at_fault = false);
+  /// holder may well be what failed: the first same_holder_max times in a row with the same one are
+  /// one failure.
+  std::vector<Grant> Lose(const std::string& holder, const std::string& cause,
+                          bool at_fault = false);
 
   /// Holders that have been silent for too long, with at least one lease each.
   std::vector<std::string> Silent(int64_t now) const;
@@ -116,10 +126,10 @@ class LeaseTable {
   bool CountsAsOne(int64_t item, const std::string& holder, bool at_fault);
 
   LeaseLimits limits_;
-  std::map<int64_t, std::deque<int64_t>> queue_;  // by rank
-  std::map<int64_t, Item> items_;                 // queued and leased ones
-  std::map<int64_t, LiveLease> leases_;           // by item
-  std::map<std::string, std::set<int64_t>> held_; // items by holder, of those that hold any
+  std::map<int64_t, std::deque<int64_t>> queue_;   // by rank
+  std::map<int64_t, Item> items_;                  // queued and leased ones
+  std::map<int64_t, LiveLease> leases_;            // by item
+  std::map<std::string, std::set<int64_t>> held_;  // items by holder, of those that hold any
   std::map<std::string, int64_t> heard_;
   std::vector<GivenUp> given_up_;
   size_t completed_ = 0;

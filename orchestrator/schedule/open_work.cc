@@ -16,8 +16,9 @@ constexpr int64_t kChangesKept = 8192;
 void Check(const TaskEstimate& estimate) {
   const auto check = [&](const char* what, double value) {
     if (std::isfinite(value) && value >= 0) return;
-    throw Error(ErrorKind::kInternal, fmt::format("estimate of task '{}': {} is {}, expected a finite number from 0 on",
-                                                  estimate.name, what, value));
+    throw Error(ErrorKind::kInternal,
+                fmt::format("estimate of task '{}': {} is {}, expected a finite number from 0 on",
+                            estimate.name, what, value));
   };
   check("size", estimate.size);
   check("device_s", estimate.device_s);
@@ -80,8 +81,8 @@ void OpenWork::PutBack(size_t task, const DocumentRange& range) {
 void OpenWork::Changed(size_t task) {
   const Task& of = tasks_[task];
   tree_.Set(task, {of.documents, static_cast<double>(of.documents) * of.estimate.device_s});
-  // Whoever looks at each decision is told of each change; whoever has not looked for so long, looks at
-  // all tasks.
+  // Whoever looks at each decision is told of each change; whoever has not looked for so long,
+  // looks at all tasks.
   if (changed_.size() == kChangesKept) {
     changed_.erase(changed_.begin(), changed_.begin() + kChangesKept / 2);
     forgotten_ += kChangesKept / 2;

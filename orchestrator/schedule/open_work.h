@@ -19,15 +19,17 @@ struct DocumentRange {
 };
 
 /// The documents of a run that nobody works on yet, task by task in the run's order, and what each
-/// task is expected to cost. What a policy decides from. A plain value; every change takes log n steps.
+/// task is expected to cost. What a policy decides from. A plain value; every change takes log n
+/// steps.
 class OpenWork {
  public:
-  /// `devices` compute for the run, each with `places` requests under way at once; `score_slots` score.
+  /// `devices` compute for the run, each with `places` requests under way at once; `score_slots`
+  /// score.
   OpenWork(int devices, int places, int score_slots)
       : devices_(devices), places_(places), score_slots_(score_slots) {}
 
-  /// Tasks are numbered in the order in which they are added. Ranges are in order and disjoint. Throws
-  /// Error(kInternal) when the estimate is not made of finite numbers from 0 on.
+  /// Tasks are numbered in the order in which they are added. Ranges are in order and disjoint.
+  /// Throws Error(kInternal) when the estimate is not made of finite numbers from 0 on.
   void Add(const TaskEstimate& estimate, std::vector<DocumentRange> open);
   /// From now on the task is expected to cost this. Throws like Add.
   void Expect(size_t task, const TaskEstimate& estimate);
@@ -56,8 +58,8 @@ class OpenWork {
 
   /// Counts changes of what is open or expected.
   int64_t revision() const { return forgotten_ + static_cast<int64_t>(changed_.size()); }
-  /// The tasks that changed since, a task once for each change; nothing when that is too long ago to be
-  /// known: any may have changed.
+  /// The tasks that changed since, a task once for each change; nothing when that is too long ago
+  /// to be known: any may have changed.
   std::optional<std::span<const size_t>> ChangedSince(int64_t revision) const;
 
  private:

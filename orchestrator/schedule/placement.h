@@ -17,9 +17,9 @@ struct StagingCase {
 /// Loading a checkpoint is worth it for so much work, wherever it is staged.
 inline constexpr double kWorthALoadSeconds = 3;
 
-/// Whether the host should have the checkpoint: not for a run that the devices beside would be through with by the
-/// time it is there, so small runs go where their checkpoint is. A run that is not planned yet is small until more
-/// is known: that takes one load from memory. A pure function.
+/// Whether the host should have the checkpoint: not for a run that the devices beside would be
+/// through with by the time it is there, so small runs go where their checkpoint is. A run that is
+/// not planned yet is small until more is known: that takes one load from memory. A pure function.
 bool WorthStaging(const StagingCase& at);
 
 }  // namespace evald

@@ -12,19 +12,21 @@ namespace {
 
 constexpr double kGuessedShareOfLimit = 0.3;
 constexpr double kGuessedOperationsPerSecond = 1e12;
-constexpr double kGuessedBytes = 1e9;       // of a model whose weights are not ours
+constexpr double kGuessedBytes = 1e9;  // of a model whose weights are not ours
 constexpr double kBytesPerParameter = 2;
-constexpr double kGuessedSlowScore = 0.3;   // seconds of a program
+constexpr double kGuessedSlowScore = 0.3;  // seconds of a program
 constexpr double kGuessedQuickScore = 1e-4;
 
 using Costs = std::vector<const TaskCost*>;
 
-Costs Select(const std::vector<TaskCost>& known, const std::function<bool(const TaskCost&)>& wanted) {
+Costs Select(const std::vector<TaskCost>& known,
+             const std::function<bool(const TaskCost&)>& wanted) {
   Costs selected;
   for (const TaskCost& cost : known) {
     if (cost.documents > 0 && wanted(cost)) selected.push_back(&cost);
   }
-  std::sort(selected.begin(), selected.end(), [](const TaskCost* a, const TaskCost* b) { return a->ended > b->ended; });
+  std::sort(selected.begin(), selected.end(),
+            [](const TaskCost* a, const TaskCost* b) { return a->ended > b->ended; });
   return selected;
 }
 
@@ -39,7 +41,9 @@ double Recent(const Costs& costs, const std::function<double(const TaskCost&)>& 
   return weights > 0 ? sum / weights : 0;
 }
 
-double PerDocument(const TaskCost& cost, double sum) { return sum / static_cast<double>(cost.documents); }
+double PerDocument(const TaskCost& cost, double sum) {
+  return sum / static_cast<double>(cost.documents);
+}
 double DeviceSeconds(const TaskCost& cost) { return PerDocument(cost, cost.device_s); }
 
 // How far runs were from their mean, as a factor; 5 % are always in doubt.
@@ -52,7 +56,9 @@ double SpreadFactor(const Costs& costs, double mean) {
   return worst;
 }
 
-double Bytes(const CostPlace& place) { return place.model_bytes > 0 ? place.model_bytes : kGuessedBytes; }
+double Bytes(const CostPlace& place) {
+  return place.model_bytes > 0 ? place.model_bytes : kGuessedBytes;
+}
 
 // Seconds of a device per token.
 struct Rates {
@@ -60,8 +66,8 @@ struct Rates {
   double out = 0;
 };
 
-// Fits device_s = in * tokens_in + out * tokens_out to runs of other tasks, each scaled to this model's
-// size, by least squares of relative errors; neither rate below zero.
+// Fits device_s = in * tokens_in + out * tokens_out to runs of other tasks, each scaled to this
+// model's size, by least squares of relative errors; neither rate below zero.
 std::optional<Rates> FitRates(const Costs& costs, const CostPlace& place) {
   double ii = 0, io = 0, oo = 0, i1 = 0, o1 = 0;
   for (const TaskCost* cost : costs) {
@@ -80,16 +86,22 @@ std::optional<Rates> FitRates(const Costs& costs, const CostPlace& place) {
   return std::nullopt;
 }
 
-// Tokens that a document generates: as it did elsewhere, or as much of its limit as others of theirs.
+// Tokens that a document generates: as it did elsewhere, or as much of its limit as others of
+// theirs.
 double TokensOut(const TaskFacts& facts, const std::vector<TaskCost>& known, double share) {
-  const Costs same = Select(known, [&](const TaskCost& cost) { return cost.task_key == facts.key; });
-  if (!same.empty()) return Recent(same, [](const TaskCost& cost) { return PerDocument(cost, cost.tokens_out); });
+  const Costs same =
+      Select(known, [&](const TaskCost& cost) { return cost.task_key == facts.key; });
+  if (!same.empty())
+    return Recent(same, [](const TaskCost& cost) { return PerDocument(cost, cost.tokens_out); });
   return facts.generates ? share * facts.tokens_out_most : 0;
 }
 
 void EstimateScoring(const TaskFacts& facts, const std::vector<TaskCost>& known, Prior* prior) {
-  const auto per_document = [](const TaskCost& cost) { return cost.score_s / static_cast<double>(cost.scored); };
-  const Costs same = Select(known, [&](const TaskCost& c) { return c.scored > 0 && c.task_key == facts.key; });
+  const auto per_document = [](const TaskCost& cost) {
+    return cost.score_s / static_cast<double>(cost.scored);
+  };
+  const Costs same =
+      Select(known, [&](const TaskCost& c) { return c.scored > 0 && c.task_key == facts.key; });
   if (!same.empty()) {
     prior->estimate.score_s = Recent(same, per_document);
     return;
@@ -108,28 +120,35 @@ struct Found {
 };
 Found SelectTask(const TaskFacts& facts, const std::vector<TaskCost>& known,
                  const std::function<bool(const TaskCost&)>& wanted) {
-  Found found{Select(known, [&](const TaskCost& c) { return c.task_key == facts.key && wanted(c); }), true};
+  Found found{
+      Select(known, [&](const TaskCost& c) { return c.task_key == facts.key && wanted(c); }), true};
   if (!found.costs.empty()) return found;
-  return {Select(known, [&](const TaskCost& c) { return c.task == facts.name && wanted(c); }), false};
+  return {Select(known, [&](const TaskCost& c) { return c.task == facts.name && wanted(c); }),
+          false};
 }
 
-bool FromRunsHere(const TaskFacts& facts, const CostPlace& place, const std::vector<TaskCost>& known, Prior* prior) {
-  const auto [here, same_data] = SelectTask(facts, known, [&](const TaskCost& c) { return c.place == place; });
+bool FromRunsHere(const TaskFacts& facts, const CostPlace& place,
+                  const std::vector<TaskCost>& known, Prior* prior) {
+  const auto [here, same_data] =
+      SelectTask(facts, known, [&](const TaskCost& c) { return c.place == place; });
   if (here.empty()) return false;
   prior->estimate.device_s = Recent(here, DeviceSeconds);
-  for (const TaskCost* cost : here) prior->estimate.request_s = std::max(prior->estimate.request_s, cost->longest_s);
+  for (const TaskCost* cost : here)
+    prior->estimate.request_s = std::max(prior->estimate.request_s, cost->longest_s);
   prior->factor = std::max(same_data ? 1.0 : 1.5, SpreadFactor(here, prior->estimate.device_s));
   prior->weight = same_data ? 32 : 16;
   prior->basis = Runs(here, same_data ? "here" : "here, with other data");
   return true;
 }
 
-bool FromOtherModels(const TaskFacts& facts, const CostPlace& place, const std::vector<TaskCost>& known, Prior* prior) {
+bool FromOtherModels(const TaskFacts& facts, const CostPlace& place,
+                     const std::vector<TaskCost>& known, Prior* prior) {
   const auto [others, same_data] =
       SelectTask(facts, known, [&](const TaskCost& c) { return c.place.device == place.device; });
   if (others.empty()) return false;
   const auto ratio = [&](const TaskCost& cost) { return Bytes(place) / Bytes(cost.place); };
-  prior->estimate.device_s = Recent(others, [&](const TaskCost& c) { return DeviceSeconds(c) * ratio(c); });
+  prior->estimate.device_s =
+      Recent(others, [&](const TaskCost& c) { return DeviceSeconds(c) * ratio(c); });
   for (const TaskCost* cost : others) {
     prior->estimate.request_s = std::max(prior->estimate.request_s, cost->longest_s * ratio(*cost));
   }
@@ -143,15 +162,16 @@ double GuessedRate(const CostPlace& place) {
   return 2 * Bytes(place) / kBytesPerParameter / kGuessedOperationsPerSecond;
 }
 
-// Fitted rates may say that tokens in cost nothing, where all tasks had the same of both: the guess is better then.
+// Fitted rates may say that tokens in cost nothing, where all tasks had the same of both: the guess
+// is better then.
 double PrefixSeconds(const TaskFacts& facts, const CostPlace& place, const Costs& neighbours) {
   if (facts.prefix_tokens <= 0) return 0;
   const auto fitted = FitRates(neighbours, place);
   return facts.prefix_tokens * (fitted && fitted->in > 0 ? fitted->in : GuessedRate(place));
 }
 
-void FromTokens(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known,
-                const Costs& neighbours, Prior* prior) {
+void FromTokens(const TaskFacts& facts, const CostPlace& place, int places,
+                const std::vector<TaskCost>& known, const Costs& neighbours, Prior* prior) {
   const auto fitted = FitRates(neighbours, place);
   const double guess = GuessedRate(place);
   const Rates rates = fitted.value_or(Rates{guess, guess});
@@ -160,21 +180,27 @@ void FromTokens(const TaskFacts& facts, const CostPlace& place, int places, cons
   estimate.device_s = rates.in * facts.tokens_in + rates.out * tokens_out;
   if (estimate.device_s <= 0) estimate.device_s = guess;
   // Of a request's time on the device, all that are there at once have their share.
-  estimate.request_s = (rates.in * facts.tokens_in + rates.out * std::max(tokens_out, facts.tokens_out_most)) * places;
+  estimate.request_s =
+      (rates.in * facts.tokens_in + rates.out * std::max(tokens_out, facts.tokens_out_most)) *
+      places;
   prior->factor = fitted ? 3 : 30;
   prior->weight = fitted ? 2 : 0.5;
-  prior->basis = fitted ? fmt::format("tokens, at the rates of {}", Runs(neighbours, "of other tasks")) : "a guess";
+  prior->basis = fitted
+                     ? fmt::format("tokens, at the rates of {}", Runs(neighbours, "of other tasks"))
+                     : "a guess";
 }
 
 }  // namespace
 
-Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known) {
+Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places,
+                   const std::vector<TaskCost>& known) {
   Prior prior;
   prior.estimate.name = facts.name;
   prior.estimate.documents = facts.documents;
   prior.estimate.size = facts.generates ? 20 : 1;
   EstimateScoring(facts, known, &prior);
-  const Costs neighbours = Select(known, [&](const TaskCost& c) { return c.place.device == place.device; });
+  const Costs neighbours =
+      Select(known, [&](const TaskCost& c) { return c.place.device == place.device; });
   prior.estimate.prefix_s = PrefixSeconds(facts, place, neighbours);
   if (!FromRunsHere(facts, place, known, &prior) && !FromOtherModels(facts, place, known, &prior)) {
     FromTokens(facts, place, places, known, neighbours, &prior);

@@ -40,23 +40,25 @@ struct TaskFacts {
   std::string name;
   std::string key;
   bool generates = false;
-  bool slow_scoring = false;    ///< its metric runs programs
+  bool slow_scoring = false;  ///< its metric runs programs
   int64_t documents = 0;
-  double tokens_in = 0;         ///< of a document's prompts
-  double prefix_tokens = 0;     ///< that all of its prompts share and an engine computes once for a trial; 0: it does not
-  double tokens_out_most = 0;   ///< max_gen_toks, over its requests; of log-likelihoods the continuations
+  double tokens_in = 0;  ///< of a document's prompts
+  double prefix_tokens =
+      0;  ///< that all of its prompts share and an engine computes once for a trial; 0: it does not
+  double tokens_out_most =
+      0;  ///< max_gen_toks, over its requests; of log-likelihoods the continuations
 };
 
 /// An estimate with how far it may be trusted.
 struct Prior {
   TaskEstimate estimate;
-  double factor = 1;   ///< the truth is expected within this factor of it, either way
-  double weight = 1;   ///< documents that it stands for when it is corrected
-  std::string basis;   ///< for people: "2 runs here"
+  double factor = 1;  ///< the truth is expected within this factor of it, either way
+  double weight = 1;  ///< documents that it stands for when it is corrected
+  std::string basis;  ///< for people: "2 runs here"
 };
 
-/// What `facts` is expected to cost at `place`, whose devices hold `places` requests at once. The first
-/// that is known:
+/// What `facts` is expected to cost at `place`, whose devices hold `places` requests at once. The
+/// first that is known:
 ///  1. this task at this place, else one of its name with other data (another limit, say): the newest run
 ///     counts half, the one before a quarter, and so on;
 ///  2. the same on this kind of device with another model: by the ratio of the weights' bytes;
@@ -64,8 +66,9 @@ struct Prior {
 ///     relative errors), by the size of the model; tokens out as this task had them elsewhere, else 30 % of
 ///     the limit;
 ///  4. nothing: 2 floating-point operations per parameter and token at 1e12 a second.
-/// A shared prefix costs its tokens at the rate of tokens in, as in 3 or 4, whatever the rest is taken from.
-/// Scoring: this task anywhere, else a guess. A pure function.
-Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places, const std::vector<TaskCost>& known);
+/// A shared prefix costs its tokens at the rate of tokens in, as in 3 or 4, whatever the rest is
+/// taken from. Scoring: this task anywhere, else a guess. A pure function.
+Prior EstimateTask(const TaskFacts& facts, const CostPlace& place, int places,
+                   const std::vector<TaskCost>& known);
 
 }  // namespace evald

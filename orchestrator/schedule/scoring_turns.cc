@@ -9,21 +9,27 @@ namespace {
 
 constexpr double kUseHalfLifeSeconds = 600;
 
-double Seconds(int64_t from, int64_t to) { return static_cast<double>(std::max<int64_t>(0, to - from)) / 1e6; }
+double Seconds(int64_t from, int64_t to) {
+  return static_cast<double>(std::max<int64_t>(0, to - from)) / 1e6;
+}
 
 }  // namespace
 
-// Ageing makes all users' seconds less in one proportion, so that it matters only beside jobs at work.
+// Ageing makes all users' seconds less in one proportion, so that it matters only beside jobs at
+// work.
 double ScoringTurns::SecondsOf(const std::string& user, int64_t now) const {
   const auto used = used_.find(user);
-  double seconds = used == used_.end() ? 0 : used->second * std::exp2(-Seconds(aged_, now) / kUseHalfLifeSeconds);
+  double seconds = used == used_.end()
+                       ? 0
+                       : used->second * std::exp2(-Seconds(aged_, now) / kUseHalfLifeSeconds);
   for (const auto& [process, job] : at_work_) {
     if (job.user == user) seconds += Seconds(job.since, now);
   }
   return seconds;
 }
 
-std::optional<int64_t> ScoringTurns::Choose(const std::vector<DispatchRun>& runs, int64_t now) const {
+std::optional<int64_t> ScoringTurns::Choose(const std::vector<DispatchRun>& runs,
+                                            int64_t now) const {
   if (runs.empty()) return std::nullopt;
   std::map<std::string, double> seconds;
   for (const DispatchRun& run : runs) {
@@ -31,11 +37,12 @@ std::optional<int64_t> ScoringTurns::Choose(const std::vector<DispatchRun>& runs
   }
   const auto rank = [&](const DispatchRun& run) {
     const auto turn = turns_.find(run.number);
-    return std::tuple(-run.priority, seconds.at(run.user), turn == turns_.end() ? 0 : turn->second, run.number);
+    return std::tuple(-run.priority, seconds.at(run.user), turn == turns_.end() ? 0 : turn->second,
+                      run.number);
   };
-  return std::min_element(runs.begin(), runs.end(), [&](const auto& a, const auto& b) {
-           return rank(a) < rank(b);
-         })->number;
+  return std::min_element(runs.begin(), runs.end(),
+                          [&](const auto& a, const auto& b) { return rank(a) < rank(b); })
+      ->number;
 }
 
 void ScoringTurns::Begin(const std::string& process, const DispatchRun& run, int64_t now) {

@@ -8,8 +8,8 @@
 
 namespace evald {
 
-/// A slice is what scoring waits for: so many documents at most. Of tasks that are slow to score fewer,
-/// so that the metric pool has something to do from the first ones on.
+/// A slice is what scoring waits for: so many documents at most. Of tasks that are slow to score
+/// fewer, so that the metric pool has something to do from the first ones on.
 inline constexpr int64_t kSliceDocumentsMax = 256;
 inline constexpr int64_t kSlowSliceDocumentsMax = 16;
 inline int64_t SliceDocumentsMax(bool slow_scoring) {
@@ -18,10 +18,12 @@ inline int64_t SliceDocumentsMax(bool slow_scoring) {
 
 /// A metric job of a task that is slow to score; of others a job is a slice.
 inline constexpr int64_t kSlowJobDocuments = 4;
-/// Of a task's documents, after which its estimate is corrected: a policy's order is made anew then.
+/// Of a task's documents, after which its estimate is corrected: a policy's order is made anew
+/// then.
 inline constexpr double kLearnShare = 0.02;
 
-/// A request that is under way for longer than any was expected to take, by this factor, is worth telling.
+/// A request that is under way for longer than any was expected to take, by this factor, is worth
+/// telling.
 inline constexpr double kOverdueGrowth = 1.1;
 
 /// Cuts a range into slices.

@@ -5,9 +5,11 @@
 
 namespace evald {
 
-void Stealing::Report(double now, int device, std::vector<WaitingDocuments> waiting, const OpenWork& work) {
+void Stealing::Report(double now, int device, std::vector<WaitingDocuments> waiting,
+                      const OpenWork& work) {
   Forget(device);
-  if (devices_.size() <= static_cast<size_t>(device)) devices_.resize(static_cast<size_t>(device) + 1);
+  if (devices_.size() <= static_cast<size_t>(device))
+    devices_.resize(static_cast<size_t>(device) + 1);
   Device& of = devices_[static_cast<size_t>(device)];
   of.all_begun_at = now;
   for (WaitingDocuments& documents : waiting) {
@@ -30,17 +32,21 @@ void Stealing::Forget(int device) {
 std::optional<Theft> Stealing::Next(double now, int thief) const {
   auto victim = order_.rbegin();
   if (victim != order_.rend() && victim->second == thief) ++victim;
-  if (victim == order_.rend() || victim->first - now < least_s_ || victim->first <= now) return std::nullopt;
+  if (victim == order_.rend() || victim->first - now < least_s_ || victim->first <= now)
+    return std::nullopt;
   const Device& of = devices_[static_cast<size_t>(victim->second)];
   Theft theft{victim->second, {}};
   // What the two share: the documents, and each prefix that the thief needs.
   double shared = of.all_begun_at - now;
   for (auto last = of.waiting.rbegin(); last != of.waiting.rend(); ++last) {
-    if (theft.documents.empty() || theft.documents.back().task != last->documents.task) shared -= last->prefix_s;
+    if (theft.documents.empty() || theft.documents.back().task != last->documents.task)
+      shared -= last->prefix_s;
     const double left = shared / 2;
     WaitingDocuments taken = last->documents;
     const auto all = static_cast<double>(taken.documents.size());
-    const double fits = last->document_s > 0 ? std::floor(left / last->document_s) : left < 0 ? 0 : all;
+    const double fits = last->document_s > 0 ? std::floor(left / last->document_s)
+                        : left < 0           ? 0
+                                             : all;
     if (fits < 1 && !theft.documents.empty()) break;
     const auto count = static_cast<int64_t>(std::clamp(fits, 1.0, all));
     taken.documents.first = taken.documents.end - count;

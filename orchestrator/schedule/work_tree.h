@@ -6,9 +6,9 @@
 
 namespace evald {
 
-/// Documents and device seconds of many tasks, and their sums, as a binary tree: a change and a search
-/// take log n steps. Sums are made anew from below, so that nothing of a task that once cost very much
-/// stays in them as rounding.
+/// Documents and device seconds of many tasks, and their sums, as a binary tree: a change and a
+/// search take log n steps. Sums are made anew from below, so that nothing of a task that once cost
+/// very much stays in them as rounding.
 class WorkTree {
  public:
   struct Load {
@@ -26,8 +26,9 @@ class WorkTree {
   void Update(size_t node);
 
   size_t tasks_ = 0;
-  size_t leaves_ = 1;                          // a power of two; leaf i is node leaves_ + i
-  std::vector<Load> nodes_ = std::vector<Load>(2);  // node 1 is the root, 2n and 2n + 1 its children
+  size_t leaves_ = 1;  // a power of two; leaf i is node leaves_ + i
+  std::vector<Load> nodes_ =
+      std::vector<Load>(2);  // node 1 is the root, 2n and 2n + 1 its children
 };
 
 }  // namespace evald

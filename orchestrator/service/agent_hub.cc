@@ -29,15 +29,18 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
 constexpr int64_t kHelloMicros = 10'000'000;
-constexpr int64_t kSpawnPauseMicros = 10'000'000;  // for an agent to say hello, before another is started
+constexpr int64_t kSpawnPauseMicros =
+    10'000'000;  // for an agent to say hello, before another is started
 constexpr int kSpawnsMax = 5;
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr size_t kHostsMax = 128;    // of one token, also those that are away
-constexpr size_t kSlotsMax = 4096;   // devices and metric processes of these
-constexpr int64_t kForgetMicros = int64_t{30} * 60 * 1'000'000;  // a host that is away, or has left, for so long
+constexpr size_t kHostsMax = 128;   // of one token, also those that are away
+constexpr size_t kSlotsMax = 4096;  // devices and metric processes of these
+constexpr int64_t kForgetMicros =
+    int64_t{30} * 60 * 1'000'000;  // a host that is away, or has left, for so long
 constexpr size_t kRefusalsMax = 100;
-constexpr int64_t kEndedPauseMicros = 250'000;  // after one that ended without a hello; doubled each time
+constexpr int64_t kEndedPauseMicros =
+    250'000;  // after one that ended without a hello; doubled each time
 constexpr uint64_t kLogTailBytes = 4096;
 constexpr int64_t kStopSlackMicros = 3'000'000;
 
@@ -71,7 +74,8 @@ struct AgentHub::Listener {
       ::chmod(path.c_str(), 0600);
       acceptor.listen();
     } catch (const boost::system::system_error& e) {
-      throw Error(ErrorKind::kInfrastructure, fmt::format("cannot listen at {}: {}", path.string(), e.what()));
+      throw Error(ErrorKind::kInfrastructure,
+                  fmt::format("cannot listen at {}: {}", path.string(), e.what()));
     }
     Accept();
   }
@@ -82,7 +86,8 @@ struct AgentHub::Listener {
       if (error == boost::asio::error::operation_aborted) return;
       const LoopTurn turn("an agent that connects");
       if (error) return loop->After(kAcceptPause, [this] { Accept(); });
-      if (IsOwnUser(socket.native_handle())) take(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
+      if (IsOwnUser(socket.native_handle()))
+        take(std::make_shared<StreamWire<Unix::socket>>(std::move(socket)));
       Accept();
     });
   }
@@ -95,8 +100,9 @@ struct AgentHub::Listener {
 
 AgentHub::AgentHub(Loop* loop, Fleet* fleet, LocalAgent local)
     : loop_(loop), fleet_(fleet), local_(std::move(local)), session_(RandomId()) {
-  listener_ = std::make_unique<Listener>(loop_, local_.state_dir / kAgentSocket,
-                                         [this](std::shared_ptr<Wire> wire) { Take(std::move(wire), std::nullopt); });
+  listener_ = std::make_unique<Listener>(
+      loop_, local_.state_dir / kAgentSocket,
+      [this](std::shared_ptr<Wire> wire) { Take(std::move(wire), std::nullopt); });
 }
 
 AgentHub::~AgentHub() {
@@ -154,7 +160,8 @@ void AgentHub::OnHello(const std::shared_ptr<Wire>& wire, const std::optional<st
   Join(wire, owner, hello);
 }
 
-void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name, const std::string& reason) {
+void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name,
+                      const std::string& reason) {
   log::Warn("agent '{}' is refused: {}", name, reason);
   if (refusals_.size() < kRefusalsMax || refusals_.count(name) > 0) {
     refusals_[protocol::IsHostName(name) ? name : ""] = {reason, WallSeconds()};
@@ -162,36 +169,42 @@ void AgentHub::Refuse(const std::shared_ptr<Wire>& wire, const std::string& name
   SendLoose(wire.get(), protocol::AgentRefused{reason});  // it closes
 }
 
-std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const {
+std::string AgentHub::ReasonAgainst(const protocol::AgentHello& hello,
+                                    const std::optional<std::string>& owner) const {
   const bool network = owner.has_value();
   if (hello.version != protocol::kAgentVersion) {
     return fmt::format("protocol version {}, expected {}", hello.version, protocol::kAgentVersion);
   }
   if (network && hello.evald != kEvaldVersion) {
-    return fmt::format("it is evald {}, and this is {}; both must be the same", hello.evald, kEvaldVersion);
+    return fmt::format("it is evald {}, and this is {}; both must be the same", hello.evald,
+                       kEvaldVersion);
   }
   if (!protocol::IsHostName(hello.name) || network == (hello.name == kLocalHost)) {
-    return fmt::format("'{}' is not a name for it: expected letters, digits, '-' and '_', and not '{}'", hello.name,
-                       kLocalHost);
+    return fmt::format(
+        "'{}' is not a name for it: expected letters, digits, '-' and '_', and not '{}'",
+        hello.name, kLocalHost);
   }
   if (hello.instance.empty()) return "it does not say which agent it is";
   for (const auto& [name, other] : members_) {
-    if (name != hello.name && other.hello.instance == hello.instance) return "another agent is called as this one is";
+    if (name != hello.name && other.hello.instance == hello.instance)
+      return "another agent is called as this one is";
   }
   const auto member = members_.find(hello.name);
   if (member != members_.end() && member->second.hello.instance != hello.instance &&
       member->second.host->conversation().attached()) {
     return fmt::format("another agent called '{}' is connected", hello.name);
   }
-  if (member != members_.end() && member->second.owner != owner && fleet_->HostState(hello.name) != "left") {
+  if (member != members_.end() && member->second.owner != owner &&
+      fleet_->HostState(hello.name) != "left") {
     return fmt::format("'{}' is a host of another token", hello.name);
   }
   return network ? TooMuchOf(hello, owner) : "";
 }
 
-// Whoever has a worker token can give an agent any name, and say that it has any devices: each takes memory and time of
-// the service.
-std::string AgentHub::TooMuchOf(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const {
+// Whoever has a worker token can give an agent any name, and say that it has any devices: each
+// takes memory and time of the service.
+std::string AgentHub::TooMuchOf(const protocol::AgentHello& hello,
+                                const std::optional<std::string>& owner) const {
   const auto slots_of = [](const protocol::AgentHello& of) {
     return of.devices.size() + static_cast<size_t>(of.metric_processes);
   };
@@ -201,10 +214,15 @@ std::string AgentHub::TooMuchOf(const protocol::AgentHello& hello, const std::op
     ++hosts;
     slots += slots_of(member.hello);
   }
-  if (hosts > kHostsMax) return fmt::format("its token has {} other hosts, which is the most; use another token", kHostsMax);
+  if (hosts > kHostsMax)
+    return fmt::format("its token has {} other hosts, which is the most; use another token",
+                       kHostsMax);
   if (slots > kSlotsMax) {
-    return fmt::format("the hosts of its token would have {} devices and metric processes, at most {} are taken; use "
-                       "another token", slots, kSlotsMax);
+    return fmt::format(
+        "the hosts of its token would have {} devices and metric processes, at most {} are taken; "
+        "use "
+        "another token",
+        slots, kSlotsMax);
   }
   return "";
 }
@@ -217,13 +235,14 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
   Member& member = members_[name];
   if (!member.host) {
     member.host = std::make_unique<RemoteHost>(
-        fleet_->EventsOf(name), [this, name](std::chrono::milliseconds grace, std::function<void()> done) {
+        fleet_->EventsOf(name),
+        [this, name](std::chrono::milliseconds grace, std::function<void()> done) {
           StopMember(name, grace, std::move(done));
         });
   }
   Conversation& conversation = member.host->conversation();
-  const bool resumed = hello.session == session_ && hello.instance == member.hello.instance && member.owner == owner &&
-                       !conversation.lost();
+  const bool resumed = hello.session == session_ && hello.instance == member.hello.instance &&
+                       member.owner == owner && !conversation.lost();
   member.away_since_us = 0;
   conversation.Cut("replaced by a newer connection");
   if (!resumed) {
@@ -232,25 +251,28 @@ void AgentHub::Join(const std::shared_ptr<Wire>& wire, const std::optional<std::
     member.owner = owner;
     member.ready = false;
     if (name != kLocalHost) member.host->Grant(&files_, hello.instance, owner.value_or(""));
-    fleet_->AddHost(member.host.get(),
-                    {name, hello.devices, hello.threads, hello.metric_processes, owner.value_or("")});
+    fleet_->AddHost(member.host.get(), {name, hello.devices, hello.threads, hello.metric_processes,
+                                        owner.value_or("")});
   }
   SendLoose(wire.get(), protocol::AgentWelcome{session_, resumed, conversation.received()});
-  const Conversation::Handlers handlers{[this, name](const protocol::AgentMessage& m) { Deliver(name, m); },
-                                        [this, name](const std::string& why) {
-                                          if (fleet_->HostState(name) == "left") return;
-                                          log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
-                                          fleet_->HostIs(name, HostNews::kAway);
-                                        }};
+  const Conversation::Handlers handlers{
+      [this, name](const protocol::AgentMessage& m) { Deliver(name, m); },
+      [this, name](const std::string& why) {
+        if (fleet_->HostState(name) == "left") return;
+        log::Info("the agent of '{}' is away: {}", name, why.empty() ? "it closed" : why);
+        fleet_->HostIs(name, HostNews::kAway);
+      }};
   if (!conversation.Attach(wire, resumed ? hello.received : 0, handlers, MonotonicMicros())) {
     log::Warn("agent '{}' has received {} messages, more than were sent", name, hello.received);
     member.hello.instance.clear();  // the next connection begins anew
     return wire->Close("");
   }
-  if (resumed && member.ready && fleet_->HostState(name) != "left") fleet_->HostIs(name, HostNews::kBack);
+  if (resumed && member.ready && fleet_->HostState(name) != "left")
+    fleet_->HostIs(name, HostNews::kBack);
 }
 
-// An agent whose message cannot be taken as it is begins anew: no other agent, and not the service, ends over it.
+// An agent whose message cannot be taken as it is begins anew: no other agent, and not the service,
+// ends over it.
 void AgentHub::Deliver(const std::string& name, const protocol::AgentMessage& message) {
   try {
     OnMessage(name, message);
@@ -269,8 +291,8 @@ void AgentHub::OnMessage(const std::string& name, const protocol::AgentMessage& 
     member.memory_free = ping->memory_free;
     member.host->conversation().SendLoose(protocol::AgentPong{ping->at, MonotonicMicros()});
   } else if (const auto* ready = std::get_if<protocol::AgentReady>(&message)) {
-    log::Info("host '{}' is there with {} devices and {} running processes", name, member.hello.devices.size(),
-                 ready->processes.size());
+    log::Info("host '{}' is there with {} devices and {} running processes", name,
+              member.hello.devices.size(), ready->processes.size());
     member.ready = true;
     if (name == kLocalHost) spawns_ = 0;
     fleet_->HostReady(name, ready->processes, ready->staged);
@@ -310,7 +332,8 @@ void AgentHub::ForgetAway(int64_t now) {
     } else if (of.away_since_us == 0) {
       of.away_since_us = now;
     } else if (now - of.away_since_us > kForgetMicros && fleet_->ForgetHost(name)) {
-      log::Info("host '{}' has been away for {} minutes and is forgotten", name, kForgetMicros / 60'000'000);
+      log::Info("host '{}' has been away for {} minutes and is forgotten", name,
+                kForgetMicros / 60'000'000);
       members_.erase(member);
     }
     member = next;
@@ -320,7 +343,8 @@ void AgentHub::ForgetAway(int64_t now) {
 void AgentHub::KeepLocal(int64_t now) {
   const auto member = members_.find(kLocalHost);
   if (member != members_.end() && member->second.host->conversation().attached()) return;
-  const int64_t pause = LocalAgent::Lives(spawned_) ? kSpawnPauseMicros : kEndedPauseMicros << spawns_;
+  const int64_t pause =
+      LocalAgent::Lives(spawned_) ? kSpawnPauseMicros : kEndedPauseMicros << spawns_;
   if (spawned_us_ != 0 && now - spawned_us_ < pause && spawns_ > 0) return;
   if (local_.Runs()) return;  // it will call
   if (++spawns_ > kSpawnsMax) return LocalFailed();
@@ -338,7 +362,8 @@ void AgentHub::LocalFailed() {
   const fs::path file = local_.state_dir / "logs" / "agent.log";
   const std::string last = LastLine(file);
   local_failed_(Error(ErrorKind::kInfrastructure,
-                      fmt::format("the agent of this host, whose children workers are, ended {} times before it said hello{}{}",
+                      fmt::format("the agent of this host, whose children workers are, ended {} "
+                                  "times before it said hello{}{}",
                                   kSpawnsMax, last.empty() ? "" : "; its last words: ", last),
                       fmt::format("see {}", file.string())));
 }
@@ -346,7 +371,8 @@ void AgentHub::LocalFailed() {
 // ---- the end
 
 // Other hosts' agents stay, with their workers: another orchestrator may come.
-void AgentHub::StopMember(const std::string& name, std::chrono::milliseconds grace, std::function<void()> done) {
+void AgentHub::StopMember(const std::string& name, std::chrono::milliseconds grace,
+                          std::function<void()> done) {
   if (name != kLocalHost) return done();
   keep_local_ = false;
   members_.at(name).host->conversation().Send(protocol::AgentStop{});
@@ -373,7 +399,8 @@ Json AgentHub::About(const std::string& host) const {
   if (member == members_.end()) return Json::object();
   return {{"pid", member->second.hello.pid},
           {"version", member->second.hello.evald},
-          {"shared_memory", {{"total", member->second.memory_total}, {"free", member->second.memory_free}}}};
+          {"shared_memory",
+           {{"total", member->second.memory_total}, {"free", member->second.memory_free}}}};
 }
 
 }  // namespace evald

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "orchestrator/fleet/agent_files.h"
+#include "orchestrator/fleet/local_agent.h"
 #include "orchestrator/fleet/loop.h"
 #include "orchestrator/fleet/remote_host.h"
 #include "orchestrator/fleet/wire.h"
 #include "orchestrator/service/fleet.h"
-#include "orchestrator/fleet/local_agent.h"
 
 namespace evald {
 
@@ -25,19 +25,20 @@ class AgentHub {
   AgentHub(Loop* loop, Fleet* fleet, LocalAgent local);
   ~AgentHub();
 
-  /// From now on an agent of this host is kept running. `failed` is told, with what its log says, when
-  /// it has ended again and again before it said hello.
+  /// From now on an agent of this host is kept running. `failed` is told, with what its log says,
+  /// when it has ended again and again before it said hello.
   void Start(std::function<void(const Error& why)> failed);
-  /// A connection over which an agent is about to say hello. `owner` is the name of the token it came with over the
-  /// network ("" where no tokens are in force), where no agent may call itself kLocalHost; nothing for this host's own.
-  /// A host belongs to the token that its agent first came with, until the host has left or is forgotten.
+  /// A connection over which an agent is about to say hello. `owner` is the name of the token it
+  /// came with over the network ("" where no tokens are in force), where no agent may call itself
+  /// kLocalHost; nothing for this host's own. A host belongs to the token that its agent first came
+  /// with, until the host has left or is forgotten.
   void Take(std::shared_ptr<Wire> wire, std::optional<std::string> owner);
   /// What agents of other hosts may fetch and give.
   const AgentFiles& files() const { return files_; }
   /// {"pid", "version", "shared_memory"} of an agent.
   Json About(const std::string& host) const;
-  /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) of each name's last refusal,
-  /// until it joins.
+  /// Agents that may not join: {"name", "reason", "at"} (seconds since 1970) of each name's last
+  /// refusal, until it joins.
   Json Refusals() const;
 
  private:
@@ -58,15 +59,21 @@ class AgentHub {
   void Tick();
   void KeepLocal(int64_t now);
   void LocalFailed();
-  void Refuse(const std::shared_ptr<Wire>& wire, const std::string& name, const std::string& reason);
-  void OnHello(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner, const std::string& line);
-  std::string ReasonAgainst(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const;
-  std::string TooMuchOf(const protocol::AgentHello& hello, const std::optional<std::string>& owner) const;
-  void Join(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner, const protocol::AgentHello& hello);
+  void Refuse(const std::shared_ptr<Wire>& wire, const std::string& name,
+              const std::string& reason);
+  void OnHello(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner,
+               const std::string& line);
+  std::string ReasonAgainst(const protocol::AgentHello& hello,
+                            const std::optional<std::string>& owner) const;
+  std::string TooMuchOf(const protocol::AgentHello& hello,
+                        const std::optional<std::string>& owner) const;
+  void Join(const std::shared_ptr<Wire>& wire, const std::optional<std::string>& owner,
+            const protocol::AgentHello& hello);
   void ForgetAway(int64_t now);
   void Deliver(const std::string& name, const protocol::AgentMessage& message);
   void OnMessage(const std::string& name, const protocol::AgentMessage& message);
-  void StopMember(const std::string& name, std::chrono::milliseconds grace, std::function<void()> done);
+  void StopMember(const std::string& name, std::chrono::milliseconds grace,
+                  std::function<void()> done);
   void WaitForEnd(int64_t until_us, std::function<void()> done);
 
   Loop* loop_;

@@ -14,7 +14,8 @@ bool IsAtOrBelow(const std::string& url, const std::string& base) {
   return url == base || url.starts_with(base.ends_with('/') ? base : base + "/");
 }
 
-[[noreturn]] void Refuse(const std::string& key, const std::string& why, const std::string& remedy) {
+[[noreturn]] void Refuse(const std::string& key, const std::string& why,
+                         const std::string& remedy) {
   throw Error(ErrorKind::kUsage, fmt::format("key 'engine.{}': {}", key, why), remedy);
 }
 
@@ -29,14 +30,19 @@ void CheckUrl(const std::string& key, const Json& value, const EngineAccess& acc
                              : "the service's configuration lists the servers under 'engine_urls'");
 }
 
-void CheckVariable(const std::string& key, const Json& value, const EngineConfig& engine, const EngineAccess& access) {
+void CheckVariable(const std::string& key, const Json& value, const EngineConfig& engine,
+                   const EngineAccess& access) {
   const Json url = engine.settings.value("base_url", Json());
   const bool given = std::any_of(access.keys.begin(), access.keys.end(), [&](const auto& entry) {
-    return url.is_string() && IsAtOrBelow(url.get<std::string>(), entry.first) && value == entry.second;
+    return url.is_string() && IsAtOrBelow(url.get<std::string>(), entry.first) &&
+           value == entry.second;
   });
   if (given) return;
-  Refuse(key, "this service gives its keys only to servers that it knows, and to each only the server's own",
-         "list the server's URL under 'engine_urls' in the service's configuration, and the variable of its key under "
+  Refuse(key,
+         "this service gives its keys only to servers that it knows, and to each only the server's "
+         "own",
+         "list the server's URL under 'engine_urls' in the service's configuration, and the "
+         "variable of its key under "
          "'engine_keys'");
 }
 
@@ -44,10 +50,12 @@ void CheckSettings(const EngineConfig& engine) {
   const auto wrong = FindSettingProblem(engine.name, engine.settings);
   if (!wrong) return;
   const auto given = engine.where.find(wrong->key), whole = engine.where.find("");
-  const std::string where = given != engine.where.end() ? given->second : whole != engine.where.end() ? whole->second : "";
+  const std::string where = given != engine.where.end()   ? given->second
+                            : whole != engine.where.end() ? whole->second
+                                                          : "";
   throw Error(ErrorKind::kUsage,
-              fmt::format("{}{}key 'engine{}{}': {}", where, where.empty() ? "" : ": ", wrong->key.empty() ? "" : ".",
-                          wrong->key, wrong->problem),
+              fmt::format("{}{}key 'engine{}{}': {}", where, where.empty() ? "" : ": ",
+                          wrong->key.empty() ? "" : ".", wrong->key, wrong->problem),
               wrong->remedy);
 }
 
@@ -63,7 +71,8 @@ void CheckEngineIsAllowed(const EngineConfig& engine, const EngineAccess& access
              "give it a server's base_url, or set allow_commands in the service's configuration");
     }
     if (setting.use == SettingUse::kUrl && !access.commands) CheckUrl(setting.key, value, access);
-    if (setting.use == SettingUse::kVariable && value.is_string() && !access.commands) CheckVariable(setting.key, value, engine, access);
+    if (setting.use == SettingUse::kVariable && value.is_string() && !access.commands)
+      CheckVariable(setting.key, value, engine, access);
   }
   CheckSettings(engine);
 }

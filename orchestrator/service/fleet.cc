@@ -29,7 +29,8 @@ FleetMachine::Options MachineOptions(const FleetOptions& options) {
 
 // A worker that cannot read its command line ends with this status.
 bool IsRefusal(const ProcessExit& exit) {
-  return exit.signal == 0 && exit.error.empty() && exit.exit_code == static_cast<int>(ExitStatus::kUsage);
+  return exit.signal == 0 && exit.error.empty() &&
+         exit.exit_code == static_cast<int>(ExitStatus::kUsage);
 }
 
 }  // namespace
@@ -88,7 +89,8 @@ void Fleet::TellChanges() {
 void Fleet::WakeAtNext() {
   const auto next = machine_.next_at();
   const int64_t now = MonotonicMicros();
-  if (!next || stopping_ || *next - now > kTickMicros || (wake_at_us_ != 0 && wake_at_us_ <= *next)) return;
+  if (!next || stopping_ || *next - now > kTickMicros || (wake_at_us_ != 0 && wake_at_us_ <= *next))
+    return;
   wake_at_us_ = *next;
   const std::chrono::milliseconds delay(std::max<int64_t>(0, *next - now) / 1000 + 1);
   loop_->After(delay, [this, at = *next] {
@@ -102,8 +104,8 @@ Fleet::RunEntry* Fleet::Find(int64_t run) {
   return found == runs_.end() ? nullptr : &found->second;
 }
 
-// Does `work`, which serves the process `id` for the run, and returns its answer. If `work` throws, the run ends, and
-// the answer is false.
+// Does `work`, which serves the process `id` for the run, and returns its answer. If `work` throws,
+// the run ends, and the answer is false.
 bool Fleet::Guard(RunEntry* entry, const std::string& id, const std::function<bool()>& work) {
   try {
     return work();
@@ -164,7 +166,9 @@ void Fleet::HostReady(const std::string& name, const std::vector<protocol::HeldP
   for (const protocol::HeldProcess& process : processes) {
     adopted.push_back(Adopted(FullProcessId(name, process.id), process));
   }
-  Take([this, name, adopted, staged] { machine_.HostReady(name, adopted, staged, MonotonicMicros()); });
+  Take([this, name, adopted, staged] {
+    machine_.HostReady(name, adopted, staged, MonotonicMicros());
+  });
 }
 
 AdoptedProcess Fleet::Adopted(const std::string& id, const protocol::HeldProcess& process) {
@@ -182,14 +186,17 @@ AdoptedProcess Fleet::Adopted(const std::string& id, const protocol::HeldProcess
     if (process.loading && process.loaded.is_object()) {
       loaded = protocol::Loaded{process.fingerprint, process.loaded.value("engine", Json()),
                                 process.loaded.value("report", Json::object())};
-      EngineInfoFromJson(loaded->engine, "message 'loaded' of process " + id);  // throws where it is of another form
+      EngineInfoFromJson(loaded->engine, "message 'loaded' of process " +
+                                             id);  // throws where it is of another form
       adopted.loaded = FactsOf(loaded->engine);
     }
   }
   const auto known = processes_.find(id);
   if (known == processes_.end()) return adopted;  // the machine ends it
-  known->second = {{id, process.program, process.arguments, process.tag}, process.pid,
-                   worker ? Json() : process.engine, std::move(loaded)};
+  known->second = {{id, process.program, process.arguments, process.tag},
+                   process.pid,
+                   worker ? Json() : process.engine,
+                   std::move(loaded)};
   return adopted;
 }
 
@@ -201,7 +208,8 @@ void Fleet::HostIs(const std::string& name, HostNews news) {
 bool Fleet::ForgetHost(const std::string& name) {
   if (settling_ || !machine_.HostForgotten(name, MonotonicMicros())) return false;
   Settle();
-  std::erase_if(processes_, [&](const auto& process) { return PlaceOfProcess(process.first).first == name; });
+  std::erase_if(processes_,
+                [&](const auto& process) { return PlaceOfProcess(process.first).first == name; });
   hosts_.erase(name);
   return true;
 }
@@ -296,8 +304,8 @@ void Fleet::OnSilent(const std::string& id, int64_t now) {
       log::Warn("{}; what it scored goes to others", why);
     } else {
       const size_t held = slot->held.size();
-      log::Warn("{}; what it committed stays, {} trial{} of its go{} to others", why, held, held == 1 ? "" : "s",
-                held == 1 ? "es" : "");
+      log::Warn("{}; what it committed stays, {} trial{} of its go{} to others", why, held,
+                held == 1 ? "" : "s", held == 1 ? "es" : "");
     }
   }
   machine_.Hung(id, "it has been silent for too long", now);
@@ -311,11 +319,12 @@ void Fleet::Ended(const std::string& id, const ProcessEnd& end) {
   const int64_t now = MonotonicMicros();
   machine_.Ended(id, end, now);
   const auto tell = [&](int64_t due_us, int restarts, int most) {
-    log::Warn("{} ended ({}); starting it again in {} ms ({} of {} restarts)", id, end.how, (due_us - now) / 1000,
-              restarts, most);
+    log::Warn("{} ended ({}); starting it again in {} ms ({} of {} restarts)", id, end.how,
+              (due_us - now) / 1000, restarts, most);
   };
   if (const WorkerSlot* slot = machine_.FindWorker(id)) {
-    if (slot->state() == WorkerState::kPausing) tell(slot->due_us, slot->restarts, options_.worker_restarts_max);
+    if (slot->state() == WorkerState::kPausing)
+      tell(slot->due_us, slot->restarts, options_.worker_restarts_max);
     return;
   }
   for (const ScorerSlot& slot : machine_.scorers()) {

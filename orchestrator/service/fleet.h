@@ -22,9 +22,11 @@ struct FleetOptions {
   std::string log_level = "warn";
   int worker_restarts_max = 6;  ///< of one worker without progress between
   int metric_restarts_max = 6;
-  double stall_timeout_s = 1800;  ///< an engine, or a load, that does not come on for so long is killed
-  double needless_load_s = 5;     ///< a load that no run needs any more and that does not come on for so long is ended
-  DeviceLimits device_limits;     ///< when a GPU is set aside
+  double stall_timeout_s =
+      1800;  ///< an engine, or a load, that does not come on for so long is killed
+  double needless_load_s =
+      5;  ///< a load that no run needs any more and that does not come on for so long is ended
+  DeviceLimits device_limits;  ///< when a GPU is set aside
 };
 
 /// A host as the fleet sees it.
@@ -36,17 +38,18 @@ struct HostInfo {
   std::string owner;  ///< name of the token that its agent came with; "" for the service's own
 };
 
-/// The executor of a FleetMachine, which decides what hosts and their processes do for the runs. The fleet carries the
-/// machine's orders out on Hosts and Evaluations, and turns what these report, and the time, into the machine's events:
+/// The executor of a FleetMachine, which decides what hosts and their processes do for the runs.
+/// The fleet carries the machine's orders out on Hosts and Evaluations, and turns what these
+/// report, and the time, into the machine's events:
 ///
 ///     Host ──message, exit──► Fleet ──event──► FleetMachine
 ///       ▲                       │  ▲                │
 ///       └──start, send, kill────┤  └──order─────────┘
 ///                               └──View, lease, tell──► Evaluation
 ///
-/// One event from outside after another: the next one waits until all orders of the last are carried out. What fails
-/// over one run ends that run and no other. Processes of other hosts are called "<host>.w0" here, those of the local
-/// one "w0". Loop thread only.
+/// One event from outside after another: the next one waits until all orders of the last are
+/// carried out. What fails over one run ends that run and no other. Processes of other hosts are
+/// called "<host>.w0" here, those of the local one "w0". Loop thread only.
 class Fleet {
  public:
   Fleet(Loop* loop, FleetOptions options);
@@ -56,13 +59,14 @@ class Fleet {
   Host::Events EventsOf(const std::string& name);
   /// A host, or what it is from now on. It is away until HostReady. `host` outlives the fleet.
   void AddHost(Host* host, const HostInfo& info);
-  /// The host is there, with these processes and no other; none of them holds a trial. In its memory are the
-  /// checkpoints of these fingerprints. Throws, and takes nothing, if a process is not described as it should be.
+  /// The host is there, with these processes and no other; none of them holds a trial. In its
+  /// memory are the checkpoints of these fingerprints. Throws, and takes nothing, if a process is
+  /// not described as it should be.
   void HostReady(const std::string& name, const std::vector<protocol::HeldProcess>& processes,
                  const std::vector<std::string>& staged);
   void HostIs(const std::string& name, HostNews news);
-  /// The host, which is not there, and its processes are known no more. False, and no change, while one of its workers
-  /// holds a trial, or the fleet is in the middle of an event.
+  /// The host, which is not there, and its processes are known no more. False, and no change, while
+  /// one of its workers holds a trial, or the fleet is in the middle of an event.
   bool ForgetHost(const std::string& name);
 
   // ---- runs
@@ -71,14 +75,15 @@ class Fleet {
   void SetPriority(int64_t run, int priority);
   /// The run's View says something else. The fleet looks at it in a turn of its own.
   void RunChanged(int64_t run);
-  /// The run is over: what it still holds is revoked, its staged checkpoint dropped (or kept, by the
-  /// staging budget) once no worker uses it.
+  /// The run is over: what it still holds is revoked, its staged checkpoint dropped (or kept, by
+  /// the staging budget) once no worker uses it.
   void Remove(int64_t run);
 
-  /// Lets the machine know the time, and which processes are silent. To be called several times a second.
+  /// Lets the machine know the time, and which processes are silent. To be called several times a
+  /// second.
   void Tick();
-  /// Starts workers of this host anew that have nothing to do and hold a checkpoint of runs that are
-  /// over, for the room it takes. False when there are none, and none is on its way out.
+  /// Starts workers of this host anew that have nothing to do and hold a checkpoint of runs that
+  /// are over, for the room it takes. False when there are none, and none is on its way out.
   bool FreeStaged();
   /// Ends all processes; then calls `done`.
   void StopAll(std::function<void()> done);
@@ -88,17 +93,19 @@ class Fleet {
   int device_count() const { return machine_.device_count(); }
   /// Where a process runs, and who vouches for what it says.
   Witness WitnessOf(const std::string& id) const;
-  /// Of a host that was added: "connected", "away" (it may come back at any time) or "left". "" for another.
+  /// Of a host that was added: "connected", "away" (it may come back at any time) or "left". "" for
+  /// another.
   std::string HostState(const std::string& name) const;
-  /// Worker and host resources as the REST interface shows them; hosts with "id", "state", "devices" and "staged"
-  /// (fingerprints of what is in the memory of another host, as far as is known).
+  /// Worker and host resources as the REST interface shows them; hosts with "id", "state",
+  /// "devices" and "staged" (fingerprints of what is in the memory of another host, as far as is
+  /// known).
   Json Workers() const;
   Json Hosts() const;
 
   /// Called after each change that Workers() shows.
   std::function<void(const std::string& worker)> on_change;
-  /// Given the staged checkpoints that nobody uses any more, whose dropping takes time. Without it they are dropped
-  /// at once.
+  /// Given the staged checkpoints that nobody uses any more, whose dropping takes time. Without it
+  /// they are dropped at once.
   std::function<void(StagedCheckpoint staged)> release;
 
  private:
@@ -114,7 +121,7 @@ class Fleet {
     bool changed = true;  // since the machine was told
     RunView view;         // as it was told
   };
-  struct Process {  // the facts about a slot's process that the machine need not know
+  struct Process {     // the facts about a slot's process that the machine need not know
     ProcessSpec spec;  // of the last start
     int64_t pid = 0;
     Json isolation;                          // of a metric process: how it isolates code
@@ -143,7 +150,8 @@ class Fleet {
   void OnLoaded(const std::string& id, const protocol::Loaded& loaded);
   void OnProgress(const std::string& id, const protocol::Progress& progress);
   void OnTrialMessage(const std::string& id, const protocol::Message& message);
-  RunEntry* PassOn(const std::string& id, const protocol::Message& message, std::optional<double>* device_s = nullptr);
+  RunEntry* PassOn(const std::string& id, const protocol::Message& message,
+                   std::optional<double>* device_s = nullptr);
   int64_t RunNamedBy(const std::string& id, const protocol::Message& message) const;
   void TakeWithdrawn(RunEntry* entry);
 
@@ -195,8 +203,8 @@ class Fleet {
   std::function<void()> stopped_;
   bool settling_ = false;
   bool stopping_ = false;
-  bool woken_ = false;       // a turn of the loop is to settle
-  int64_t wake_at_us_ = 0;   // when the machine is told the time beside Tick; 0: not before Tick
+  bool woken_ = false;      // a turn of the loop is to settle
+  int64_t wake_at_us_ = 0;  // when the machine is told the time beside Tick; 0: not before Tick
 };
 
 }  // namespace evald

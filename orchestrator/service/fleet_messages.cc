@@ -1,4 +1,5 @@
-// Messages of processes. The run that a message is about hears it first, then the machine, if it decides by it.
+// Messages of processes. The run that a message is about hears it first, then the machine, if it
+// decides by it.
 #include <fmt/format.h>
 
 #include "base/clock.h"
@@ -10,8 +11,8 @@
 
 namespace evald {
 
-// A message that cannot be taken ends the run that it is about; others go on. A process whose messages are of another
-// form than they should be is killed.
+// A message that cannot be taken ends the run that it is about; others go on. A process whose
+// messages are of another form than they should be is killed.
 void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
   if (processes_.count(id) == 0) return;
   const LoopTurn part("a message of", id);
@@ -26,7 +27,8 @@ void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
   } catch (const Error& e) {
     log::Error("{}: {}", id, e.what());
     if (RunEntry* entry = Find(RunNamedBy(id, message))) entry->run->Fail(e.kind(), e.what());
-  } catch (const std::exception& e) {  // what the message carries is of another form than it should be
+  } catch (
+      const std::exception& e) {  // what the message carries is of another form than it should be
     machine_.Hung(id, fmt::format("it does not keep to the protocol: {}", e.what()), now);
   }
 }
@@ -35,9 +37,12 @@ void Fleet::OnMessage(const std::string& id, const protocol::Message& message) {
 int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& message) const {
   const WorkerSlot* slot = machine_.FindWorker(id);
   const int64_t of_slot = slot == nullptr ? 0 : slot->run;
-  if (const auto* slice = std::get_if<protocol::SliceDone>(&message)) return RunOfWireId(slice->trial);
-  if (const auto* done = std::get_if<protocol::TrialDone>(&message)) return RunOfWireId(done->trial);
-  if (const auto* shortened = std::get_if<protocol::Shortened>(&message)) return RunOfWireId(shortened->trial);
+  if (const auto* slice = std::get_if<protocol::SliceDone>(&message))
+    return RunOfWireId(slice->trial);
+  if (const auto* done = std::get_if<protocol::TrialDone>(&message))
+    return RunOfWireId(done->trial);
+  if (const auto* shortened = std::get_if<protocol::Shortened>(&message))
+    return RunOfWireId(shortened->trial);
   if (const auto* job = std::get_if<protocol::JobDone>(&message)) return RunOfWireId(job->job);
   if (const auto* bad = std::get_if<protocol::JobFailed>(&message)) return RunOfWireId(bad->job);
   if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
@@ -56,8 +61,8 @@ int64_t Fleet::RunNamedBy(const std::string& id, const protocol::Message& messag
   return 0;
 }
 
-// Passes the message on to its run, and the run's change to the machine. Returns the run; null if it is over. *device_s
-// are the run's answer (Evaluation::Heard).
+// Passes the message on to its run, and the run's change to the machine. Returns the run; null if
+// it is over. *device_s are the run's answer (Evaluation::Heard).
 Fleet::RunEntry* Fleet::PassOn(const std::string& id, const protocol::Message& message,
                                std::optional<double>* device_s) {
   RunEntry* entry = Find(RunNamedBy(id, message));
@@ -89,7 +94,8 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
     machine_.Heard(id, news::Want{want->count}, now);
   } else if (const auto* progress = std::get_if<protocol::Progress>(&message)) {
     OnProgress(id, *progress);
-  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message); failed && failed->trial < 0) {
+  } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message);
+             failed && failed->trial < 0) {
     machine_.Heard(id, news::Failed{failed->message, failed->retry, failed->device}, now);
   } else {
     OnTrialMessage(id, message);
@@ -99,16 +105,19 @@ void Fleet::OnWorkerMessage(const std::string& id, const protocol::Message& mess
 void Fleet::OnHello(const std::string& id, const protocol::Hello& hello) {
   const int64_t now = MonotonicMicros();
   const bool waits = !hello.waits.empty();
-  if (!waits && !hello.engine.is_object()) return;  // it could make no engine: why not comes next, and then its end
+  if (!waits && !hello.engine.is_object())
+    return;  // it could make no engine: why not comes next, and then its end
   processes_.at(id).pid = hello.pid;
   if (!waits) return machine_.Heard(id, news::Hello{hello.engine.value("follows", false)}, now);
-  if (machine_.FindWorker(id)->waits != hello.waits) log::Warn("worker {} waits: {}", id, hello.waits);
+  if (machine_.FindWorker(id)->waits != hello.waits)
+    log::Warn("worker {} waits: {}", id, hello.waits);
   machine_.Heard(id, news::Waits{hello.waits}, now);
 }
 
 void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
   const WorkerSlot& slot = *machine_.FindWorker(id);
-  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint) return;  // of a Load before the last
+  if (slot.state() != WorkerState::kLoading || slot.loading != loaded.fingerprint)
+    return;                                               // of a Load before the last
   EngineInfoFromJson(loaded.engine, "message 'loaded'");  // throws where it is of another form
   processes_.at(id).loaded = loaded;
   machine_.Heard(id, news::Loaded{loaded.fingerprint, FactsOf(loaded.engine)}, MonotonicMicros());
@@ -117,7 +126,8 @@ void Fleet::OnLoaded(const std::string& id, const protocol::Loaded& loaded) {
 void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress) {
   const int64_t now = MonotonicMicros();
   if (static_cast<double>(progress.engine_silent_ms) > 1e3 * options_.stall_timeout_s) {
-    const std::string why = fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000);
+    const std::string why =
+        fmt::format("its engine has not come back for {} s", progress.engine_silent_ms / 1000);
     return machine_.Hung(id, why, now);
   }
   const WorkerSlot& slot = *machine_.FindWorker(id);
@@ -135,14 +145,16 @@ void Fleet::OnProgress(const std::string& id, const protocol::Progress& progress
 // A message about a trial, or a span.
 void Fleet::OnTrialMessage(const std::string& id, const protocol::Message& message) {
   const int64_t now = MonotonicMicros();
-  if (std::holds_alternative<protocol::SliceDone>(message)) machine_.Heard(id, news::Progressed{}, now);
+  if (std::holds_alternative<protocol::SliceDone>(message))
+    machine_.Heard(id, news::Progressed{}, now);
   std::optional<double> device_s;
   const RunEntry* entry = PassOn(id, message, &device_s);
   if (entry == nullptr) return;
   const int64_t run = entry->run->number();
   if (const auto* done = std::get_if<protocol::TrialDone>(&message)) {
     const HeldTrial held{run, IdOfWireId(done->trial), done->attempt};
-    machine_.Heard(id, news::TrialOver{held, true, device_s.has_value(), device_s.value_or(0)}, now);
+    machine_.Heard(id, news::TrialOver{held, true, device_s.has_value(), device_s.value_or(0)},
+                   now);
   } else if (const auto* failed = std::get_if<protocol::TrialFailed>(&message)) {
     machine_.Heard(id, news::TrialOver{{run, IdOfWireId(failed->trial), failed->attempt}}, now);
   }
@@ -158,7 +170,8 @@ void Fleet::OnScorerMessage(const std::string& id, const protocol::Message& mess
   } else if (const auto* want = std::get_if<protocol::Want>(&message)) {
     machine_.Heard(id, news::Want{want->count}, now);
   } else {
-    if (std::holds_alternative<protocol::JobDone>(message)) machine_.Heard(id, news::Progressed{}, now);
+    if (std::holds_alternative<protocol::JobDone>(message))
+      machine_.Heard(id, news::Progressed{}, now);
     PassOn(id, message);
   }
 }

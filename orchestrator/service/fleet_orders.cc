@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds kStopGrace{5000};
 
 }  // namespace
 
-// If an order fails that concerns no run, the failure is logged, and the orders after it are carried out.
+// If an order fails that concerns no run, the failure is logged, and the orders after it are
+// carried out.
 void Fleet::Carry(const Order& order) {
   try {
     std::visit([this](const auto& of) { Do(of); }, order);
@@ -34,20 +35,23 @@ void Fleet::Do(const order::StartWorker& order) {
 }
 
 void Fleet::Do(const order::StartScorer& order) {
-  processes_.at(order.scorer).spec = {order.scorer, "evald-metric", {"--log-level", options_.log_level}, ""};
+  processes_.at(order.scorer).spec = {
+      order.scorer, "evald-metric", {"--log-level", options_.log_level}, ""};
   Start(order.scorer);
 }
 
 ProcessSpec Fleet::WorkerSpec(const WorkerSlot& slot, const std::string& tag) const {
   const auto found = profiles_.find(tag);
-  if (found == profiles_.end()) return processes_.at(slot.id).spec;  // a worker of an earlier life starts as it was
+  if (found == profiles_.end())
+    return processes_.at(slot.id).spec;  // a worker of an earlier life starts as it was
   const WorkerProfile& profile = found->second;
-  const int threads = hosts_.at(slot.host).threads > 0 ? hosts_.at(slot.host).threads : profile.threads;
-  std::vector<std::string> arguments = {"--engine",   profile.engine,
-                                        "--settings", ToLine(profile.settings),
-                                        "--device",   slot.device,
-                                        "--threads",  std::to_string(threads),
-                                        "--seed",     std::to_string(profile.seed),
+  const int threads =
+      hosts_.at(slot.host).threads > 0 ? hosts_.at(slot.host).threads : profile.threads;
+  std::vector<std::string> arguments = {"--engine",    profile.engine,
+                                        "--settings",  ToLine(profile.settings),
+                                        "--device",    slot.device,
+                                        "--threads",   std::to_string(threads),
+                                        "--seed",      std::to_string(profile.seed),
                                         "--log-level", options_.log_level};
   for (const std::filesystem::path& root : profile.read_roots) {
     arguments.insert(arguments.end(), {"--read-root", root.string()});
@@ -107,7 +111,8 @@ void Fleet::Do(const order::Follow& order) {
 }
 
 void Fleet::Do(const order::Revoke& order) {
-  Send(order.worker, protocol::Revoke{WireId(order.held.run, order.held.trial), order.held.attempt});
+  Send(order.worker,
+       protocol::Revoke{WireId(order.held.run, order.held.trial), order.held.attempt});
 }
 
 void Fleet::Do(const order::StopHosts&) {
@@ -124,30 +129,34 @@ void Fleet::Do(const order::StopHosts&) {
 
 const Json& Fleet::EngineOf(const std::string& worker) const {
   const auto& loaded = processes_.at(worker).loaded;
-  if (!loaded) throw Error(ErrorKind::kInternal, worker + " has loaded nothing, and was to get a trial");
+  if (!loaded)
+    throw Error(ErrorKind::kInternal, worker + " has loaded nothing, and was to get a trial");
   return loaded->engine;
 }
 
 void Fleet::Do(const order::LeaseTrial& order) {
   RunEntry* entry = Find(order.run);
   const bool given = entry != nullptr && Guard(entry, order.worker, [&] {
-    const auto lease = entry->run->LeaseTrial(order.worker, EngineOf(order.worker));
-    return lease && Give(entry, order.worker, *lease);
-  });
+                       const auto lease =
+                           entry->run->LeaseTrial(order.worker, EngineOf(order.worker));
+                       return lease && Give(entry, order.worker, *lease);
+                     });
   if (!given) machine_.Answered(answer::NothingToLease{order.worker, order.run}, MonotonicMicros());
 }
 
 void Fleet::Do(const order::Relieve& order) {
   RunEntry* entry = Find(order.run);
-  const bool relieved = entry != nullptr && Guard(entry, order.worker, [&] {
-    const Evaluation::Relief relief = entry->run->Relieve(order.worker, EngineOf(order.worker));
-    if (relief.copy) return Give(entry, order.worker, *relief.copy);
-    for (const auto& [victim, shorten] : relief.shorten) Send(victim, shorten);
-    if (relief.shorten.empty()) return false;
-    machine_.Answered(answer::Relieved{order.worker, order.run}, MonotonicMicros());
-    return true;
-  });
-  if (!relieved) machine_.Answered(answer::NothingToLease{order.worker, order.run}, MonotonicMicros());
+  const bool relieved =
+      entry != nullptr && Guard(entry, order.worker, [&] {
+        const Evaluation::Relief relief = entry->run->Relieve(order.worker, EngineOf(order.worker));
+        if (relief.copy) return Give(entry, order.worker, *relief.copy);
+        for (const auto& [victim, shorten] : relief.shorten) Send(victim, shorten);
+        if (relief.shorten.empty()) return false;
+        machine_.Answered(answer::Relieved{order.worker, order.run}, MonotonicMicros());
+        return true;
+      });
+  if (!relieved)
+    machine_.Answered(answer::NothingToLease{order.worker, order.run}, MonotonicMicros());
 }
 
 bool Fleet::Give(RunEntry* entry, const std::string& worker, const protocol::Lease& lease) {
@@ -165,14 +174,16 @@ void Fleet::Do(const order::LeaseJob& order) {
   std::function<bool(const std::string&)> made_by;
   if (order.own_only) made_by = on_its_host;
   RunEntry* entry = Find(order.run);
-  const bool given = entry != nullptr && Guard(entry, order.scorer, [&] {
-    const auto job = entry->run->LeaseJob(order.scorer, processes_.at(order.scorer).isolation, made_by);
-    if (!job) return false;
-    Send(order.scorer, *job);
-    entry->changed = true;
-    machine_.Answered(answer::JobLeased{order.scorer, order.run}, MonotonicMicros());
-    return true;
-  });
+  const bool given =
+      entry != nullptr && Guard(entry, order.scorer, [&] {
+        const auto job =
+            entry->run->LeaseJob(order.scorer, processes_.at(order.scorer).isolation, made_by);
+        if (!job) return false;
+        Send(order.scorer, *job);
+        entry->changed = true;
+        machine_.Answered(answer::JobLeased{order.scorer, order.run}, MonotonicMicros());
+        return true;
+      });
   if (!given) machine_.Answered(answer::NothingToLease{order.scorer, order.run}, MonotonicMicros());
 }
 

@@ -5,25 +5,36 @@
 namespace evald {
 namespace {
 
-const char* StateOf(const FleetMachine::Host& host) { return host.here ? "connected" : host.left ? "left" : "away"; }
+const char* StateOf(const FleetMachine::Host& host) {
+  return host.here ? "connected" : host.left ? "left" : "away";
+}
 
 // `followable` says that the staging which the worker was last told to follow goes on.
 const char* StateOf(const WorkerSlot& slot, bool here, bool followable) {
   const char* at_work = slot.held.empty() ? "idle" : "working";
   if (!here) return "away";
   switch (slot.state()) {
-    case WorkerState::kSetAside: return "set aside";
+    case WorkerState::kSetAside:
+      return "set aside";
     case WorkerState::kAbsent:
     case WorkerState::kIdle:
-    case WorkerState::kGivenUp: return slot.restarts > 0 ? "failed" : "idle";
-    case WorkerState::kPausing: return "restarting";
-    case WorkerState::kWaiting: return "waiting";
-    case WorkerState::kStarting: return "starting";
-    case WorkerState::kLoading: return "loading";
-    case WorkerState::kFollowing: return followable ? "loading" : at_work;
-    case WorkerState::kStopping: return slot.loading && !slot.engine ? "loading" : at_work;
+    case WorkerState::kGivenUp:
+      return slot.restarts > 0 ? "failed" : "idle";
+    case WorkerState::kPausing:
+      return "restarting";
+    case WorkerState::kWaiting:
+      return "waiting";
+    case WorkerState::kStarting:
+      return "starting";
+    case WorkerState::kLoading:
+      return "loading";
+    case WorkerState::kFollowing:
+      return followable ? "loading" : at_work;
+    case WorkerState::kStopping:
+      return slot.loading && !slot.engine ? "loading" : at_work;
     case WorkerState::kEmpty:
-    case WorkerState::kReady: return at_work;
+    case WorkerState::kReady:
+      return at_work;
   }
   return at_work;
 }
@@ -51,18 +62,19 @@ Json Fleet::Workers() const {
     const auto run = runs_.find(slot.run);
     const bool followable = slot.following && run != runs_.end() && run->second.view.followable;
     const bool pulls = slot.pulls() && slot.to_pull > 0;
-    workers.push_back({{"id", slot.id},
-                       {"host", slot.host},
-                       {"device", slot.device},
-                       {"state", StateOf(slot, host.here, followable)},
-                       {"run", run == runs_.end() || slot.held.empty() ? Json() : Json(run->second.run->id())},
-                       {"fingerprint", slot.engine ? Json(*slot.loading) : Json()},
-                       {"trials", slot.held.size()},
-                       {"pid", slot.has_process() ? processes_.at(slot.id).pid : 0},
-                       {"engine", slot.engine ? slot.engine->name : ""},
-                       {"pull", pulls ? Json({{"done", slot.pulled}, {"total", slot.to_pull}}) : Json()},
-                       {"waits", slot.waits.empty() ? Json() : Json(slot.waits)},
-                       {"restarts", slot.restarts}});
+    workers.push_back(
+        {{"id", slot.id},
+         {"host", slot.host},
+         {"device", slot.device},
+         {"state", StateOf(slot, host.here, followable)},
+         {"run", run == runs_.end() || slot.held.empty() ? Json() : Json(run->second.run->id())},
+         {"fingerprint", slot.engine ? Json(*slot.loading) : Json()},
+         {"trials", slot.held.size()},
+         {"pid", slot.has_process() ? processes_.at(slot.id).pid : 0},
+         {"engine", slot.engine ? slot.engine->name : ""},
+         {"pull", pulls ? Json({{"done", slot.pulled}, {"total", slot.to_pull}}) : Json()},
+         {"waits", slot.waits.empty() ? Json() : Json(slot.waits)},
+         {"restarts", slot.restarts}});
   }
   return workers;
 }
@@ -78,7 +90,10 @@ Json Fleet::Hosts() const {
                          {"worker", slot.has_process() ? Json(slot.id) : Json()},
                          {"set_aside", aside ? Json(*aside) : Json()}});
     }
-    hosts.push_back({{"id", name}, {"state", StateOf(host)}, {"devices", std::move(devices)}, {"staged", host.staged}});
+    hosts.push_back({{"id", name},
+                     {"state", StateOf(host)},
+                     {"devices", std::move(devices)},
+                     {"staged", host.staged}});
   }
   return hosts;
 }

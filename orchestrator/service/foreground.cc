@@ -32,8 +32,11 @@ FleetOptions MakeFleetOptions(const RunOptions& options, const RunDirectory& dir
   return fleet;
 }
 
-LocalHostOptions MakeHostOptions(const RunOptions& options, const fs::path& sockets, const RunDirectory& directory) {
-  return {sockets, options.binaries, directory.path() / "logs",
+LocalHostOptions MakeHostOptions(const RunOptions& options, const fs::path& sockets,
+                                 const RunDirectory& directory) {
+  return {sockets,
+          options.binaries,
+          directory.path() / "logs",
           {"--sandbox", ToJson(options.config.metrics.sandbox).dump()}};
 }
 
@@ -53,7 +56,8 @@ class ForegroundRun {
       : store_(StateOf(options.config)),
         display_(options.quiet),
         fleet_(&loop_, MakeFleetOptions(options, directory)),
-        host_(&loop_, MakeHostOptions(options, socket_directory_.path(), directory), fleet_.EventsOf(kLocalHost)) {
+        host_(&loop_, MakeHostOptions(options, socket_directory_.path(), directory),
+              fleet_.EventsOf(kLocalHost)) {
     fleet_.AddHost(&host_, MakeHostInfo(options.config));
     fleet_.HostReady(kLocalHost, {}, {});
     const int64_t number = store_.OpenRun(directory.id(), directory.path());
@@ -69,8 +73,10 @@ class ForegroundRun {
     files_ = std::make_unique<WorkThread>("files", &loop_, WorkThread::AtEnd::kFinish);
     evaluation_ = std::make_shared<Evaluation>(
         options.config, std::move(directory), number, options.config.workers.count,
-        Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options.binaries},
-        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
+        Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(),
+                            options.binaries},
+        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); },
+                          [this] { fleet_.StopAll([this] { loop_.Stop(); }); },
                           [](const std::string&, const Json&) {}});
   }
 

@@ -21,10 +21,10 @@ struct RunOptions {
 };
 
 /// Evaluates one checkpoint on this machine: stages it, prepares tasks, runs workers and metric
-/// processes, commits what they finish, and writes results. What devices it works on is chosen first
-/// (ChooseWorkers). Runs an event loop on the calling thread
-/// until done; takes SIGINT and SIGTERM (once: drain; twice: stop). Throws Error for what makes the
-/// run impossible; what fails on the way is reported in the outcome.
+/// processes, commits what they finish, and writes results. What devices it works on is chosen
+/// first (ChooseWorkers). Runs an event loop on the calling thread until done; takes SIGINT and
+/// SIGTERM (once: drain; twice: stop). Throws Error for what makes the run impossible; what fails
+/// on the way is reported in the outcome.
 RunOutcome RunEvaluation(const RunOptions& asked);
 
 }  // namespace evald

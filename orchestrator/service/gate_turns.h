@@ -10,8 +10,9 @@
 
 namespace evald {
 
-/// Runs whose gates wait to be judged. Users take turns: next comes a run of the user who has the fewest at work, of
-/// those the user who began one longest ago, of that user's runs the one that was added first. A plain value.
+/// Runs whose gates wait to be judged. Users take turns: next comes a run of the user who has the
+/// fewest at work, of those the user who began one longest ago, of that user's runs the one that
+/// was added first. A plain value.
 template <typename Outcome>
 class GateTurns {
  public:
@@ -28,9 +29,9 @@ class GateTurns {
   /// The next one, which its user has at work until Done.
   std::optional<Waiting> Next() {
     if (waiting_.empty()) return std::nullopt;
-    const auto next = std::min_element(waiting_.begin(), waiting_.end(), [this](const Waiting& a, const Waiting& b) {
-      return TurnOf(a.user) < TurnOf(b.user);
-    });
+    const auto next = std::min_element(
+        waiting_.begin(), waiting_.end(),
+        [this](const Waiting& a, const Waiting& b) { return TurnOf(a.user) < TurnOf(b.user); });
     Waiting taken = std::move(*next);
     waiting_.erase(next);
     Turn& turn = turns_[taken.user];
@@ -42,7 +43,8 @@ class GateTurns {
   /// A run of this user has been judged.
   void Done(const std::string& user) {
     --turns_[user].at_work;
-    const bool waits = std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& one) { return one.user == user; });
+    const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+                                   [&](const Waiting& one) { return one.user == user; });
     if (turns_[user].at_work == 0 && !waits) turns_.erase(user);
   }
 
@@ -56,7 +58,8 @@ class GateTurns {
   }
 
   bool Has(int64_t run) const {
-    return std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& one) { return one.run == run; });
+    return std::any_of(waiting_.begin(), waiting_.end(),
+                       [&](const Waiting& one) { return one.run == run; });
   }
 
  private:
@@ -66,11 +69,13 @@ class GateTurns {
   };
 
   auto Find(int64_t run) {
-    return std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) { return one.run == run; });
+    return std::find_if(waiting_.begin(), waiting_.end(),
+                        [&](const Waiting& one) { return one.run == run; });
   }
   std::pair<int, int64_t> TurnOf(const std::string& user) const {
     const auto found = turns_.find(user);
-    return found == turns_.end() ? std::pair(0, int64_t{0}) : std::pair(found->second.at_work, found->second.last);
+    return found == turns_.end() ? std::pair(0, int64_t{0})
+                                 : std::pair(found->second.at_work, found->second.last);
   }
 
   std::deque<Waiting> waiting_;

@@ -9,10 +9,14 @@ namespace evald {
 inline constexpr const char* kLocalHost = "local";
 
 /// What all process ids of a host begin with, among those of all hosts.
-inline std::string ProcessPrefix(const std::string& host) { return host == kLocalHost ? "" : host + "."; }
+inline std::string ProcessPrefix(const std::string& host) {
+  return host == kLocalHost ? "" : host + ".";
+}
 
 /// What a host's process `id` is called among those of all hosts.
-inline std::string FullProcessId(const std::string& host, const std::string& id) { return ProcessPrefix(host) + id; }
+inline std::string FullProcessId(const std::string& host, const std::string& id) {
+  return ProcessPrefix(host) + id;
+}
 
 /// The host of a process, and what it is called there. Names of hosts have no dot (IsHostName).
 inline std::pair<std::string, std::string> PlaceOfProcess(const std::string& full) {

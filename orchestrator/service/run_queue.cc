@@ -27,10 +27,11 @@ QueuedRun* RunQueue::Find(const std::string& id) {
   return nullptr;
 }
 
-// A user's second run is behind the first of every other user, whatever they take: a run that is prepared for an hour
-// holds its place as well as one that computes.
+// A user's second run is behind the first of every other user, whatever they take: a run that is
+// prepared for an hour holds its place as well as one that computes.
 std::vector<const QueuedRun*> RunQueue::InOrder() const {
-  std::map<std::string, int> turn;  // of the user's next run: one for each that is at work or goes before
+  std::map<std::string, int>
+      turn;  // of the user's next run: one for each that is at work or goes before
   for (const auto& [number, run] : runs_) turn[run.user] += IsAtWork(run) ? 1 : 0;
   std::vector<const QueuedRun*> waiting;
   for (const auto& [number, run] : runs_) {

@@ -21,13 +21,15 @@ struct QueuedRun {
   std::shared_ptr<Evaluation> evaluation;  ///< while it is at work
   std::string user;
   int priority = 0;
-  std::string state = "queued";  ///< queued, preparing, running, paused, cancelling, or how it ended
-  bool paused = false;           ///< is not started, or leases nothing
+  std::string state =
+      "queued";         ///< queued, preparing, running, paused, cancelling, or how it ended
+  bool paused = false;  ///< is not started, or leases nothing
   double created = 0, started = 0, ended = 0;  ///< seconds since 1970; 0: not yet
   std::optional<RunOutcome> outcome;
-  Json verdict;                  ///< null without gates
-  bool concluding = false;       ///< its last files are being written, or are; without `evaluation`: by an earlier life
-  bool unjudged = false;         ///< its gates are not judged any more: it ends as cancelled
+  Json verdict;             ///< null without gates
+  bool concluding = false;  ///< its last files are being written, or are; without `evaluation`: by
+                            ///< an earlier life
+  bool unjudged = false;    ///< its gates are not judged any more: it ends as cancelled
   std::vector<RunService::Done<Json>> resumes;  ///< who wait for its end, to resume it then
 
   /// Whether it comes to its end by itself, whatever is asked of it.
@@ -42,8 +44,8 @@ class RunQueue {
   QueuedRun* Find(const std::string& id);
   void Remove(int64_t number) { runs_.erase(number); }
 
-  /// The run to start next of those that wait: the highest priority; then users take turns, each with the oldest first;
-  /// nothing when `active_max` runs of at least its priority are at work.
+  /// The run to start next of those that wait: the highest priority; then users take turns, each
+  /// with the oldest first; nothing when `active_max` runs of at least its priority are at work.
   QueuedRun* Next(int active_max);
   /// Those that wait, in the order in which they would start.
   std::vector<std::string> Waiting() const;

@@ -31,7 +31,8 @@ UniqueFd LockState(const fs::path& state_dir) {
   UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) ThrowErrno(file, "open", errno);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: another evald serves from this folder", state_dir.string()),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: another evald serves from this folder", state_dir.string()),
                 "stop it, or choose another state_dir");
   }
   return lock;
@@ -47,10 +48,11 @@ FleetOptions FleetOptionsOf(const ServiceOptions& options) {
 
 LocalAgent LocalAgentOf(const ServiceOptions& options) {
   return {options.binaries / "evald",
-          {"agent", "--socket", (options.state_dir / kAgentSocket).string(), "--root", options.state_dir.string(),
-           "--staging-root", options.staging_root.string(), "--devices", Join(options.devices, ","), "--metric-processes",
-           std::to_string(options.metric_processes), "--sandbox", ToJson(options.sandbox).dump(), "--linger",
-           fmt::format("{}", options.linger_s), "--log-level", options.log_level},
+          {"agent", "--socket", (options.state_dir / kAgentSocket).string(), "--root",
+           options.state_dir.string(), "--staging-root", options.staging_root.string(), "--devices",
+           Join(options.devices, ","), "--metric-processes",
+           std::to_string(options.metric_processes), "--sandbox", ToJson(options.sandbox).dump(),
+           "--linger", fmt::format("{}", options.linger_s), "--log-level", options.log_level},
           options.state_dir};
 }
 
@@ -59,7 +61,8 @@ LocalAgent LocalAgentOf(const ServiceOptions& options) {
 Service::Service(ServiceOptions options)
     : options_(std::move(options)), lock_(LockState(options_.state_dir)) {
   // One that is there keeps the mode that its owner gave it: outputs may be for a group.
-  if (!fs::exists(options_.output_dir)) MakePrivateFolder(options_.output_dir, "set output_dir to another folder");
+  if (!fs::exists(options_.output_dir))
+    MakePrivateFolder(options_.output_dir, "set output_dir to another folder");
   MakeDirectories(options_.output_dir);
   store_ = std::make_unique<RunStore>(options_.state_dir);
   reader_ = std::make_unique<Database>(options_.state_dir / "state.db");
@@ -153,9 +156,9 @@ void Service::Tick() {
 
 // ---- starting
 
-// A checkpoint that finds no room waits for that of runs at work, and for idle workers to let go of the
-// last one. If that is not it, staging says what is missing; so it does where a checkpoint or the root
-// cannot be read. Looking takes its time: the answer comes with a call of its own.
+// A checkpoint that finds no room waits for that of runs at work, and for idle workers to let go of
+// the last one. If that is not it, staging says what is missing; so it does where a checkpoint or
+// the root cannot be read. Looking takes its time: the answer comes with a call of its own.
 bool Service::RoomFor(const QueuedRun& run) {
   if (!NeedsStaging(run.config) || room_for_ == run.number) return true;
   const bool just_looked = no_room_us_ != 0 && MonotonicMicros() - no_room_us_ < kRoomEveryMicros;
@@ -168,7 +171,8 @@ void Service::LookForRoom(const QueuedRun& run) {
   auto room = std::make_shared<bool>(true);
   looks_->Post(
       [room, config = run.config, state = options_.state_dir] {
-        *room = Stager({.root = config.staging.root, .state = state, .roots = config.roots}).HasRoom(config.checkpoint);
+        *room = Stager({.root = config.staging.root, .state = state, .roots = config.roots})
+                    .HasRoom(config.checkpoint);
       },
       [this, room, number = run.number, id = run.id](const std::optional<Error>& error) {
         if (error) log::Warn("run {}: {}", id, error->what());
@@ -179,7 +183,8 @@ void Service::LookForRoom(const QueuedRun& run) {
 void Service::OnRoom(int64_t number, bool room) {
   looking_for_room_ = false;
   const auto& runs = queue_.runs();
-  const bool others = std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.second.evaluation; });
+  const bool others =
+      std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.second.evaluation; });
   if (!room) room = !fleet_->FreeStaged() && !others;
   no_room_us_ = room ? 0 : MonotonicMicros();
   if (!room) return;
@@ -188,8 +193,8 @@ void Service::OnRoom(int64_t number, bool room) {
   room_for_ = 0;
 }
 
-// What workers of an earlier life still write is at rest once the local agent is there: only then may
-// their runs' folders be looked at.
+// What workers of an earlier life still write is at rest once the local agent is there: only then
+// may their runs' folders be looked at.
 void Service::StartRuns() {
   local_seen_ = local_seen_ || fleet_->HostState(kLocalHost) == "connected";
   if (!local_seen_) return;
@@ -207,10 +212,13 @@ void Service::Start(QueuedRun* run) {
   hooks.changed = [this, number] { fleet_->RunChanged(number); };
   hooks.over = [this, number] { OnOver(number); };
   hooks.witness = [this](const std::string& process) { return fleet_->WitnessOf(process); };
-  hooks.event = [this, id = run->id](const std::string& type, const Json& data) { Emit(id, type, data); };
+  hooks.event = [this, id = run->id](const std::string& type, const Json& data) {
+    Emit(id, type, data);
+  };
   run->evaluation = std::make_shared<Evaluation>(
       run->config, std::move(*run->directory), number, std::max(1, fleet_->device_count()),
-      Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options_.binaries, run->user},
+      Evaluation::Support{&loop_, database_.get(), finisher_.get(), files_.get(), options_.binaries,
+                          run->user},
       std::move(hooks));
   run->directory.reset();
   SetState(run, "preparing");
@@ -229,17 +237,18 @@ void Service::Conclude(int64_t number) {
   run->concluding = true;
   auto ending = std::make_shared<RunEnding>(run->evaluation->TakeEnding());
   auto outcome = std::make_shared<RunOutcome>();
-  files_->Post([ending, outcome] { *outcome = EndRun(std::move(*ending)); },
-               [this, number, outcome, id = run->id, path = run->path](const std::optional<Error>& error) {
-                 if (error) {  // its folder cannot be written, say: other runs go on
-                   log::Error("run {}: {}", id, error->what());
-                   *outcome = {};
-                   outcome->directory = path;
-                   outcome->status = ExitStatus::kIncomplete;
-                   outcome->problems.emplace_back(error->what());
-                 }
-                 OnConcluded(number, std::move(*outcome));
-               });
+  files_->Post(
+      [ending, outcome] { *outcome = EndRun(std::move(*ending)); },
+      [this, number, outcome, id = run->id, path = run->path](const std::optional<Error>& error) {
+        if (error) {  // its folder cannot be written, say: other runs go on
+          log::Error("run {}: {}", id, error->what());
+          *outcome = {};
+          outcome->directory = path;
+          outcome->status = ExitStatus::kIncomplete;
+          outcome->problems.emplace_back(error->what());
+        }
+        OnConcluded(number, std::move(*outcome));
+      });
 }
 
 void Service::OnConcluded(int64_t number, RunOutcome outcome) {
@@ -262,13 +271,16 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   if (judgement && judgement->has_gates() && complete) {
     run->outcome->status = judgement->status;
     run->verdict = judgement->verdict.at("status");
-    if (!judgement->failure.empty()) run->outcome->problems.push_back("gates: " + judgement->failure);
-    Emit(run->id, "run.verdict", {{"verdict", run->verdict}, {"summary", judgement->verdict.at("summary")}});
+    if (!judgement->failure.empty())
+      run->outcome->problems.push_back("gates: " + judgement->failure);
+    Emit(run->id, "run.verdict",
+         {{"verdict", run->verdict}, {"summary", judgement->verdict.at("summary")}});
   }
-  const bool cancelled = !complete && (run->unjudged || (run->evaluation && run->evaluation->cancelled()));
-  const std::string state = cancelled    ? "cancelled"
-                            : complete   ? "done"
-                            : draining_  ? "queued"
+  const bool cancelled =
+      !complete && (run->unjudged || (run->evaluation && run->evaluation->cancelled()));
+  const std::string state = cancelled                                    ? "cancelled"
+                            : complete                                   ? "done"
+                            : draining_                                  ? "queued"
                             : run->outcome->status == ExitStatus::kUsage ? "failed"
                                                                          : "incomplete";
   run->state = state;
@@ -281,7 +293,8 @@ void Service::Close(int64_t number, RunOutcome outcome, const std::optional<Judg
   auto rest = std::make_shared<QueuedRun>(std::move(*run));
   queue_.Remove(number);
   progress_sent_us_.erase(number);
-  files_->Post([rest = std::move(rest)] {});  // giving back the memory of many tasks takes its time, too
+  files_->Post(
+      [rest = std::move(rest)] {});  // giving back the memory of many tasks takes its time, too
   if (!resumes.empty()) BeginResume(id, std::move(resumes));
   StartRuns();
   Publish();
@@ -302,7 +315,8 @@ void Service::OnSignal(int) {
 
 void Service::CheckDrained() {
   if (!draining_ || stopping_) return;
-  // Whoever submits or resumes hears that the service stops, and a resumed run's folder says again how it ended.
+  // Whoever submits or resumes hears that the service stops, and a resumed run's folder says again
+  // how it ended.
   if (!registering_.empty() || !resuming_.empty()) return;
   for (const auto& [number, run] : queue_.runs()) {
     if (run.evaluation || run.concluding) return;

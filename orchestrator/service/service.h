@@ -35,17 +35,18 @@ struct ServiceOptions {
   std::filesystem::path cache_dir;   ///< prepared tasks
   std::string log_level = "warn";
   std::vector<std::string> devices = {"cpu:0"};  ///< a worker each
-  int threads = 1;  ///< of each worker
+  int threads = 1;                               ///< of each worker
   int metric_processes = 1;
   SandboxOptions sandbox;
   std::filesystem::path staging_root;
   uint64_t staging_keep = 0;
   double linger_s = 600;  ///< how long this host's agent waits for another service
-  int active_max = 2;  ///< runs at work at once, so that the next is staged while one computes
-  ReadRoots roots;  ///< below which all that submitted runs name is read
-  LimitsConfig limits;  ///< the most that submitted runs may ask for
-  EngineAccess engines;  ///< what engines of submitted runs may do
-  int runs_per_user_max = 1000;  ///< runs of one user that are not over; those of user "" are not counted
+  int active_max = 2;     ///< runs at work at once, so that the next is staged while one computes
+  ReadRoots roots;        ///< below which all that submitted runs name is read
+  LimitsConfig limits;    ///< the most that submitted runs may ask for
+  EngineAccess engines;   ///< what engines of submitted runs may do
+  int runs_per_user_max =
+      1000;  ///< runs of one user that are not over; those of user "" are not counted
 };
 
 /// The daemon's heart: takes runs, keeps them in the database, works on them by priority with one
@@ -60,27 +61,34 @@ class Service : public RunService {
   ~Service() override;
 
   /// Works until stopped. SIGTERM and SIGINT drain (trials under way are finished, runs stay queued
-  /// for the next life); a second one stops at once. Throws Error(kInfrastructure) when it had to stop
-  /// because the database could not be written, or because the agent of this host cannot be started.
+  /// for the next life); a second one stops at once. Throws Error(kInfrastructure) when it had to
+  /// stop because the database could not be written, or because the agent of this host cannot be
+  /// started.
   void Run();
   Loop* loop() { return &loop_; }
 
-  void Submit(Submission submission, Done<Submitted> done) override { Submit(std::move(submission), std::move(done), {}); }
-  /// The same. Where `cancelled` says so, which any thread may ask, the submission is not judged to its end.
+  void Submit(Submission submission, Done<Submitted> done) override {
+    Submit(std::move(submission), std::move(done), {});
+  }
+  /// The same. Where `cancelled` says so, which any thread may ask, the submission is not judged to
+  /// its end.
   void Submit(Submission submission, Done<Submitted> done, Cancelled cancelled);
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
-  void Announce(const std::filesystem::path& checkpoint, const std::string& user, Done<Json> done) override;
+  void Announce(const std::filesystem::path& checkpoint, const std::string& user,
+                Done<Json> done) override;
   std::shared_ptr<const ServiceView> View() const override;
   RunPage Runs(const RunFilter& filter) const override;
   std::optional<Json> Run(const std::string& run) const override;
   std::optional<std::filesystem::path> Directory(const std::string& run) const override;
-  std::vector<Event> EventsAfter(const std::string& run, int64_t sequence, int limit) const override;
+  std::vector<Event> EventsAfter(const std::string& run, int64_t sequence,
+                                 int limit) const override;
   std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
 
   // What the watches of this service need (watches.h). Any thread.
-  /// Has a watch of `folder` by this eval.yaml judged when it is the user's turn. Then calls `done` on the loop: with
-  /// an Error when the watch could submit nothing but refusals, with OverQuota when too many judgements wait.
+  /// Has a watch of `folder` by this eval.yaml judged when it is the user's turn. Then calls `done`
+  /// on the loop: with an Error when the watch could submit nothing but refusals, with OverQuota
+  /// when too many judgements wait.
   void CheckWatch(Submission submission, const std::filesystem::path& folder,
                   std::function<void(const std::optional<Refusal>&)> done);
   const ReadRoots& roots() const { return options_.roots; }
@@ -88,15 +96,17 @@ class Service : public RunService {
   /// `done` runs on the loop, when it is on disk.
   void SaveWatch(WatchRow row, std::function<void()> done);
   void DropWatch(const std::string& watch, std::function<void()> done);
-  /// Does `work`, which looks at folders that may be slow, beside the loop; then `done` on the loop.
+  /// Does `work`, which looks at folders that may be slow, beside the loop; then `done` on the
+  /// loop.
   void LookBeside(std::function<void()> work, WorkThread::Done done);
   /// Tells followers of something that concerns no run.
   void Tell(const std::string& type, Json data);
   /// The agents of hosts; loop thread only, but for its files().
   AgentHub* agents() { return hub_.get(); }
 
-  /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once. Folders are told by
-  /// their names only, or (`look`) by the file system, which may take its time. Any thread.
+  /// What Announce asks: whether a watch covers the checkpoint's folder; that watch looks at once.
+  /// Folders are told by their names only, or (`look`) by the file system, which may take its time.
+  /// Any thread.
   std::function<bool(const std::filesystem::path& checkpoint, bool look)> on_announce;
 
  private:
@@ -108,7 +118,8 @@ class Service : public RunService {
   /// Resolve, and judges what it names.
   EvalConfig Configure(const Submission& submission, const Cancelled& cancelled = {}) const;
   /// Judges its tasks too, and its checkpoint where `weights` says so.
-  EvalConfig ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const;
+  EvalConfig ReadSubmission(const Submission& submission, bool weights,
+                            const Cancelled& cancelled) const;
   struct Asked {  ///< a submission on its way
     Submission submission;
     Done<Submitted> done;
@@ -126,9 +137,10 @@ class Service : public RunService {
   void AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const Registered& done);
   void OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Registered& done);
   void Join(QueuedRun run, const Registered& done);
-  void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Submission& submission,
-                    const Registered& done);
-  /// Whether the run's row is just being written; `then` is called once the run is in the queue, or is no run.
+  void ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known,
+                    const Submission& submission, const Registered& done);
+  /// Whether the run's row is just being written; `then` is called once the run is in the queue, or
+  /// is no run.
   bool DeferWhileRegistering(const std::string& run, std::function<void()> then);
   void DoDeferred(const std::string& run);
 
@@ -144,7 +156,7 @@ class Service : public RunService {
   // resuming one that has ended (service_resume.cc)
   struct Resuming {
     std::vector<Done<Json>> asked;
-    std::string user;  ///< against whose quota it counts; "" until that is known
+    std::string user;      ///< against whose quota it counts; "" until that is known
     bool judging = false;  ///< its configuration waits to be judged, or is being judged
     /// Meanwhile. Also ends the judging, on another thread.
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
@@ -179,7 +191,8 @@ class Service : public RunService {
   void JudgeSoon(int64_t number, OutcomePtr outcome);
   void JudgeNext();
   void JudgeRun(const QueuedRun& run, OutcomePtr outcome);
-  void OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement, const std::optional<Error>& error);
+  void OnJudged(int64_t number, const OutcomePtr& outcome, Judgement judgement,
+                const std::optional<Error>& error);
   bool IsJudged(const QueuedRun& run) const;
   void CancelJudging(QueuedRun* run);
   void CloseUnjudged(int64_t number, const OutcomePtr& outcome);
@@ -221,9 +234,10 @@ class Service : public RunService {
   std::map<std::string, std::vector<std::function<void()>>> deferred_;
   std::unique_ptr<TaskFinisher> finisher_;
   std::unique_ptr<WorkThread> files_;  ///< writes the runs' folders
-  std::unique_ptr<WorkThread> looks_;   ///< at checkpoints and shared memory, and gives staged ones back
-  std::unique_ptr<Judging> judges_;  ///< of submissions, watches and resumed runs
-  GateTurns<OutcomePtr> unjudged_;      // runs that have ended, whose gates are judged next
+  std::unique_ptr<WorkThread>
+      looks_;  ///< at checkpoints and shared memory, and gives staged ones back
+  std::unique_ptr<Judging> judges_;       ///< of submissions, watches and resumed runs
+  GateTurns<OutcomePtr> unjudged_;        // runs that have ended, whose gates are judged next
   std::map<int64_t, JudgedNow> judging_;  // by run
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<AgentHub> hub_;
@@ -232,8 +246,8 @@ class Service : public RunService {
   // Set on the loop. Other threads read them: they end what a submission has read and prepared.
   std::atomic<bool> draining_{false};
   std::atomic<bool> stopping_{false};
-  bool local_seen_ = false;  // the local agent was there
-  std::exception_ptr failure_;  // why it cannot go on
+  bool local_seen_ = false;                 // the local agent was there
+  std::exception_ptr failure_;              // why it cannot go on
   std::map<std::string, double> counters_;  // of runs that are over
   int64_t next_event_ = 1;
   std::map<int64_t, int64_t> progress_sent_us_;
@@ -244,7 +258,8 @@ class Service : public RunService {
   int64_t no_room_us_ = 0;      // when none was found last; 0: there was
   bool looking_for_room_ = false;
   int64_t room_for_ = 0;  // number of the run that room was just found for; 0: none
-  std::map<std::string, Resuming> resuming_;  // runs that have ended and are about to be queued again
+  std::map<std::string, Resuming>
+      resuming_;  // runs that have ended and are about to be queued again
 
   mutable std::mutex reader_mutex_;
   mutable std::unique_ptr<Database> reader_;  // for other threads

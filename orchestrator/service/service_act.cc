@@ -10,13 +10,16 @@ namespace fs = std::filesystem;
 namespace {
 
 Error RefusedAct(const std::string& id, const char* why) {
-  return Error(ErrorKind::kUsage, fmt::format("run {} {}", id, why), "see how it ends, then decide");
+  return Error(ErrorKind::kUsage, fmt::format("run {} {}", id, why),
+               "see how it ends, then decide");
 }
 
 }  // namespace
 
 void Service::Act(const std::string& id, RunAction action, Done<Json> done) {
-  loop_.Post([this, id, action, done = std::move(done)]() mutable { ActNow(id, action, std::move(done)); });
+  loop_.Post([this, id, action, done = std::move(done)]() mutable {
+    ActNow(id, action, std::move(done));
+  });
 }
 
 void Service::ActNow(const std::string& id, RunAction action, Done<Json> done) {
@@ -37,11 +40,12 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
     *resuming->second.cancelled = true;
     if (resuming->second.judging) EndResume(id, ResumeCancelled(id));
     auto row = std::make_shared<std::optional<RunRow>>();
-    return database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
-                           [id, row, done = std::move(done)] {
-                             if (!*row) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
-                             done(StoredResource(**row));
-                           });
+    return database_->Post(
+        [id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
+        [id, row, done = std::move(done)] {
+          if (!*row) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
+          done(StoredResource(**row));
+        });
   }
   QueuedRun* run = queue_.Find(id);
   if (run == nullptr) return RefuseOver(id, std::move(done));
@@ -59,7 +63,8 @@ void Service::Cancel(const std::string& id, Done<Json> done) {
   AnswerOnceOnDisk(std::move(done), Resource(*run));
 }
 
-// One that has not begun. Where run.json cannot be written, the database's row says that it is cancelled.
+// One that has not begun. Where run.json cannot be written, the database's row says that it is
+// cancelled.
 void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
   run->paused = false;
   run->ended = WallSeconds();
@@ -72,9 +77,12 @@ void Service::CancelWaiting(QueuedRun* run, Done<Json> done) {
         RunDirectory last = std::move(*directory);  // and its lock goes
         last.Update({{"state", "cancelled"}, {"ended", ended}});
       },
-      [this, number = run->number, done = std::move(done)](const std::optional<Error>& error) mutable {
+      [this, number = run->number,
+       done = std::move(done)](const std::optional<Error>& error) mutable {
         QueuedRun* run = queue_.Find(number);
-        if (error) log::Warn("run {} is cancelled, but its folder does not say so: {}", run->id, error->what());
+        if (error)
+          log::Warn("run {} is cancelled, but its folder does not say so: {}", run->id,
+                    error->what());
         SetState(run, "cancelled");
         const Json resource = Resource(*run);
         const std::string id = run->id;
@@ -103,11 +111,12 @@ void Service::Pause(const std::string& id, Done<Json> done) {
 
 void Service::RefuseOver(const std::string& id, Done<Json> done) {
   auto row = std::make_shared<std::optional<RunRow>>();
-  database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
-                  [id, row, done = std::move(done)] {
-                    done(Error(ErrorKind::kUsage, *row ? fmt::format("run {} is over ({})", id, (*row)->state)
-                                                       : fmt::format("there is no run {}", id)));
-                  });
+  database_->Post(
+      [id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
+      [id, row, done = std::move(done)] {
+        done(Error(ErrorKind::kUsage, *row ? fmt::format("run {} is over ({})", id, (*row)->state)
+                                           : fmt::format("there is no run {}", id)));
+      });
 }
 
 void Service::SetPriority(const std::string& id, int priority, Done<Json> done) {
@@ -115,11 +124,14 @@ void Service::SetPriority(const std::string& id, int priority, Done<Json> done) 
 }
 
 void Service::SetPriorityNow(const std::string& id, int priority, const Done<Json>& done) {
-  if (DeferWhileRegistering(id, [this, id, priority, done] { SetPriorityNow(id, priority, done); })) return;
+  if (DeferWhileRegistering(id, [this, id, priority, done] { SetPriorityNow(id, priority, done); }))
+    return;
   QueuedRun* run = queue_.Find(id);
-  if (run == nullptr) return done(Error(ErrorKind::kUsage, fmt::format("there is no run {} that is not over", id)));
+  if (run == nullptr)
+    return done(Error(ErrorKind::kUsage, fmt::format("there is no run {} that is not over", id)));
   if (priority < -100 || priority > 100) {
-    return done(Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", priority)));
+    return done(Error(ErrorKind::kUsage,
+                      fmt::format("priority: found {}, expected -100 to 100", priority)));
   }
   run->priority = priority;
   fleet_->SetPriority(run->number, priority);
@@ -132,16 +144,19 @@ void Service::SetPriorityNow(const std::string& id, int priority, const Done<Jso
 
 // What was answered holds in the next life, too: all that was posted before is on disk by then.
 void Service::AnswerOnceOnDisk(Done<Json> done, Json answer) {
-  database_->Post([](RunStore&) {}, [done = std::move(done), answer = std::move(answer)] { done(answer); });
+  database_->Post([](RunStore&) {},
+                  [done = std::move(done), answer = std::move(answer)] { done(answer); });
 }
 
-// A name that is a watch's own is enough. To find out what another name stands for may take a slow file system long.
+// A name that is a watch's own is enough. To find out what another name stands for may take a slow
+// file system long.
 void Service::Announce(const fs::path& checkpoint, const std::string& user, Done<Json> done) {
   if (on_announce && on_announce(checkpoint, false)) return done(Announced(checkpoint));
   auto answer = std::make_shared<Json>();
   const auto look = [this, checkpoint, answer] {
     if (!on_announce || !on_announce(checkpoint, true)) {
-      throw Error(ErrorKind::kUsage, fmt::format("{}: no watch covers this folder", checkpoint.string()),
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: no watch covers this folder", checkpoint.string()),
                   "add a watch of it ('evald watch --checkpoints'), or submit a run");
     }
     *answer = Announced(checkpoint);

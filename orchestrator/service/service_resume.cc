@@ -1,4 +1,5 @@
-// Runs that go on: paused ones, and those that have ended without their results, taken up once more.
+// Runs that go on: paused ones, and those that have ended without their results, taken up once
+// more.
 #include <fmt/format.h>
 
 #include "base/log.h"
@@ -8,17 +9,21 @@
 namespace evald {
 namespace {
 
-Error Stopping() { return Error(ErrorKind::kInfrastructure, "the service is stopping; resume it later"); }
+Error Stopping() {
+  return Error(ErrorKind::kInfrastructure, "the service is stopping; resume it later");
+}
 
 }  // namespace
 
 Error Service::ResumeCancelled(const std::string& id) {
-  return Error(ErrorKind::kUsage, fmt::format("run {} was cancelled again before it was resumed", id),
+  return Error(ErrorKind::kUsage,
+               fmt::format("run {} was cancelled again before it was resumed", id),
                "resume it once more if it is to go on");
 }
 
 void Service::Resume(const std::string& id, Done<Json> done) {
-  if (const auto resuming = resuming_.find(id); resuming != resuming_.end() && !*resuming->second.cancelled) {
+  if (const auto resuming = resuming_.find(id);
+      resuming != resuming_.end() && !*resuming->second.cancelled) {
     return resuming->second.asked.push_back(std::move(done));
   }
   QueuedRun* run = queue_.Find(id);
@@ -38,14 +43,16 @@ void Service::Resume(const std::string& id, Done<Json> done) {
 
 // Behind all that was posted for the run before: its row says how it ended.
 void Service::BeginResume(const std::string& id, std::vector<Done<Json>> asked) {
-  if (const auto resuming = resuming_.find(id); resuming != resuming_.end()) {  // that one was cancelled
+  if (const auto resuming = resuming_.find(id);
+      resuming != resuming_.end()) {  // that one was cancelled
     for (const auto& done : asked) done(ResumeCancelled(id));
     return;
   }
   resuming_[id].asked = std::move(asked);
   auto row = std::make_shared<std::optional<RunRow>>();
-  database_->Post([id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
-                  [this, id, row] { OnResumeRow(id, *row); });
+  database_->Post(
+      [id, row](RunStore& store) { *row = service_store::FindRun(store.database(), id); },
+      [this, id, row] { OnResumeRow(id, *row); });
 }
 
 // What it was submitted with holds; its folder insists on it.
@@ -55,8 +62,9 @@ void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& ro
   if (draining_) return EndResume(id, Stopping());
   if (!row) return EndResume(id, Error(ErrorKind::kUsage, fmt::format("there is no run {}", id)));
   if (row->state == "done") {
-    return EndResume(id, Error(ErrorKind::kUsage, fmt::format("run {} is done: there is nothing to resume", id),
-                               "submit it again for another run of the same"));
+    return EndResume(
+        id, Error(ErrorKind::kUsage, fmt::format("run {} is done: there is nothing to resume", id),
+                  "submit it again for another run of the same"));
   }
   if (std::optional<OverQuota> over = OverLimit(row->user)) {
     over->remedy = "resume it when others are over, or cancel some";
@@ -67,7 +75,8 @@ void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& ro
   const Cancelled cancelled = [flag = resuming.cancelled] { return flag->load(); };
   auto config = std::make_shared<EvalConfig>();
   HaveJudged(
-      row->user, cancelled, [this, row = *row, config, cancelled] { *config = Configure(SubmissionOf(row), cancelled); },
+      row->user, cancelled,
+      [this, row = *row, config, cancelled] { *config = Configure(SubmissionOf(row), cancelled); },
       [this, row = *row, config, cancelled](const std::optional<Refusal>& refusal) {
         if (cancelled()) return;  // the cancel has ended it
         resuming_.at(row.run).judging = false;
@@ -80,11 +89,12 @@ void Service::OnResumeRow(const std::string& id, const std::optional<RunRow>& ro
 void Service::OpenAgain(const RunRow& row, std::shared_ptr<EvalConfig> config) {
   auto run = std::make_shared<QueuedRun>(QueuedRunOf(row));
   run->config = std::move(*config);
-  files_->Post([run, output = row.output] { run->directory = RunDirectory::Resume(run->config, output); },
-               [this, row, run](const std::optional<Error>& error) {
-                 if (error) return EndResume(row.run, *error);
-                 TakeUpEnded(row, run);
-               });
+  files_->Post(
+      [run, output = row.output] { run->directory = RunDirectory::Resume(run->config, output); },
+      [this, row, run](const std::optional<Error>& error) {
+        if (error) return EndResume(row.run, *error);
+        TakeUpEnded(row, run);
+      });
 }
 
 void Service::TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run) {
@@ -94,7 +104,8 @@ void Service::TakeUpEnded(const RunRow& row, std::shared_ptr<QueuedRun> run) {
                  [this, run](const std::optional<Error>& error) {
                    if (error) log::Warn("{}", error->what());
                    run->directory.reset();
-                   EndResume(run->id, *resuming_.at(run->id).cancelled ? ResumeCancelled(run->id) : Stopping());
+                   EndResume(run->id, *resuming_.at(run->id).cancelled ? ResumeCancelled(run->id)
+                                                                       : Stopping());
                  });
     return;
   }

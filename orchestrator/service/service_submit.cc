@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "base/log.h"
 #include "base/jsonl.h"
+#include "base/log.h"
 #include "base/names.h"
 #include "base/text.h"
 #include "orchestrator/config/engine_section.h"
@@ -26,24 +26,27 @@ constexpr int kBootstrapItersSubmittedMax = 100'000;
 
 // What of a configuration is read from where it says, by its key.
 std::multimap<std::string, fs::path> PathsOf(const EvalConfig& config) {
-  std::multimap<std::string, fs::path> paths = {
-      {"checkpoint", config.checkpoint}, {"data_dir", config.data_dir}, {"gates.baseline", config.gates.baseline}};
+  std::multimap<std::string, fs::path> paths = {{"checkpoint", config.checkpoint},
+                                                {"data_dir", config.data_dir},
+                                                {"gates.baseline", config.gates.baseline}};
   for (const fs::path& path : config.task_dirs) paths.emplace("task_dirs", path);
   for (const auto& [key, path] : PathsOf(config.engine)) paths.emplace("engine." + key, path);
   std::erase_if(paths, [](const auto& entry) { return entry.second.empty(); });
   return paths;
 }
 
-// The folder that a training run will write its checkpoints into may come later, but not the folder that it lies in: a
-// name that leads nowhere is a mistake. Gives which of the two is there.
+// The folder that a training run will write its checkpoints into may come later, but not the folder
+// that it lies in: a name that leads nowhere is a mistake. Gives which of the two is there.
 fs::path CheckWatched(const fs::path& folder, const ReadRoots& roots) {
   if (roots.HasFolder(folder)) return folder;
   const fs::path above = (folder.has_filename() ? folder : folder.parent_path()).parent_path();
   if (roots.HasFolder(above) && !roots.HasFile(folder)) return above;
   throw Error(ErrorKind::kUsage,
               fmt::format("checkpoints: {} {}", folder.string(),
-                          roots.anywhere() ? "is not a folder of this host, and cannot become one" : ReadRoots::kNotThere),
-              "name the folder that a training run writes its checkpoints into; it may come later where the folder that it "
+                          roots.anywhere() ? "is not a folder of this host, and cannot become one"
+                                           : ReadRoots::kNotThere),
+              "name the folder that a training run writes its checkpoints into; it may come later "
+              "where the folder that it "
               "lies in is there");
 }
 
@@ -55,43 +58,53 @@ void CheckPaths(const EvalConfig& config) {
     try {
       config.roots.Refuse(path, ENOENT);
     } catch (const Error& e) {
-      throw Error(e.kind(), fmt::format("{}: key '{}': {}", config.file.string(), key, e.message()), e.remedy());
+      throw Error(e.kind(), fmt::format("{}: key '{}': {}", config.file.string(), key, e.message()),
+                  e.remedy());
     }
   }
 }
 
-// Why the run of a key that was submitted before does not answer this submission; nothing where it does.
+// Why the run of a key that was submitted before does not answer this submission; nothing where it
+// does.
 std::optional<Error> AnotherUnderItsKey(const RunRow& known, const Submission& submission) {
   if (submission.key_decides) return std::nullopt;
   try {
     const std::string where = "the submission of run " + known.run + " in the database";
-    const auto differing = Differing(SubmissionFromJson(ParseJson(known.submission, where), where), submission);
+    const auto differing =
+        Differing(SubmissionFromJson(ParseJson(known.submission, where), where), submission);
     if (differing.empty()) return std::nullopt;
     return Error(ErrorKind::kUsage,
-                 fmt::format("the Idempotency-Key '{}' was used for run {}, which was submitted with something else as {}",
+                 fmt::format("the Idempotency-Key '{}' was used for run {}, which was submitted "
+                             "with something else as {}",
                              submission.idempotency_key, known.run, Join(differing, ", ")),
-                 "use another key for another run; only a repetition of the same submission may use it again");
+                 "use another key for another run; only a repetition of the same submission may "
+                 "use it again");
   } catch (const Error& e) {  // damaged: what it was is not known
     log::Warn("{}", e.what());
     return std::nullopt;
   }
 }
 
-Error Stopping() { return Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later"); }
+Error Stopping() {
+  return Error(ErrorKind::kInfrastructure, "the service is stopping; submit again later");
+}
 
 }  // namespace
 
 // The submitted eval.yaml, as far as it may be asked for here.
 EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders folders) const {
   if (submission.priority < -100 || submission.priority > 100) {
-    throw Error(ErrorKind::kUsage, fmt::format("priority: found {}, expected -100 to 100", submission.priority));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("priority: found {}, expected -100 to 100", submission.priority));
   }
-  if (const std::string wrong = WrongWithLabel(submission.user); !submission.user.empty() && !wrong.empty()) {
+  if (const std::string wrong = WrongWithLabel(submission.user);
+      !submission.user.empty() && !wrong.empty()) {
     throw Error(ErrorKind::kUsage, "user: " + wrong);
   }
   const fs::path base = submission.base.empty() ? fs::path("/") : submission.base;
   if (!base.is_absolute()) {
-    throw Error(ErrorKind::kUsage, fmt::format("base: found '{}', expected an absolute path", base.string()));
+    throw Error(ErrorKind::kUsage,
+                fmt::format("base: found '{}', expected an absolute path", base.string()));
   }
   EvalOverrides overrides;
   overrides.set = submission.set;
@@ -101,20 +114,25 @@ EvalConfig Service::Parse(const Submission& submission, EvalOverrides::Folders f
   EvalConfig config = ParseEvalConfig(submission.yaml, base / kFileName, overrides);
   CheckEngineIsAllowed(config.engine, options_.engines);
   if (config.bootstrap_iters > kBootstrapItersSubmittedMax) {
-    throw Error(ErrorKind::kUsage, fmt::format("key 'bootstrap_iters': found {}, expected at most {} in a submitted run",
-                                               config.bootstrap_iters, kBootstrapItersSubmittedMax),
-                "leave it out, or use 'evald run' for more");
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("key 'bootstrap_iters': found {}, expected at most {} in a submitted run",
+                    config.bootstrap_iters, kBootstrapItersSubmittedMax),
+        "leave it out, or use 'evald run' for more");
   }
   return config;
 }
 
-EvalConfig Service::ReadSubmission(const Submission& submission, bool weights, const Cancelled& cancelled) const {
+EvalConfig Service::ReadSubmission(const Submission& submission, bool weights,
+                                   const Cancelled& cancelled) const {
   EvalConfig config = Parse(submission, EvalOverrides::Folders::kLookedAt);
   CheckPaths(config);
   PreparationInput input = InputOf(config, PreparationInput::Work::kCheck);
   input.weights = input.weights && weights;
   // Says now what is wrong with a task or a checkpoint. A service that stops takes no submission.
-  Preparer(options_.binaries).Ask(input, [&] { return draining_ || stopping_ || (cancelled && cancelled()); });
+  Preparer(options_.binaries).Ask(input, [&] {
+    return draining_ || stopping_ || (cancelled && cancelled());
+  });
   return config;
 }
 
@@ -145,15 +163,20 @@ void Service::CheckWatch(Submission submission, const fs::path& folder,
                          std::function<void(const std::optional<Refusal>&)> done) {
   const auto work = [this, submission, folder] {
     Submission judged = submission;
-    judged.set.push_back("checkpoint=" + Json(CheckWatched(folder, options_.roots).string()).dump());
+    judged.set.push_back("checkpoint=" +
+                         Json(CheckWatched(folder, options_.roots).string()).dump());
     ReadSubmission(judged, false, {});
   };
-  loop_.Post([this, user = submission.user, work, done = std::move(done)] { HaveJudged(user, {}, work, done); });
+  loop_.Post([this, user = submission.user, work, done = std::move(done)] {
+    HaveJudged(user, {}, work, done);
+  });
 }
 
 void Service::Submit(Submission submission, Done<Submitted> done, Cancelled cancelled) {
-  auto asked = std::make_shared<const Asked>(Asked{std::move(submission), std::move(done), std::move(cancelled)});
-  loop_.Post([this, asked = std::move(asked)] { AnswerIfKnown(asked, [this, asked] { Judge(asked); }); });
+  auto asked = std::make_shared<const Asked>(
+      Asked{std::move(submission), std::move(done), std::move(cancelled)});
+  loop_.Post(
+      [this, asked = std::move(asked)] { AnswerIfKnown(asked, [this, asked] { Judge(asked); }); });
 }
 
 // A key that was submitted before costs no judgement and no quota: that run answers.
@@ -162,7 +185,8 @@ void Service::AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwi
   auto known = std::make_shared<std::optional<RunRow>>();
   database_->Post(
       [asked, known](RunStore& store) {
-        *known = service_store::FindByKey(store.database(), asked->submission.user, asked->submission.idempotency_key);
+        *known = service_store::FindByKey(store.database(), asked->submission.user,
+                                          asked->submission.idempotency_key);
       },
       [this, asked, known, otherwise = std::move(otherwise)] {
         if (!*known) return otherwise();
@@ -171,8 +195,10 @@ void Service::AnswerIfKnown(const AskedPtr& asked, std::function<void()> otherwi
 }
 
 // Once its folder says what was submitted.
-void Service::AnswerKnown(const RunRow& known, const Submission& submission, const Registered& done) {
-  if (const std::optional<Error> another = AnotherUnderItsKey(known, submission)) return done(*another);
+void Service::AnswerKnown(const RunRow& known, const Submission& submission,
+                          const Registered& done) {
+  if (const std::optional<Error> another = AnotherUnderItsKey(known, submission))
+    return done(*another);
   const auto answer = [this, known, done] {
     QueuedRun* active = queue_.Find(known.run);
     done(Submitted{active ? Resource(*active) : StoredResource(known), false});
@@ -180,31 +206,39 @@ void Service::AnswerKnown(const RunRow& known, const Submission& submission, con
   if (!DeferWhileRegistering(known.run, answer)) answer();
 }
 
-// `then` hears on the loop what became of `work`, or why it was not taken. A service that stops judges nothing.
+// `then` hears on the loop what became of `work`, or why it was not taken. A service that stops
+// judges nothing.
 void Service::HaveJudged(const std::string& user, Cancelled cancelled, std::function<void()> work,
                          std::function<void(const std::optional<Refusal>&)> then) {
   if (draining_) return then(Stopping());
   auto judge = [this, cancelled = std::move(cancelled), work = std::move(work)] {
     if (draining_ || stopping_) throw Stopping();
-    if (cancelled && cancelled()) throw Error(ErrorKind::kInfrastructure, "it was cancelled before it was judged");
+    if (cancelled && cancelled())
+      throw Error(ErrorKind::kInfrastructure, "it was cancelled before it was judged");
     try {
       work();
     } catch (const Json::exception& e) {  // nobody has looked at the type of a value
-      throw Error(ErrorKind::kUsage, fmt::format("eval.yaml: a value is of another type than it should be ({})", e.what()),
-                  "docs/eval-yaml.md says what each key takes");
+      throw Error(
+          ErrorKind::kUsage,
+          fmt::format("eval.yaml: a value is of another type than it should be ({})", e.what()),
+          "docs/eval-yaml.md says what each key takes");
     }
   };
-  const Taken taken = judges_->Post(user, std::move(judge), [this, then](const std::optional<Error>& error) {
-    if (draining_) return then(Stopping());
-    then(error ? std::optional<Refusal>(*error) : std::nullopt);
-  });
+  const Taken taken =
+      judges_->Post(user, std::move(judge), [this, then](const std::optional<Error>& error) {
+        if (draining_) return then(Stopping());
+        then(error ? std::optional<Refusal>(*error) : std::nullopt);
+      });
   if (taken == Taken::kUserIsFull) {
-    return then(OverQuota{"judging", fmt::format("{} submissions of the user '{}' wait to be judged, and no more may",
-                                                 Judging::kWaitingPerUserMax, user),
-                          "try again when they are judged"});
+    return then(
+        OverQuota{"judging",
+                  fmt::format("{} submissions of the user '{}' wait to be judged, and no more may",
+                              Judging::kWaitingPerUserMax, user),
+                  "try again when they are judged"});
   }
   if (taken == Taken::kFull) {
-    then(Error(ErrorKind::kInfrastructure, "too many submissions wait to be judged", "try again in a minute"));
+    then(Error(ErrorKind::kInfrastructure, "too many submissions wait to be judged",
+               "try again in a minute"));
   }
 }
 
@@ -215,17 +249,19 @@ std::optional<OverQuota> Service::OverLimit(const std::string& user) const {
   const auto queued = std::count_if(queue_.runs().begin(), queue_.runs().end(), own);
   const auto resuming = std::count_if(resuming_.begin(), resuming_.end(), own);
   const auto registering = registering_.find(user);
-  const auto count = queued + resuming + (registering == registering_.end() ? 0 : registering->second);
+  const auto count =
+      queued + resuming + (registering == registering_.end() ? 0 : registering->second);
   if (count < options_.runs_per_user_max) return std::nullopt;
   return OverQuota{"runs",
-                   fmt::format("the user '{}' has {} runs that are not over, and may have {}", user, count,
-                               options_.runs_per_user_max),
+                   fmt::format("the user '{}' has {} runs that are not over, and may have {}", user,
+                               count, options_.runs_per_user_max),
                    "submit again when some are over, or cancel some"};
 }
 
 // What is over the quota is not judged.
 void Service::Judge(const AskedPtr& asked) {
-  if (const std::optional<OverQuota> over = OverLimit(asked->submission.user)) return asked->done(*over);
+  if (const std::optional<OverQuota> over = OverLimit(asked->submission.user))
+    return asked->done(*over);
   auto config = std::make_shared<EvalConfig>();
   HaveJudged(
       asked->submission.user, asked->cancelled,
@@ -236,8 +272,9 @@ void Service::Judge(const AskedPtr& asked) {
       });
 }
 
-// The folder first, then the row in the database, then the folder says what was submitted: the answer waits for all.
-// The quota may have been used up while the submission was judged, also by a submission under the same key.
+// The folder first, then the row in the database, then the folder says what was submitted: the
+// answer waits for all. The quota may have been used up while the submission was judged, also by a
+// submission under the same key.
 void Service::Register(std::shared_ptr<EvalConfig> config, const AskedPtr& asked) {
   const std::string& user = asked->submission.user;
   if (const std::optional<OverQuota> over = OverLimit(user)) {
@@ -265,15 +302,25 @@ void Service::Register(std::shared_ptr<EvalConfig> config, const AskedPtr& asked
       });
 }
 
-void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission, const Registered& done) {
+void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submission,
+                     const Registered& done) {
   run->id = run->directory->id();
   run->path = run->directory->path();
   run->created = run->directory->record().value("created", WallSeconds());
   deferred_[run->id];  // others can see the row before this thread hears of it
   auto row = std::make_shared<RunRow>();
-  *row = {0,        run->id,        run->path.string(), run->created, "queued", run->config.name,
-          run->user, run->priority, run->config.checkpoint.string(), ToJson(submission).dump(),
-          submission.idempotency_key, Resource(*run).dump()};
+  *row = {0,
+          run->id,
+          run->path.string(),
+          run->created,
+          "queued",
+          run->config.name,
+          run->user,
+          run->priority,
+          run->config.checkpoint.string(),
+          ToJson(submission).dump(),
+          submission.idempotency_key,
+          Resource(*run).dump()};
   auto known = std::make_shared<std::optional<RunRow>>();
   database_->Post(
       [row, known](RunStore& store) {
@@ -286,11 +333,15 @@ void Service::AddRow(std::shared_ptr<QueuedRun> run, const Submission& submissio
       });
 }
 
-void Service::OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row, const Registered& done) {
+void Service::OnRegistered(std::shared_ptr<QueuedRun> run, const RunRow& row,
+                           const Registered& done) {
   FailPoint("service.run_registered");
   run->number = row.number;
-  files_->Post([run, row, state_dir = options_.state_dir] { RecordSubmission(&*run->directory, SubmissionOf(row), state_dir); },
-               [this, run, done](const std::optional<Error>&) { Join(std::move(*run), done); });
+  files_->Post(
+      [run, row, state_dir = options_.state_dir] {
+        RecordSubmission(&*run->directory, SubmissionOf(row), state_dir);
+      },
+      [this, run, done](const std::optional<Error>&) { Join(std::move(*run), done); });
 }
 
 // The queue. One that was cancelled meanwhile does not start.
@@ -307,8 +358,8 @@ void Service::Join(QueuedRun run, const Registered& done) {
 }
 
 // The key was submitted before, while this one was judged: that run answers.
-void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known, const Submission& submission,
-                           const Registered& done) {
+void Service::ForgetFolder(std::shared_ptr<QueuedRun> run, const RunRow& known,
+                           const Submission& submission, const Registered& done) {
   files_->Post(
       [run] {
         std::error_code ignored;

@@ -25,16 +25,23 @@ Json ProgressOf(const ProgressSnapshot& snapshot) {
   Json phases = Json::array(), tasks = Json::array();
   int64_t documents = 0, generated = 0, scored = 0;
   for (const PhaseProgress& phase : snapshot.phases) {
-    phases.push_back({{"name", phase.name}, {"done", phase.done}, {"total", phase.total},
-                      {"unit", phase.bytes ? "bytes" : phase.name == "prepare" ? "tasks" : "documents"},
+    phases.push_back({{"name", phase.name},
+                      {"done", phase.done},
+                      {"total", phase.total},
+                      {"unit", phase.bytes               ? "bytes"
+                               : phase.name == "prepare" ? "tasks"
+                                                         : "documents"},
                       {"note", phase.note}});
   }
   for (const TaskProgress& task : snapshot.tasks) {
     documents += task.documents;
     generated += task.generated;
     scored += task.scored;
-    tasks.push_back({{"task", task.name}, {"documents", task.documents}, {"generated", task.generated},
-                     {"scored", task.scored}, {"headline", task.headline.empty() ? Json() : Json(task.headline)}});
+    tasks.push_back({{"task", task.name},
+                     {"documents", task.documents},
+                     {"generated", task.generated},
+                     {"scored", task.scored},
+                     {"headline", task.headline.empty() ? Json() : Json(task.headline)}});
   }
   return {{"documents", documents},
           {"generated", generated},
@@ -61,7 +68,8 @@ Json PastScores(const Json& results) {
   Json scores = Json::object();
   const Json counts = results.value("n-samples", Json::object());
   for (const auto& [task, samples] : counts.items()) {
-    scores[task] = HeadlineScore(results.value("results", Json::object()).value(task, Json::object()));
+    scores[task] =
+        HeadlineScore(results.value("results", Json::object()).value(task, Json::object()));
   }
   return scores;
 }
@@ -115,7 +123,8 @@ Json StoredResource(const RunRow& row) {
   const std::string where = "state.db: the resource of run " + row.run;
   try {
     const Json stored = ParseJson(row.resource, where);
-    if (Field<std::string>(stored, "id", where) != row.run) throw Error(ErrorKind::kInput, where + ": is another run's");
+    if (Field<std::string>(stored, "id", where) != row.run)
+      throw Error(ErrorKind::kInput, where + ": is another run's");
     whole.update(stored);
   } catch (const Error& e) {
     log::Warn("{}", e.what());
@@ -134,29 +143,31 @@ Json Service::Resource(const QueuedRun& run) const {
   }
   if (!over && !run.resumes.empty()) problems.push_back("it is resumed once it has ended");
   const Json scores = run.evaluation ? run.evaluation->Scores() : PastScores(past);
-  return {{"id", run.id},
-          {"name", run.config.name},
-          {"user", run.user},
-          {"priority", run.priority},
-          {"state", run.state},
-          {"checkpoint", run.config.checkpoint.string()},
-          {"fingerprint", run.evaluation && !run.evaluation->fingerprint().empty()
-                              ? Json(run.evaluation->fingerprint())
-                              : Json()},
-          {"created", Rfc3339(run.created)},
-          {"started", Rfc3339(run.started)},
-          {"ended", over ? Rfc3339(run.ended) : Json()},
-          {"directory", run.path.string()},
-          {"progress", run.evaluation ? ProgressOf(run.evaluation->Progress()) : PastProgress(past)},
-          {"exit_status", over ? Json(static_cast<int>(run.outcome->status)) : Json()},
-          {"problems", std::move(problems)},
-          {"scores", scores},
-          {"verdict", run.verdict}};
+  return {
+      {"id", run.id},
+      {"name", run.config.name},
+      {"user", run.user},
+      {"priority", run.priority},
+      {"state", run.state},
+      {"checkpoint", run.config.checkpoint.string()},
+      {"fingerprint", run.evaluation && !run.evaluation->fingerprint().empty()
+                          ? Json(run.evaluation->fingerprint())
+                          : Json()},
+      {"created", Rfc3339(run.created)},
+      {"started", Rfc3339(run.started)},
+      {"ended", over ? Rfc3339(run.ended) : Json()},
+      {"directory", run.path.string()},
+      {"progress", run.evaluation ? ProgressOf(run.evaluation->Progress()) : PastProgress(past)},
+      {"exit_status", over ? Json(static_cast<int>(run.outcome->status)) : Json()},
+      {"problems", std::move(problems)},
+      {"scores", scores},
+      {"verdict", run.verdict}};
 }
 
 void Service::Save(const QueuedRun& run) {
   database_->Post([id = run.id, state = run.state, priority = run.priority,
-                   resource = Resource(run).dump(-1, ' ', false, Json::error_handler_t::replace)](RunStore& store) {
+                   resource = Resource(run).dump(-1, ' ', false, Json::error_handler_t::replace)](
+                      RunStore& store) {
     service_store::UpdateRun(store.database(), id, state, priority, resource);
   });
 }
@@ -179,7 +190,8 @@ void Service::Emit(const std::string& run, const std::string& type, const Json& 
   *event = {next_event_++, run, type, ToLine(data)};
   database_->Post(
       [event](RunStore& store) {
-        service_store::AddEvent(store.database(), {event->sequence, event->run, event->type, event->data});
+        service_store::AddEvent(store.database(),
+                                {event->sequence, event->run, event->type, event->data});
       },
       [this, event] {
         std::vector<std::shared_ptr<std::function<void()>>> listeners;
@@ -205,8 +217,9 @@ std::vector<Event> Service::EventsAfter(const std::string& run, int64_t sequence
   {
     const std::lock_guard lock(events_mutex_);
     if (!recent_.empty() && recent_.front().sequence <= sequence + 1) {
-      const auto first = std::upper_bound(recent_.begin(), recent_.end(), sequence,
-                                          [](int64_t value, const Event& event) { return value < event.sequence; });
+      const auto first = std::upper_bound(
+          recent_.begin(), recent_.end(), sequence,
+          [](int64_t value, const Event& event) { return value < event.sequence; });
       for (auto it = first; it != recent_.end() && static_cast<int>(events.size()) < limit; ++it) {
         if (run.empty() || it->run == run) events.push_back(*it);
       }
@@ -237,7 +250,8 @@ void Service::CountFinished(const QueuedRun& run) {
   if (run.outcome->results.is_object()) {
     const Json& work = run.outcome->results["evald"]["work"];
     for (const char* kind : {"requests", "tokens_in", "tokens_out"}) {
-      counters_[fmt::format("{}_total", kind)] += work.value(kind, 0.0) - work["earlier"].value(kind, 0.0);
+      counters_[fmt::format("{}_total", kind)] +=
+          work.value(kind, 0.0) - work["earlier"].value(kind, 0.0);
     }
   }
 }
@@ -296,7 +310,8 @@ void Service::ListStagedSoon() {
                [this, staged](const std::optional<Error>& error) {
                  listing_staged_ = false;
                  const std::string problem = error ? error->what() : "";
-                 if (problem != staged_problem_ && error) log::Warn("staged checkpoints cannot be listed: {}", problem);
+                 if (problem != staged_problem_ && error)
+                   log::Warn("staged checkpoints cannot be listed: {}", problem);
                  staged_problem_ = problem;
                  if (!error) staged_ = std::move(*staged);
                });
@@ -309,13 +324,15 @@ std::vector<WatchRow> Service::SavedWatches() const {
 
 void Service::SaveWatch(WatchRow row, std::function<void()> done) {
   loop_.Post([this, row = std::move(row), done = std::move(done)] {
-    database_->Post([row](RunStore& store) { service_store::AddWatch(store.database(), row); }, done);
+    database_->Post([row](RunStore& store) { service_store::AddWatch(store.database(), row); },
+                    done);
   });
 }
 
 void Service::DropWatch(const std::string& watch, std::function<void()> done) {
   loop_.Post([this, watch, done = std::move(done)] {
-    database_->Post([watch](RunStore& store) { service_store::RemoveWatch(store.database(), watch); }, done);
+    database_->Post(
+        [watch](RunStore& store) { service_store::RemoveWatch(store.database(), watch); }, done);
   });
 }
 
@@ -333,8 +350,12 @@ std::shared_ptr<const ServiceView> Service::View() const {
 }
 
 RunPage Service::Runs(const RunFilter& filter) const {
-  RunQuery query{filter.state, filter.user, filter.name, filter.checkpoint,
-                 filter.before == 0 ? INT64_MAX : filter.before, filter.limit + 1};
+  RunQuery query{filter.state,
+                 filter.user,
+                 filter.name,
+                 filter.checkpoint,
+                 filter.before == 0 ? INT64_MAX : filter.before,
+                 filter.limit + 1};
   std::vector<RunRow> rows;
   {
     const std::lock_guard lock(reader_mutex_);
@@ -345,7 +366,8 @@ RunPage Service::Runs(const RunFilter& filter) const {
   const size_t limit = static_cast<size_t>(filter.limit);
   for (size_t i = 0; i < std::min(rows.size(), limit); ++i) {
     const auto active = view->active_runs.find(rows[i].run);
-    page.runs.push_back(active != view->active_runs.end() ? active->second : StoredResource(rows[i]));
+    page.runs.push_back(active != view->active_runs.end() ? active->second
+                                                          : StoredResource(rows[i]));
   }
   if (rows.size() > limit) page.next = rows[limit - 1].number;
   return page;

@@ -23,7 +23,8 @@ Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text)
 
 }  // namespace
 
-ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin origin, ScanTurns* turns)
+ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin origin,
+                           ScanTurns* turns)
     : service_(service), definition_(std::move(definition)), origin_(std::move(origin)) {
   WatchOptions options;
   options.checkpoints = definition_.checkpoints;
@@ -41,7 +42,9 @@ ServiceWatch::ServiceWatch(Service* service, WatchDefinition definition, Origin 
   options.may_be_missing = !configured();
   options.roots = service->roots();
   options.turns = turns;
-  options.user = definition_.user.empty() ? origin_.id : definition_.user;  // those of nobody do not wait for each other
+  options.user = definition_.user.empty()
+                     ? origin_.id
+                     : definition_.user;  // those of nobody do not wait for each other
   Watcher::Actions actions;
   actions.submit = [this](const FoundCheckpoint& checkpoint, const std::string& key) {
     return Submit(checkpoint, key);
@@ -80,7 +83,8 @@ std::string ServiceWatch::Submit(const FoundCheckpoint& checkpoint, const std::s
   submission.key_decides = true;  // the eval.yaml or the priority may have changed since
   auto answer = std::make_shared<std::promise<Answer<Submitted>>>();
   service_->Submit(
-      std::move(submission), [answer](Answer<Submitted> result) { answer->set_value(std::move(result)); },
+      std::move(submission),
+      [answer](Answer<Submitted> result) { answer->set_value(std::move(result)); },
       [ending = ending_] { return ending->load(); });
   std::future<Answer<Submitted>> future = answer->get_future();
   while (future.wait_for(kPatience) != std::future_status::ready) {
@@ -115,10 +119,11 @@ void ServiceWatch::Note(const WatchNote& note) {
     recent_.push_back(std::move(timed));
     if (recent_.size() > kRecentMax) recent_.pop_front();
     entry["watch"] = id();
-    service_->Tell("watch.checkpoint", std::move(entry));  // before anybody tells that this watch is removed
+    service_->Tell("watch.checkpoint",
+                   std::move(entry));  // before anybody tells that this watch is removed
   }
   log::Info("{}/{}: {} {}{}", definition_.checkpoints.string(), note.checkpoint, note.decision,
-               note.run, note.detail);
+            note.run, note.detail);
 }
 
 void ServiceWatch::Trouble(const std::string& why) {

@@ -43,7 +43,8 @@ class LoopEnd : public Wire, public std::enable_shared_from_this<LoopEnd> {
       closing_ = true;
       middle_->to_send.clear();
       middle_->sent = 0;
-      return loop_->Post([self = shared_from_this()] { self->Close("it does not read what it is sent"); });
+      return loop_->Post(
+          [self = shared_from_this()] { self->Close("it does not read what it is sent"); });
     }
     middle_->to_send += line;
     middle_->Wake(std::move(lock));

@@ -16,11 +16,13 @@ struct TunnelEnds {
 };
 
 /// Bytes that one connection may have waiting in this process.
-inline constexpr size_t kUnreadBytesMax = size_t{8} << 20;   ///< received, and not looked at: no more is read until then
-inline constexpr size_t kUnsentBytesMax = size_t{64} << 20;  ///< to be sent: beyond it the peer does not read, and is cut
+inline constexpr size_t kUnreadBytesMax =
+    size_t{8} << 20;  ///< received, and not looked at: no more is read until then
+inline constexpr size_t kUnsentBytesMax =
+    size_t{64} << 20;  ///< to be sent: beyond it the peer does not read, and is cut
 
-/// `loop` outlives both. The wire delivers nothing before its Read(). What a line's handler throws closes the wire, and
-/// reaches nobody else.
+/// `loop` outlives both. The wire delivers nothing before its Read(). What a line's handler throws
+/// closes the wire, and reaches nobody else.
 TunnelEnds MakeTunnel(Loop* loop);
 
 }  // namespace evald

@@ -45,14 +45,15 @@ class WatchRegistry {
   virtual ~WatchRegistry() = default;
 
   /// Registers a watch, over restarts too. A second registration of the same is the first one.
-  /// Answers with an Error: kUsage or kInput for a folder that is none and for what a submission would be
-  /// refused for; with OverQuota where the user has too many watches, or all have.
+  /// Answers with an Error: kUsage or kInput for a folder that is none and for what a submission
+  /// would be refused for; with OverQuota where the user has too many watches, or all have.
   virtual void Add(WatchDefinition definition, Done<RegisteredWatch> done) = 0;
   /// Watch resources, oldest first.
   virtual std::vector<Json> List() const = 0;
   virtual std::optional<Json> Find(const std::string& id) const = 0;
-  /// Ends a watch, and waits for no look and no judgement of it; its runs go on. Gives its last resource.
-  /// Answers with Error(kUsage) for one that stands in the service's configuration or is not there.
+  /// Ends a watch, and waits for no look and no judgement of it; its runs go on. Gives its last
+  /// resource. Answers with Error(kUsage) for one that stands in the service's configuration or is
+  /// not there.
   virtual void Remove(const std::string& id, Done<Json> done) = 0;
 };
 

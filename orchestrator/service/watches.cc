@@ -64,7 +64,8 @@ Submission SubmissionOf(const WatchDefinition& watch) {
 }  // namespace
 
 Watches::Watches(Service* service, const ServeConfig& config)
-    : service_(service), memory_dir_(config.state_dir / "watch"),
+    : service_(service),
+      memory_dir_(config.state_dir / "watch"),
       per_user_max_(static_cast<size_t>(config.watches_per_user_max)) {
   for (const ServeWatch& watch : config.watches) AddConfigured(watch);
   for (const WatchRow& row : service->SavedWatches()) {
@@ -100,11 +101,14 @@ void Watches::AddConfigured(const ServeWatch& watch) {
 Watches::WatchPtr Watches::Make(const WatchDefinition& definition, double created) {
   const std::string id = IdOf(ToJson(definition));
   return std::make_shared<ServiceWatch>(
-      service_, definition, ServiceWatch::Origin{id, created, {}, memory_dir_ / (id + ".json")}, &turns_);
+      service_, definition, ServiceWatch::Origin{id, created, {}, memory_dir_ / (id + ".json")},
+      &turns_);
 }
 
 void Watches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
-  service_->loop()->Post([this, definition = std::move(definition), done = std::move(done)] { AddNow(definition, done); });
+  service_->loop()->Post([this, definition = std::move(definition), done = std::move(done)] {
+    AddNow(definition, done);
+  });
 }
 
 // A watch that is there costs no judgement and no quota.
@@ -131,35 +135,42 @@ std::optional<OverQuota> Watches::OverLimit(const std::string& user) {
   std::erase_if(watches, [](const WatchPtr& watch) { return watch->configured(); });
   watches.insert(watches.end(), ended_.begin(), ended_.end());
   if (watches.size() + adding_.size() >= kWatchesMax) {
-    return OverQuota{"watches", fmt::format("there are {} watches already", kWatchesMax), "remove one that is done with"};
+    return OverQuota{"watches", fmt::format("there are {} watches already", kWatchesMax),
+                     "remove one that is done with"};
   }
   if (user.empty()) return std::nullopt;
-  const auto own = std::count_if(watches.begin(), watches.end(), [&](const WatchPtr& watch) { return watch->user() == user; });
-  const auto adding = std::count_if(adding_.begin(), adding_.end(), [&](const auto& entry) { return entry.second == user; });
+  const auto own = std::count_if(watches.begin(), watches.end(),
+                                 [&](const WatchPtr& watch) { return watch->user() == user; });
+  const auto adding = std::count_if(adding_.begin(), adding_.end(),
+                                    [&](const auto& entry) { return entry.second == user; });
   if (static_cast<size_t>(own + adding) < per_user_max_) return std::nullopt;
-  return OverQuota{"watches", fmt::format("the user '{}' has {} watches, and may have {}", user, own + adding, per_user_max_),
+  return OverQuota{"watches",
+                   fmt::format("the user '{}' has {} watches, and may have {}", user, own + adding,
+                               per_user_max_),
                    "remove one that is done with"};
 }
 
 void Watches::Save(const WatchDefinition& definition, const Done<RegisteredWatch>& done) {
   const Json json = ToJson(definition);
   const double now = WallSeconds();
-  service_->SaveWatch({IdOf(json), now, json.dump()}, [this, definition, now, done] { Begin(definition, now, done); });
+  service_->SaveWatch({IdOf(json), now, json.dump()},
+                      [this, definition, now, done] { Begin(definition, now, done); });
 }
 
 // Once it is on disk. Its folder may be slow to look at.
 void Watches::Begin(const WatchDefinition& definition, double created,
                     const Done<RegisteredWatch>& done) {
   auto watch = std::make_shared<WatchPtr>();
-  service_->LookBeside([this, watch, definition, created] { *watch = Make(definition, created); },
-                       [this, watch, definition, done](const std::optional<Error>& error) {
-                         if (error) {
-                           service_->DropWatch(IdOf(ToJson(definition)), nullptr);
-                           return done(Error(ErrorKind::kInfrastructure,
-                                             fmt::format("the watch cannot begin: {}", error->what())));
-                         }
-                         Begun(*watch, done);
-                       });
+  service_->LookBeside(
+      [this, watch, definition, created] { *watch = Make(definition, created); },
+      [this, watch, definition, done](const std::optional<Error>& error) {
+        if (error) {
+          service_->DropWatch(IdOf(ToJson(definition)), nullptr);
+          return done(Error(ErrorKind::kInfrastructure,
+                            fmt::format("the watch cannot begin: {}", error->what())));
+        }
+        Begun(*watch, done);
+      });
 }
 
 void Watches::Begun(const WatchPtr& watch, const Done<RegisteredWatch>& done) {
@@ -170,9 +181,9 @@ void Watches::Begun(const WatchPtr& watch, const Done<RegisteredWatch>& done) {
     watches_.push_back(watch);
   }
   const Json resource = watch->Resource();
-  service_->Tell("watch.state", {{"watch", watch->id()},
-                                 {"state", "added"},
-                                 {"checkpoints", resource.at("checkpoints")}});
+  service_->Tell(
+      "watch.state",
+      {{"watch", watch->id()}, {"state", "added"}, {"checkpoints", resource.at("checkpoints")}});
   done(RegisteredWatch{resource, true});
   watch->Start();
 }
@@ -208,10 +219,12 @@ void Watches::RemoveNow(const std::string& id, const Done<Json>& done) {
   watch->End();
   ended_.push_back(watch);
   service_->DropWatch(id, [this, watch, done] {
-    service_->LookBeside([watch] { watch->Forget(); }, [this, watch, done](const std::optional<Error>&) {
-      service_->Tell("watch.state", {{"watch", watch->id()}, {"state", "removed"}});
-      done(watch->Resource());
-    });
+    service_->LookBeside([watch] { watch->Forget(); },
+                         [this, watch, done](const std::optional<Error>&) {
+                           service_->Tell("watch.state",
+                                          {{"watch", watch->id()}, {"state", "removed"}});
+                           done(watch->Resource());
+                         });
   });
 }
 

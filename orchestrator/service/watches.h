@@ -32,8 +32,8 @@ class ServiceWatch {
   ~ServiceWatch();
 
   void Start() { watcher_->Start(); }
-  /// Has it end without waiting for that: it submits and tells nothing more, and a submission under way is not judged
-  /// to its end.
+  /// Has it end without waiting for that: it submits and tells nothing more, and a submission under
+  /// way is not judged to its end.
   void End();
   /// Waits until it has ended. For one that was ended.
   void Join() { watcher_->Stop(); }

@@ -22,11 +22,14 @@ SimWork WorkOf(const std::vector<SimTask>& tasks, int places) {
   return work;
 }
 
-double SimBound::total_s() const { return stage_s + std::max({work_s, longest_request_s, scoring_s}); }
+double SimBound::total_s() const {
+  return stage_s + std::max({work_s, longest_request_s, scoring_s});
+}
 
 SimBound BoundOf(const SimWork& work, const SimCluster& cluster, double stage_s) {
   SimBound bound{stage_s, work.device_s / cluster.devices(), work.longest_request_s, 0};
-  if (work.score_s > 0) bound.scoring_s = work.first_generation_s + work.score_s / cluster.score_slots();
+  if (work.score_s > 0)
+    bound.scoring_s = work.first_generation_s + work.score_s / cluster.score_slots();
   return bound;
 }
 

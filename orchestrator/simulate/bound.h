@@ -9,20 +9,21 @@ namespace evald {
 
 /// What there is to do, whoever does it. Seconds.
 struct SimWork {
-  double device_s = 0;            ///< of a device, for all documents, each once
+  double device_s = 0;  ///< of a device, for all documents, each once
   double longest_request_s = 0;
-  double first_generation_s = 0;  ///< shortest request of a task that is scored; infinity when none is
-  double score_s = 0;             ///< of a slot, for all documents
+  double first_generation_s =
+      0;               ///< shortest request of a task that is scored; infinity when none is
+  double score_s = 0;  ///< of a slot, for all documents
 };
 
 SimWork WorkOf(const std::vector<SimTask>& tasks, int places);
 
 /// What no schedule can beat: staging, and then the largest of three. Seconds.
 struct SimBound {
-  double stage_s = 0;            ///< the checkpoint at the storage's limit
-  double work_s = 0;             ///< device work over the number of devices
+  double stage_s = 0;  ///< the checkpoint at the storage's limit
+  double work_s = 0;   ///< device work over the number of devices
   double longest_request_s = 0;
-  double scoring_s = 0;          ///< first generation, then CPU work over the number of slots
+  double scoring_s = 0;  ///< first generation, then CPU work over the number of slots
   double total_s() const;
 };
 

@@ -9,15 +9,18 @@ namespace {
 
 constexpr const char* kSchema = "evald-cluster/1";
 
-void NumberAt(YamlSection* section, const std::string& key, double low, double high, double* value) {
+void NumberAt(YamlSection* section, const std::string& key, double low, double high,
+              double* value) {
   const auto found = section->Number(key, low, high);
-  if (!found) section->RefuseAbsent(key, fmt::format("absent, expected a number from {} to {}", low, high));
+  if (!found)
+    section->RefuseAbsent(key, fmt::format("absent, expected a number from {} to {}", low, high));
   *value = *found;
 }
 
 void CountAt(YamlSection* section, const std::string& key, int64_t high, int* value) {
   const auto found = section->Integer(key, 1, high);
-  if (!found) section->RefuseAbsent(key, fmt::format("absent, expected an integer from 1 to {}", high));
+  if (!found)
+    section->RefuseAbsent(key, fmt::format("absent, expected an integer from 1 to {}", high));
   *value = static_cast<int>(*found);
 }
 
@@ -34,7 +37,8 @@ void ReadExecutor(YamlSection section, SimCluster* cluster) {
 
 SimCluster Read(YamlSection top) {
   const std::string schema = top.String("schema").value_or("");
-  if (schema != kSchema) top.Refuse("schema", fmt::format("found '{}', expected {}", schema, kSchema));
+  if (schema != kSchema)
+    top.Refuse("schema", fmt::format("found '{}', expected {}", schema, kSchema));
   SimCluster cluster;
   cluster.name = top.String("name").value_or("");
   CountAt(&top, "nodes", 100'000, &cluster.nodes);
@@ -45,7 +49,9 @@ SimCluster Read(YamlSection top) {
   NumberAt(&top, "memory_bytes_per_s", 1, 1e16, &cluster.memory_bytes_per_s);
   NumberAt(&top, "flop_per_s", 1, 1e20, &cluster.flop_per_s);
   auto executor = top.Section("executor");
-  if (!executor) top.RefuseAbsent("executor", "absent, expected {places: ..., start_s: ..., prepare_s: ..., lease_s: ...}");
+  if (!executor)
+    top.RefuseAbsent("executor",
+                     "absent, expected {places: ..., start_s: ..., prepare_s: ..., lease_s: ...}");
   ReadExecutor(std::move(*executor), &cluster);
   top.Finish();
   return cluster;
@@ -53,7 +59,9 @@ SimCluster Read(YamlSection top) {
 
 }  // namespace
 
-SimCluster ReadCluster(const std::filesystem::path& file) { return Read(YamlSection::Load(file, {})); }
+SimCluster ReadCluster(const std::filesystem::path& file) {
+  return Read(YamlSection::Load(file, {}));
+}
 
 SimCluster ParseCluster(const std::string& text, const std::string& file) {
   return Read(YamlSection::Parse(text, file, {}));

@@ -5,8 +5,8 @@
 
 namespace evald {
 
-/// The machines that a workload runs on, and the executor on them. Rates are what is reached, not what
-/// is printed on the box; docs/simulate.md has the source of each figure of the presets.
+/// The machines that a workload runs on, and the executor on them. Rates are what is reached, not
+/// what is printed on the box; docs/simulate.md has the source of each figure of the presets.
 struct SimCluster {
   std::string name;
   int nodes = 1;
@@ -20,9 +20,9 @@ struct SimCluster {
   bool share_prefixes = true;      ///< a prefix is computed once by a trial; else by every request
   bool single_forward = true;      ///< choices of one token are read from one forward
   int score_slots_per_node = 1;
-  double start_s = 0;              ///< of an engine, until it can load
-  double prepare_s = 0;            ///< of a dataset, until its prompts are ready
-  double lease_s = 0;              ///< of a device, at each trial
+  double start_s = 0;    ///< of an engine, until it can load
+  double prepare_s = 0;  ///< of a dataset, until its prompts are ready
+  double lease_s = 0;    ///< of a device, at each trial
 
   int devices() const { return nodes * devices_per_node; }
   int score_slots() const { return nodes * score_slots_per_node; }

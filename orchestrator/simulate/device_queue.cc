@@ -35,7 +35,9 @@ void DeviceQueue::RebuildPlaces(double now) {
 }
 
 void DeviceQueue::Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted) {
-  Keep(now, [&](const PlacedDocument& document) { return document.begin <= now || !unwanted(document); });
+  Keep(now, [&](const PlacedDocument& document) {
+    return document.begin <= now || !unwanted(document);
+  });
 }
 
 void DeviceQueue::Stop(double now, const std::function<bool(const PlacedDocument&)>& unwanted) {
@@ -67,7 +69,8 @@ void DeviceQueue::Clear(double now) {
 }
 
 void DeviceQueue::Forget(double now) {
-  // Ends are not in order, but nearly so: what has ended behind something that has not waits with it.
+  // Ends are not in order, but nearly so: what has ended behind something that has not waits with
+  // it.
   while (!documents_.empty() && documents_.front().end <= now) documents_.pop_front();
 }
 

@@ -11,7 +11,7 @@ namespace evald {
 /// A document on a device: waiting, or in one of its places.
 struct PlacedDocument {
   int64_t trial = 0;
-  int slice = 0;         ///< of the trial
+  int slice = 0;  ///< of the trial
   int64_t document = 0;
   double place_s = 0;
   double begin = 0;
@@ -24,8 +24,8 @@ class DeviceQueue {
  public:
   explicit DeviceQueue(int places) : free_at_(static_cast<size_t>(places), 0) {}
 
-  /// Puts documents behind those that are there, and says of each when it begins and ends; none begins
-  /// before `now`.
+  /// Puts documents behind those that are there, and says of each when it begins and ends; none
+  /// begins before `now`.
   void Add(double now, std::vector<PlacedDocument>* documents);
   /// Takes away what has not begun and `unwanted` names, and moves the others up.
   void Drop(double now, const std::function<bool(const PlacedDocument&)>& unwanted);

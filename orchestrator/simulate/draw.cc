@@ -8,9 +8,10 @@
 namespace evald {
 namespace {
 
-constexpr double kGeneratingSize = 20;    // how much more a row counts that generates
-constexpr double kGuessedShareOfMax = 0.3;  // of max_gen_toks, that a document is guessed to generate
-constexpr double kGuessDoubt = 3;         // as of tokens at measured rates (schedule/prior.h)
+constexpr double kGeneratingSize = 20;  // how much more a row counts that generates
+constexpr double kGuessedShareOfMax =
+    0.3;                           // of max_gen_toks, that a document is guessed to generate
+constexpr double kGuessDoubt = 3;  // as of tokens at measured rates (schedule/prior.h)
 constexpr double kGuessedSlowScore = 0.3;  // seconds of a program, or of a service's answer
 
 // Normal deviates by Box and Muller (1958), from a generator whose numbers are the same everywhere.
@@ -18,13 +19,16 @@ class Random {
  public:
   explicit Random(uint64_t seed) : generator_(seed) {}
   double Unit() { return (static_cast<double>(generator_() >> 11) + 0.5) * 0x1p-53; }
-  double Normal() { return std::sqrt(-2 * std::log(Unit())) * std::cos(2 * std::numbers::pi * Unit()); }
+  double Normal() {
+    return std::sqrt(-2 * std::log(Unit())) * std::cos(2 * std::numbers::pi * Unit());
+  }
 
  private:
   std::mt19937_64 generator_;
 };
 
-// A lognormal's sigma from its mean and 95th percentile: ln(p95 / mean) = 1.645 sigma - sigma^2 / 2.
+// A lognormal's sigma from its mean and 95th percentile: ln(p95 / mean) = 1.645 sigma - sigma^2
+// / 2.
 double SigmaOf(const Spread& spread) {
   constexpr double kZ95 = 1.6448536269514722;
   if (spread.mean <= 0 || spread.p95 <= spread.mean) return 0;
@@ -47,12 +51,14 @@ bool SharesPrefix(const SimDataset& dataset, const SimCluster& cluster) {
 }
 
 // Device seconds of the forward passes of one document with a prompt of its own of `own` tokens.
-double PromptSeconds(const Workload& workload, const SimCluster& cluster, const SimDataset& dataset, double own) {
+double PromptSeconds(const Workload& workload, const SimCluster& cluster, const SimDataset& dataset,
+                     double own) {
   const double rest = SharesPrefix(dataset, cluster) ? 0 : dataset.prefix_tokens;
   const double prompt = std::min(own + rest, workload.context_limit);
   double tokens = prompt;
   if (!dataset.generates) {
-    const bool once = dataset.single_forward || (cluster.single_forward && dataset.continuation_tokens <= 1);
+    const bool once =
+        dataset.single_forward || (cluster.single_forward && dataset.continuation_tokens <= 1);
     const double forwards = once || cluster.share_prefixes ? 1 : dataset.choices;
     const double continuations = once ? 1 : dataset.choices * dataset.continuation_tokens;
     tokens = forwards * prompt + continuations;
@@ -60,13 +66,17 @@ double PromptSeconds(const Workload& workload, const SimCluster& cluster, const 
   return ForwardSeconds(workload.model, cluster, tokens);
 }
 
-double DecodeSeconds(const Workload& workload, const SimCluster& cluster, const SimDataset& dataset, double generated) {
+double DecodeSeconds(const Workload& workload, const SimCluster& cluster, const SimDataset& dataset,
+                     double generated) {
   return generated * StepSeconds(workload.model, cluster, dataset.prompt_tokens + generated / 2);
 }
 
-double SizeOf(const SimDataset& dataset) { return dataset.generates ? kGeneratingSize : dataset.choices; }
+double SizeOf(const SimDataset& dataset) {
+  return dataset.generates ? kGeneratingSize : dataset.choices;
+}
 
-SimTask DrawTask(const Workload& workload, const SimCluster& cluster, const SimDataset& dataset, Random* random) {
+SimTask DrawTask(const Workload& workload, const SimCluster& cluster, const SimDataset& dataset,
+                 Random* random) {
   SimTask task;
   task.name = dataset.name;
   task.dataset = dataset.dataset;
@@ -87,8 +97,9 @@ SimTask DrawTask(const Workload& workload, const SimCluster& cluster, const SimD
     if (task.begins_group(i)) device_s += task.prefix_s;
     double place_s = device_s * cluster.places;
     if (dataset.generates) {
-      const double generated = cluster.stop_strings ? std::max(1.0, Draw(dataset.generated_tokens, out_sigma, random))
-                                                    : static_cast<double>(dataset.max_gen_toks);
+      const double generated =
+          cluster.stop_strings ? std::max(1.0, Draw(dataset.generated_tokens, out_sigma, random))
+                               : static_cast<double>(dataset.max_gen_toks);
       place_s += DecodeSeconds(workload, cluster, dataset, generated);
     }
     task.place_s.push_back(static_cast<float>(place_s));
@@ -100,12 +111,14 @@ SimTask DrawTask(const Workload& workload, const SimCluster& cluster, const SimD
 
 bool SimTask::begins_group(int64_t document) const {
   if (prefix_groups <= 0) return false;
-  return document == 0 || document * prefix_groups / documents != (document - 1) * prefix_groups / documents;
+  return document == 0 ||
+         document * prefix_groups / documents != (document - 1) * prefix_groups / documents;
 }
 
 double StepSeconds(const SimModel& model, const SimCluster& cluster, double context) {
   const double places = cluster.places;
-  const double read = (model.bytes + places * context * model.kv_bytes_per_token) / cluster.memory_bytes_per_s;
+  const double read =
+      (model.bytes + places * context * model.kv_bytes_per_token) / cluster.memory_bytes_per_s;
   const double compute = 2 * model.params * places / cluster.flop_per_s;
   return std::max(read, compute);
 }
@@ -113,7 +126,8 @@ double StepSeconds(const SimModel& model, const SimCluster& cluster, double cont
 std::vector<SimTask> DrawTasks(const Workload& workload, const SimCluster& cluster, uint64_t seed) {
   Random random(seed);
   std::vector<SimTask> tasks;
-  for (const SimDataset& dataset : workload.datasets) tasks.push_back(DrawTask(workload, cluster, dataset, &random));
+  for (const SimDataset& dataset : workload.datasets)
+    tasks.push_back(DrawTask(workload, cluster, dataset, &random));
   return tasks;
 }
 

@@ -18,11 +18,11 @@ struct SimTask {
   /// Seconds that each document takes one of a device's places. A device with all places taken does
   /// `places` of these a second.
   std::vector<float> place_s;
-  double prefix_s = 0;      ///< device seconds of a shared prefix, included above once for each group
+  double prefix_s = 0;  ///< device seconds of a shared prefix, included above once for each group
   int64_t prefix_groups = 0;
-  double score_s = 0;       ///< of a document
+  double score_s = 0;  ///< of a document
   bool slow_scoring = false;
-  double size = 0;          ///< rows, those that generate counting twenty times
+  double size = 0;  ///< rows, those that generate counting twenty times
 
   bool begins_group(int64_t document) const;
 };
@@ -30,14 +30,15 @@ struct SimTask {
 /// Documents of a workload with lengths drawn by `seed`.
 std::vector<SimTask> DrawTasks(const Workload& workload, const SimCluster& cluster, uint64_t seed);
 
-/// Seconds of a decoding step of a device with all places taken, at `context` tokens in each: the larger
-/// of reading weights and caches, and of computing (the roofline).
+/// Seconds of a decoding step of a device with all places taken, at `context` tokens in each: the
+/// larger of reading weights and caches, and of computing (the roofline).
 double StepSeconds(const SimModel& model, const SimCluster& cluster, double context);
 
 /// What perfect priors would expect of it.
 TaskEstimate TrueEstimate(const SimTask& task, int places);
-/// What is expected without any prior: of the means in the file, prompts and limits are known before a
-/// run; how much is generated, and what scoring costs, is guessed alike for all (docs/scheduling.md).
+/// What is expected without any prior: of the means in the file, prompts and limits are known
+/// before a run; how much is generated, and what scoring costs, is guessed alike for all
+/// (docs/scheduling.md).
 std::vector<TaskEstimate> GuessedEstimates(const Workload& workload, const SimCluster& cluster);
 
 }  // namespace evald

@@ -52,9 +52,11 @@ class Picture {
 
   // In `draw`, the first; the title is of it as well.
   void Add(const PolicyReport& policy, const SimResult& draw, double bound_s) {
-    Text(kLeft, y_ + 16, "start", 13, "#111", fmt::format(
-        "<tspan font-weight=\"600\">{}</tspan>: {} s, {:.2f} of the bound, devices idle {:.1f} %", Escaped(policy.name),
-        Whole(draw.makespan_s), draw.makespan_s / bound_s, 100 * IdleShare(draw)));
+    Text(kLeft, y_ + 16, "start", 13, "#111",
+         fmt::format("<tspan font-weight=\"600\">{}</tspan>: {} s, {:.2f} of the bound, devices "
+                     "idle {:.1f} %",
+                     Escaped(policy.name), Whole(draw.makespan_s), draw.makespan_s / bound_s,
+                     100 * IdleShare(draw)));
     y_ += kTitle;
     const double top = y_;
     const auto by_device = SpansByDevice(draw.spans, cluster().devices());
@@ -79,14 +81,17 @@ class Picture {
     const double bottom = y_;
     Axis(bottom);
     const double x = X(bound_s);
-    over_ += fmt::format("<path d=\"M{:.1f} {}v8{}\" stroke=\"#c0392b\" stroke-dasharray=\"5 3\"/>\n", x, kTop - 14, bound_line_);
+    over_ +=
+        fmt::format("<path d=\"M{:.1f} {}v8{}\" stroke=\"#c0392b\" stroke-dasharray=\"5 3\"/>\n", x,
+                    kTop - 14, bound_line_);
     // Beside the line, where there is room.
     const bool right = x < kLeft + kWidth * 0.8;
     Text(x + (right ? 4 : -4), kTop - 6, right ? "start" : "end", 11, "#c0392b",
          fmt::format("bound {} s", Whole(bound_s)));
     const double height = bottom + 46;
     return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+               "width=\"{0:.0f}\" "
                "height=\"{1:.0f}\" font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\">\n"
                "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
                kLeft + kWidth + kRight, height) +
@@ -105,21 +110,30 @@ class Picture {
     return seconds < 100 ? fmt::format("{:.1f}", seconds) : fmt::format("{:.0f}", seconds);
   }
 
-  void Text(double x, double y, const char* anchor, int size, const char* fill, const std::string& text) {
-    over_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" fill=\"{}\">{}</text>\n", x, y,
-                         anchor, size, fill, text);
+  void Text(double x, double y, const char* anchor, int size, const char* fill,
+            const std::string& text) {
+    over_ += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{}\" "
+        "fill=\"{}\">{}</text>\n",
+        x, y, anchor, size, fill, text);
   }
 
   std::string Head() const {
     const SimCluster& of = cluster();
     std::string head = fmt::format(
-        "<text x=\"{}\" y=\"24\" font-size=\"15\" font-weight=\"600\" fill=\"#111\">{} on {}: {} node{} of {} devices{}</text>\n",
-        kLeft, Escaped(report_.scenario.workload.name), Escaped(of.name), of.nodes, of.nodes == 1 ? "" : "s", of.devices_per_node,
-        static_cast<int>(shown_.size()) < of.devices() ? fmt::format(" ({} shown)", shown_.size()) : "");
+        "<text x=\"{}\" y=\"24\" font-size=\"15\" font-weight=\"600\" fill=\"#111\">{} on {}: {} "
+        "node{} of {} devices{}</text>\n",
+        kLeft, Escaped(report_.scenario.workload.name), Escaped(of.name), of.nodes,
+        of.nodes == 1 ? "" : "s", of.devices_per_node,
+        static_cast<int>(shown_.size()) < of.devices() ? fmt::format(" ({} shown)", shown_.size())
+                                                       : "");
     double x = kLeft;
     for (const Colour& colour : kColours) {
-      head += fmt::format("<rect x=\"{:.0f}\" y=\"38\" width=\"13\" height=\"13\" fill=\"{}\"/><text x=\"{:.0f}\" y=\"49\" "
-                          "font-size=\"12\" fill=\"#333\">{}</text>\n", x, colour.fill, x + 18, colour.name);
+      head += fmt::format(
+          "<rect x=\"{:.0f}\" y=\"38\" width=\"13\" height=\"13\" fill=\"{}\"/><text x=\"{:.0f}\" "
+          "y=\"49\" "
+          "font-size=\"12\" fill=\"#333\">{}</text>\n",
+          x, colour.fill, x + 18, colour.name);
       x += 92;
     }
     return head;
@@ -127,7 +141,8 @@ class Picture {
 
   // The parts of a row that have one colour become one path for the whole policy.
   void Rect(const std::string& name, double begin, double end) {
-    paths_[name] += fmt::format("M{:.1f} {:.1f}H{:.1f}v{:.1f}H{:.1f}z", X(begin), y_, X(end), row_ - 1, X(begin));
+    paths_[name] += fmt::format("M{:.1f} {:.1f}H{:.1f}v{:.1f}H{:.1f}z", X(begin), y_, X(end),
+                                row_ - 1, X(begin));
   }
 
   void Row(const std::vector<SimSpan>& spans) {
@@ -135,7 +150,9 @@ class Picture {
     for (size_t i = 0; i < spans.size();) {
       double end = spans[i].end;
       size_t next = i + 1;
-      for (; next < spans.size() && std::string_view(spans[next].name) == spans[i].name && spans[next].begin - end < same_s; ++next) {
+      for (; next < spans.size() && std::string_view(spans[next].name) == spans[i].name &&
+             spans[next].begin - end < same_s;
+           ++next) {
         end = spans[next].end;
       }
       Rect(spans[i].name, spans[i].begin, end);
@@ -147,7 +164,8 @@ class Picture {
     const double apart = node_tops_.size() < 2 ? 1e9 : node_tops_[1].second - node_tops_[0].second;
     const auto every = static_cast<size_t>(std::max(1.0, std::ceil(13 / apart)));
     for (size_t i = 0; i < node_tops_.size(); i += every) {
-      Text(kLeft - 8, node_tops_[i].second + 10, "end", 11, "#555", fmt::format("node {}", node_tops_[i].first));
+      Text(kLeft - 8, node_tops_[i].second + 10, "end", 11, "#555",
+           fmt::format("node {}", node_tops_[i].first));
     }
     node_tops_.clear();
   }
@@ -155,8 +173,9 @@ class Picture {
   void Flush() {
     for (const char* name : {"idle", "generate", "start", "load", "prepare", "score"}) {
       if (paths_[name].empty()) continue;
-      const auto* colour = std::find_if(std::begin(kColours), std::end(kColours),
-                                        [&](const Colour& one) { return std::string_view(one.name) == name; });
+      const auto* colour =
+          std::find_if(std::begin(kColours), std::end(kColours),
+                       [&](const Colour& one) { return std::string_view(one.name) == name; });
       out_ += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", colour->fill, paths_[name]);
     }
     paths_.clear();
@@ -169,10 +188,13 @@ class Picture {
       lines += fmt::format("M{:.1f} {}V{:.1f}", X(at), kTop, bottom + 4);
       Text(X(at), bottom + 18, "middle", 11, "#555", Grouped(at));
     }
-    Text(kLeft + kWidth / 2, bottom + 36, "middle", 11, "#555", "seconds since the checkpoint was there");
+    Text(kLeft + kWidth / 2, bottom + 36, "middle", 11, "#555",
+         "seconds since the checkpoint was there");
     out_ = fmt::format("<path d=\"{}\" stroke=\"#ececec\"/>\n", lines) + out_;
   }
-  static std::string Grouped(double at) { return at < 10 ? fmt::format("{:.2g}", at) : fmt::format("{:.0f}", at); }
+  static std::string Grouped(double at) {
+    return at < 10 ? fmt::format("{:.2g}", at) : fmt::format("{:.0f}", at);
+  }
 
   const SimReport& report_;
   double end_s_;
@@ -200,7 +222,8 @@ std::string GanttSvg(const SimReport& report, const ScenarioResult& result) {
   return picture.Finish(bound_s);
 }
 
-void WriteGantt(const std::filesystem::path& path, const SimReport& report, const ScenarioResult& result) {
+void WriteGantt(const std::filesystem::path& path, const SimReport& report,
+                const ScenarioResult& result) {
   WriteOutput(path, GanttSvg(report, result));
 }
 

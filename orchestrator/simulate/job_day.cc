@@ -16,7 +16,8 @@
 namespace evald {
 namespace {
 
-// The paper's shares of a HumanEval job, taken for all: before the first token, generating, after the last.
+// The paper's shares of a HumanEval job, taken for all: before the first token, generating, after
+// the last.
 constexpr double kBefore = 0.295, kGenerate = 0.515, kAfter = 0.190;
 constexpr double kDay = 86400;
 constexpr double kDocumentSeconds = 1;  // of a device: how finely jobs can be divided
@@ -30,7 +31,8 @@ struct Batch {
 /// One batch while it is worked on.
 struct Open {
   Open(const Batch& batch, const SimCluster& cluster, const std::string& policy_name)
-      : policy(MakePolicy(policy_name, {cluster.lease_s, 0.01})), work(cluster.devices(), 1, cluster.score_slots()) {
+      : policy(MakePolicy(policy_name, {cluster.lease_s, 0.01})),
+        work(cluster.devices(), 1, cluster.score_slots()) {
     for (size_t i = 0; i < batch.lengths.size(); ++i) {
       TaskEstimate estimate;
       estimate.name = std::to_string(i);
@@ -61,7 +63,8 @@ class Pool {
  public:
   Pool(const JobDay& day, const std::vector<Batch>& batches, const std::string& policy)
       : day_(day), batches_(batches), parts_(MakePolicy(policy)->decouplings()) {
-    for (const Batch& batch : batches) open_.push_back(std::make_unique<Open>(batch, day.cluster, policy));
+    for (const Batch& batch : batches)
+      open_.push_back(std::make_unique<Open>(batch, day.cluster, policy));
     stage_s_ = parts_.load_once ? day.weights_bytes / day.cluster.storage_bytes_per_s : 0;
     pull_s_ = parts_.stay_warm ? day.weights_bytes / day.cluster.pcie_bytes_per_s : 0;
     for (int d = 0; d < day.cluster.devices(); ++d) devices_.push({});
@@ -122,7 +125,8 @@ class Pool {
     generate_s_ += generate;
     for (const Cut& cut : cuts) {
       if (parts_.score_elsewhere) {
-        Score(&open, open.work.estimate(cut.task).score_s * static_cast<double>(cut.documents), device->at);
+        Score(&open, open.work.estimate(cut.task).score_s * static_cast<double>(cut.documents),
+              device->at);
       }
       open.work.Take(cut.task, cut.documents);
     }
@@ -157,7 +161,8 @@ std::vector<Batch> DrawBatches(const JobDay& day, const JobLengths& lengths, dou
     at -= apart * std::log(1 - unit());
     if (at >= day.days * kDay) return batches;
     batches.push_back({at, {}});
-    for (int i = 0; i < day.datasets; ++i) batches.back().lengths.push_back(lengths.Quantile(unit()));
+    for (int i = 0; i < day.datasets; ++i)
+      batches.back().lengths.push_back(lengths.Quantile(unit()));
   }
 }
 
@@ -174,9 +179,12 @@ void CheckPolicies(const JobDay& day) {
     const bool whole = !parts.load_once && !parts.score_elsewhere && !parts.stay_warm;
     const bool apart = parts.load_once && parts.score_elsewhere && parts.stay_warm;
     if (whole || apart) continue;
-    throw Error(ErrorKind::kUsage,
-                fmt::format("--policy {}: how much of the time before the first token is loading is not published", name),
-                "for a cluster's day give some of coupled, decoupled-fifo, elastic");
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format(
+            "--policy {}: how much of the time before the first token is loading is not published",
+            name),
+        "for a cluster's day give some of coupled, decoupled-fifo, elastic");
   }
 }
 
@@ -211,7 +219,8 @@ JobDayReport SimulateJobDay(const JobDay& day) {
     of.mean_s = MeanOf(lengths);
     const std::vector<Batch> batches = DrawBatches(day, lengths, of.mean_s);
     of.jobs = static_cast<int64_t>(batches.size()) * day.datasets;
-    for (const std::string& policy : day.policies) of.policies.push_back(Pool(day, batches, policy).Run(policy));
+    for (const std::string& policy : day.policies)
+      of.policies.push_back(Pool(day, batches, policy).Run(policy));
     report.clusters.push_back(std::move(of));
   }
   return report;
@@ -223,30 +232,48 @@ Json ToJson(const JobDayReport& report) {
   for (const JobDayReport::OfCluster& of : report.clusters) {
     Json policies = Json::array();
     for (const JobDayReport::OfPolicy& policy : of.policies) {
-      policies.push_back({{"name", policy.name}, {"latency_s", ToJson(policy.latency_s)},
-                          {"held_share", policy.held_share}, {"generate_share_of_held", policy.generate_share}});
+      policies.push_back({{"name", policy.name},
+                          {"latency_s", ToJson(policy.latency_s)},
+                          {"held_share", policy.held_share},
+                          {"generate_share_of_held", policy.generate_share}});
     }
-    clusters.push_back({{"lengths", of.lengths}, {"jobs", of.jobs}, {"mean_job_s", of.mean_s}, {"policies", std::move(policies)}});
+    clusters.push_back({{"lengths", of.lengths},
+                        {"jobs", of.jobs},
+                        {"mean_job_s", of.mean_s},
+                        {"policies", std::move(policies)}});
   }
-  return {{"schema", "evald-cluster-day/1"}, {"evald_version", kEvaldVersion},
+  return {{"schema", "evald-cluster-day/1"},
+          {"evald_version", kEvaldVersion},
           {"arguments", {{"days", day.days}, {"seed", day.seed}, {"policies", day.policies}}},
-          {"cluster", {{"name", day.cluster.name}, {"devices", day.cluster.devices()}, {"score_slots", day.cluster.score_slots()}}},
-          {"coupled_load", day.load}, {"jobs_per_checkpoint", day.datasets}, {"days", std::move(clusters)}};
+          {"cluster",
+           {{"name", day.cluster.name},
+            {"devices", day.cluster.devices()},
+            {"score_slots", day.cluster.score_slots()}}},
+          {"coupled_load", day.load},
+          {"jobs_per_checkpoint", day.datasets},
+          {"days", std::move(clusters)}};
 }
 
 std::string JobDayText(const JobDayReport& report) {
   const JobDay& day = report.day;
-  std::string text = fmt::format("{} day{} on {} devices of {}; checkpoints at random, {} jobs each, {:.0f} % of the devices were they coupled\n",
-                                 day.days, day.days == 1 ? "" : "s", day.cluster.devices(), day.cluster.name, day.datasets,
-                                 100 * day.load);
+  std::string text = fmt::format(
+      "{} day{} on {} devices of {}; checkpoints at random, {} jobs each, {:.0f} % of the devices "
+      "were they coupled\n",
+      day.days, day.days == 1 ? "" : "s", day.cluster.devices(), day.cluster.name, day.datasets,
+      100 * day.load);
   for (const JobDayReport::OfCluster& of : report.clusters) {
-    std::vector<TextRow> rows = {{of.lengths, "arrival to scores p50 s", "p95", "worst", "devices held %", "of that generating %"}};
+    std::vector<TextRow> rows = {{of.lengths, "arrival to scores p50 s", "p95", "worst",
+                                  "devices held %", "of that generating %"}};
     for (const JobDayReport::OfPolicy& policy : of.policies) {
-      rows.push_back({policy.name, fmt::format("{:.0f}", policy.latency_s.p50), fmt::format("{:.0f}", policy.latency_s.p95),
-                      fmt::format("{:.0f}", policy.latency_s.most), fmt::format("{:.1f}", 100 * policy.held_share),
+      rows.push_back({policy.name, fmt::format("{:.0f}", policy.latency_s.p50),
+                      fmt::format("{:.0f}", policy.latency_s.p95),
+                      fmt::format("{:.0f}", policy.latency_s.most),
+                      fmt::format("{:.1f}", 100 * policy.held_share),
                       fmt::format("{:.1f}", 100 * policy.generate_share)});
     }
-    text += fmt::format("\n  {}: {} jobs, {:.0f} s in the mean\n\n", of.lengths, GroupedDigits(of.jobs), of.mean_s) + TextTable(rows, {.indent = 2});
+    text += fmt::format("\n  {}: {} jobs, {:.0f} s in the mean\n\n", of.lengths,
+                        GroupedDigits(of.jobs), of.mean_s) +
+            TextTable(rows, {.indent = 2});
   }
   return text;
 }

@@ -18,8 +18,8 @@ struct JobLengths {
   /// 16,384 seconds.
   double Quantile(double u) const;
 };
-/// Seren and Kalos, the two clusters of "Characterization of Large Language Model Development in the
-/// Datacenter" (NSDI 2024).
+/// Seren and Kalos, the two clusters of "Characterization of Large Language Model Development in
+/// the Datacenter" (NSDI 2024).
 const std::vector<JobLengths>& PublishedJobLengths();
 
 /// Days on which checkpoints come at random, each with a job for each of its datasets.
@@ -28,21 +28,21 @@ struct JobDay {
   std::vector<std::string> policies;
   int days = 1;
   uint64_t seed = 1;
-  double load = 0.85;          ///< of the devices, were all jobs coupled
-  int datasets = 63;           ///< jobs of a checkpoint
-  double weights_bytes = 0;    ///< of a checkpoint
+  double load = 0.85;        ///< of the devices, were all jobs coupled
+  int datasets = 63;         ///< jobs of a checkpoint
+  double weights_bytes = 0;  ///< of a checkpoint
 };
 
 struct JobDayReport {
   struct OfPolicy {
     std::string name;
-    SimSpreadOver latency_s;   ///< of a checkpoint: from its arrival to its last score
-    double held_share = 0;     ///< of all device time
-    double generate_share = 0; ///< of the time held
+    SimSpreadOver latency_s;    ///< of a checkpoint: from its arrival to its last score
+    double held_share = 0;      ///< of all device time
+    double generate_share = 0;  ///< of the time held
   };
   struct OfCluster {
     std::string lengths;
-    int64_t jobs = 0;          ///< over all days
+    int64_t jobs = 0;  ///< over all days
     double mean_s = 0;
     std::vector<OfPolicy> policies;
   };
@@ -50,8 +50,8 @@ struct JobDayReport {
   std::vector<OfCluster> clusters;
 };
 
-/// docs/simulate.md, "A day of a cluster". Throws Error(kUsage) for a policy of which it is not published
-/// what its jobs would hold a device for.
+/// docs/simulate.md, "A day of a cluster". Throws Error(kUsage) for a policy of which it is not
+/// published what its jobs would hold a device for.
 JobDayReport SimulateJobDay(const JobDay& day);
 
 Json ToJson(const JobDayReport& report);

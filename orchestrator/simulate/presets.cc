@@ -30,7 +30,8 @@ const SimPreset& FindPreset(const std::string& name) {
     if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
-  throw Error(ErrorKind::kUsage, fmt::format("no preset is called '{}'{}", name, Suggestion(name, names)),
+  throw Error(ErrorKind::kUsage,
+              fmt::format("no preset is called '{}'{}", name, Suggestion(name, names)),
               fmt::format("one of {}, or --workload FILE", Join(names, ", ")));
 }
 
@@ -52,14 +53,17 @@ SimCluster FindCluster(const std::string& name_or_file) {
   }
   if (!std::filesystem::exists(name_or_file)) {
     throw Error(ErrorKind::kUsage,
-                fmt::format("no cluster and no file is called '{}'{}", name_or_file, Suggestion(name_or_file, names)),
-                fmt::format("one of {}, or a file like that of 'evald simulate --print cluster'", Join(names, ", ")));
+                fmt::format("no cluster and no file is called '{}'{}", name_or_file,
+                            Suggestion(name_or_file, names)),
+                fmt::format("one of {}, or a file like that of 'evald simulate --print cluster'",
+                            Join(names, ", ")));
   }
   return ReadCluster(name_or_file);
 }
 
 std::optional<double> PublishedSpeedup(const Scenario& scenario, const std::string& policy) {
-  const bool theirs = policy == "round-robin" && scenario.workload.name == "acme-7b-63" && scenario.cluster.name == "acme";
+  const bool theirs = policy == "round-robin" && scenario.workload.name == "acme-7b-63" &&
+                      scenario.cluster.name == "acme";
   if (!theirs || scenario.has_faults()) return std::nullopt;
   if (scenario.cluster.nodes == 1) return 1.3;
   if (scenario.cluster.nodes == 4) return 1.8;

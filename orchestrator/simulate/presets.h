@@ -9,7 +9,8 @@
 
 namespace evald {
 
-/// A workload that comes with the program, and what it is run on unless the command line says otherwise.
+/// A workload that comes with the program, and what it is run on unless the command line says
+/// otherwise.
 struct SimPreset {
   std::string name;
   std::string summary;
@@ -31,13 +32,13 @@ std::string_view PresetWorkloadText();
 const std::vector<std::string>& SimClusterNames();
 std::string_view ClusterText(const std::string& name);
 
-/// The cluster of this name that comes with the program, or the one in the file of this name. Throws
-/// Error(kUsage).
+/// The cluster of this name that comes with the program, or the one in the file of this name.
+/// Throws Error(kUsage).
 SimCluster FindCluster(const std::string& name_or_file);
 
-/// What "Characterization of Large Language Model Development in the Datacenter" (NSDI 2024) publishes
-/// for the makespan of 63 datasets under its own scheduler against coupled trials: 1.3 on one node, 1.8
-/// on four. Nothing for any other scenario or policy.
+/// What "Characterization of Large Language Model Development in the Datacenter" (NSDI 2024)
+/// publishes for the makespan of 63 datasets under its own scheduler against coupled trials: 1.3 on
+/// one node, 1.8 on four. Nothing for any other scenario or policy.
 std::optional<double> PublishedSpeedup(const Scenario& scenario, const std::string& policy);
 
 }  // namespace evald

@@ -46,7 +46,8 @@ std::map<std::string, double> DeviceTime(const PolicyOutcome& policy) {
   return shares;
 }
 
-PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& result, const PolicyOutcome& policy) {
+PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& result,
+                              const PolicyOutcome& policy) {
   const std::vector<SimResult>& draws = policy.draws;
   const std::vector<SimResult>& coupled = Coupled(result).draws;
   const size_t count = draws.size();
@@ -55,31 +56,41 @@ PolicyReport MakePolicyReport(const Scenario& scenario, const ScenarioResult& re
   report.name = policy.name;
   report.decouplings = policy.decouplings;
   report.makespan_s = over([&](size_t i) { return draws[i].makespan_s; });
-  report.ratio_to_bound = over([&](size_t i) { return draws[i].makespan_s / result.bounds[i].total_s(); });
+  report.ratio_to_bound =
+      over([&](size_t i) { return draws[i].makespan_s / result.bounds[i].total_s(); });
   report.ratio_to_left_bound = over([&](size_t i) {
     return draws[i].makespan_s / std::max(result.bounds[i].total_s(), draws[i].left_bound_s);
   });
-  report.speedup_vs_coupled = over([&](size_t i) { return coupled[i].makespan_s / draws[i].makespan_s; });
+  report.speedup_vs_coupled =
+      over([&](size_t i) { return coupled[i].makespan_s / draws[i].makespan_s; });
   report.gpu_idle_share = over([&](size_t i) { return draws[i].idle_share; });
   report.device_time = DeviceTime(policy);
   for (size_t task = 0; task < scenario.workload.datasets.size(); ++task) {
-    report.task_scored_s.push_back(over([&](size_t i) { return draws[i].task_scored_s[task]; }).p50);
+    report.task_scored_s.push_back(
+        over([&](size_t i) { return draws[i].task_scored_s[task]; }).p50);
   }
   report.startup_s = scenario.cluster.start_s;
   report.trials = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials); });
-  report.trials_failed = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_failed); });
-  report.documents_again = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].documents_again); });
-  report.trials_doubled = MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_doubled); });
+  report.trials_failed =
+      MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_failed); });
+  report.documents_again =
+      MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].documents_again); });
+  report.trials_doubled =
+      MeanOver(count, [&](size_t i) { return static_cast<double>(draws[i].trials_doubled); });
   report.estimate_error = MeanOver(count, [&](size_t i) { return draws[i].estimate_error; });
   report.documents_scored = draws[0].documents_scored;
-  for (const SimResult& draw : draws) report.documents_scored = std::min(report.documents_scored, draw.documents_scored);
+  for (const SimResult& draw : draws)
+    report.documents_scored = std::min(report.documents_scored, draw.documents_scored);
   report.published_speedup = PublishedSpeedup(scenario, policy.name);
   return report;
 }
 
 Json ToJson(const Decouplings& value) {
-  return {{"load_once", value.load_once}, {"score_elsewhere", value.score_elsewhere}, {"use_priors", value.use_priors},
-          {"prepare_once", value.prepare_once}, {"stay_warm", value.stay_warm}};
+  return {{"load_once", value.load_once},
+          {"score_elsewhere", value.score_elsewhere},
+          {"use_priors", value.use_priors},
+          {"prepare_once", value.prepare_once},
+          {"stay_warm", value.stay_warm}};
 }
 
 Json ToJson(const SimReport& report, const PolicyReport& policy) {
@@ -99,10 +110,11 @@ Json ToJson(const SimReport& report, const PolicyReport& policy) {
                {"trials", policy.trials},
                {"documents_scored", policy.documents_scored},
                {"estimate_error", policy.estimate_error},
-               {"over_draws", {{"makespan_s", ToJson(policy.makespan_s)},
-                               {"ratio_to_bound", ToJson(policy.ratio_to_bound)},
-                               {"speedup_vs_coupled", ToJson(policy.speedup_vs_coupled)},
-                               {"gpu_idle_share", ToJson(policy.gpu_idle_share)}}},
+               {"over_draws",
+                {{"makespan_s", ToJson(policy.makespan_s)},
+                 {"ratio_to_bound", ToJson(policy.ratio_to_bound)},
+                 {"speedup_vs_coupled", ToJson(policy.speedup_vs_coupled)},
+                 {"gpu_idle_share", ToJson(policy.gpu_idle_share)}}},
                {"task_scored_s", tasks}};
   if (report.scenario.has_faults()) {
     json["trials_failed"] = policy.trials_failed;
@@ -115,21 +127,34 @@ Json ToJson(const SimReport& report, const PolicyReport& policy) {
 }
 
 Json ClusterJson(const SimCluster& cluster) {
-  return {{"name", cluster.name}, {"nodes", cluster.nodes}, {"devices", cluster.devices()},
-          {"score_slots", cluster.score_slots()}, {"places", cluster.places}};
+  return {{"name", cluster.name},
+          {"nodes", cluster.nodes},
+          {"devices", cluster.devices()},
+          {"score_slots", cluster.score_slots()},
+          {"places", cluster.places}};
 }
 
 Json ArgumentsJson(const Scenario& scenario) {
-  return {{"draws", scenario.draws}, {"seed", scenario.seed}, {"prior_error", scenario.prior_error},
-          {"no_priors", scenario.no_priors}, {"file_order", !scenario.shuffle},
-          {"fail_rate", scenario.trial_failure_rate}, {"lose_node_at", scenario.lose_node_at}, {"slow_device", scenario.slow_device},
-          {"policies", scenario.policies}, {"ablate", scenario.ablate}};
+  return {{"draws", scenario.draws},
+          {"seed", scenario.seed},
+          {"prior_error", scenario.prior_error},
+          {"no_priors", scenario.no_priors},
+          {"file_order", !scenario.shuffle},
+          {"fail_rate", scenario.trial_failure_rate},
+          {"lose_node_at", scenario.lose_node_at},
+          {"slow_device", scenario.slow_device},
+          {"policies", scenario.policies},
+          {"ablate", scenario.ablate}};
 }
 
 }  // namespace
 
 Json ToJson(const SimSpreadOver& value) {
-  return {{"min", value.least}, {"p5", value.p5}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.most}};
+  return {{"min", value.least},
+          {"p5", value.p5},
+          {"p50", value.p50},
+          {"p95", value.p95},
+          {"max", value.most}};
 }
 
 SimSpreadOver Summarise(std::vector<double> values) {
@@ -155,7 +180,8 @@ SimReport MakeReport(const Scenario& scenario, const ScenarioResult& result) {
     report.tasks.push_back(dataset.name);
     report.documents += dataset.documents;
   }
-  report.bound_s = Over(result.bounds.size(), [&](size_t draw) { return result.bounds[draw].total_s(); });
+  report.bound_s =
+      Over(result.bounds.size(), [&](size_t draw) { return result.bounds[draw].total_s(); });
   std::vector<SimBound> bounds = result.bounds;
   const auto middle = bounds.begin() + static_cast<ptrdiff_t>(bounds.size() / 2);
   std::nth_element(bounds.begin(), middle, bounds.end(),
@@ -171,18 +197,26 @@ Json ToJson(const SimReport& report) {
   const Scenario& scenario = report.scenario;
   Json policies = Json::array();
   for (const PolicyReport& policy : report.policies) policies.push_back(ToJson(report, policy));
-  return {{"schema", "evald-simulation/1"},
-          {"evald_version", kEvaldVersion},
-          {"arguments", ArgumentsJson(scenario)},
-          {"workload", {{"name", scenario.workload.name}, {"datasets", scenario.workload.dataset_count()},
-                        {"tasks", report.tasks.size()}, {"documents", report.documents}}},
-          {"cluster", ClusterJson(scenario.cluster)},
-          {"bound_s", report.bound_s.p50},
-          {"bound", {{"stage_s", report.bound.stage_s}, {"device_work_s", report.bound.work_s},
-                     {"longest_request_s", report.bound.longest_request_s}, {"scoring_s", report.bound.scoring_s},
-                     {"over_draws", ToJson(report.bound_s)}}},
-          {"startup", {{"engine_s", scenario.cluster.start_s}, {"prepare_dataset_s", scenario.cluster.prepare_s}}},
-          {"policies", std::move(policies)}};
+  return {
+      {"schema", "evald-simulation/1"},
+      {"evald_version", kEvaldVersion},
+      {"arguments", ArgumentsJson(scenario)},
+      {"workload",
+       {{"name", scenario.workload.name},
+        {"datasets", scenario.workload.dataset_count()},
+        {"tasks", report.tasks.size()},
+        {"documents", report.documents}}},
+      {"cluster", ClusterJson(scenario.cluster)},
+      {"bound_s", report.bound_s.p50},
+      {"bound",
+       {{"stage_s", report.bound.stage_s},
+        {"device_work_s", report.bound.work_s},
+        {"longest_request_s", report.bound.longest_request_s},
+        {"scoring_s", report.bound.scoring_s},
+        {"over_draws", ToJson(report.bound_s)}}},
+      {"startup",
+       {{"engine_s", scenario.cluster.start_s}, {"prepare_dataset_s", scenario.cluster.prepare_s}}},
+      {"policies", std::move(policies)}};
 }
 
 }  // namespace evald

@@ -29,13 +29,15 @@ struct PolicyReport {
   SimSpreadOver ratio_to_bound;
   SimSpreadOver ratio_to_left_bound;  ///< with faults, of what they left to do
   SimSpreadOver speedup_vs_coupled;
-  SimSpreadOver gpu_idle_share;       ///< device time without a request, after the weights are in
-  std::map<std::string, double> device_time;  ///< shares of all device time by cause, means over draws
+  SimSpreadOver gpu_idle_share;  ///< device time without a request, after the weights are in
+  std::map<std::string, double>
+      device_time;                    ///< shares of all device time by cause, means over draws
   std::vector<double> task_scored_s;  ///< medians over draws, by task
   double startup_s = 0;               ///< of an engine; within the makespan unless it stays warm
-  double trials = 0, trials_failed = 0, trials_doubled = 0, documents_again = 0;  ///< means over draws
-  int64_t documents_scored = 0;       ///< least of all draws
-  double estimate_error = 1;          ///< factor, mean over draws
+  double trials = 0, trials_failed = 0, trials_doubled = 0,
+         documents_again = 0;    ///< means over draws
+  int64_t documents_scored = 0;  ///< least of all draws
+  double estimate_error = 1;     ///< factor, mean over draws
   std::optional<double> published_speedup;
 };
 
@@ -44,7 +46,7 @@ struct SimReport {
   Scenario scenario;
   std::vector<std::string> tasks;
   int64_t documents = 0;
-  SimBound bound;           ///< of the draw in the middle
+  SimBound bound;  ///< of the draw in the middle
   SimSpreadOver bound_s;
   std::vector<PolicyReport> policies;  ///< those asked for
 };

@@ -21,12 +21,12 @@ struct Case {
   bool reference = false;
 };
 
-// Evald's policy without one thing each. Without priors there is no order and no size to go by: datasets
-// as they come.
+// Evald's policy without one thing each. Without priors there is no order and no size to go by:
+// datasets as they come.
 std::vector<Case> Ablations() {
   Decouplings all;
   std::vector<Case> cases;
-  const auto without = [&](const char* name, const char* policy, bool Decouplings::*what) {
+  const auto without = [&](const char* name, const char* policy, bool Decouplings::* what) {
     Decouplings changed = all;
     changed.*what = false;
     cases.push_back({std::string("elastic without ") + name, policy, changed});
@@ -47,8 +47,10 @@ std::vector<Case> CasesOf(const Scenario& scenario) {
   if (scenario.ablate) {
     for (Case& ablation : Ablations()) cases.push_back(std::move(ablation));
   }
-  const bool compared = std::any_of(cases.begin(), cases.end(), [](const Case& one) { return one.name == kReference; });
-  if (!compared) cases.push_back({kReference, kReference, MakePolicy(kReference)->decouplings(), true});
+  const bool compared = std::any_of(cases.begin(), cases.end(),
+                                    [](const Case& one) { return one.name == kReference; });
+  if (!compared)
+    cases.push_back({kReference, kReference, MakePolicy(kReference)->decouplings(), true});
   return cases;
 }
 
@@ -89,7 +91,8 @@ std::vector<TaskEstimate> Expected(const Scenario& scenario, const Workload& wor
 }
 
 // From a draw's order of the datasets to the workload's.
-void OrderAsWorkload(const Workload& workload, const Workload& drawn, std::vector<double>* by_task) {
+void OrderAsWorkload(const Workload& workload, const Workload& drawn,
+                     std::vector<double>* by_task) {
   std::map<std::string, double> values;
   for (size_t t = 0; t < by_task->size(); ++t) values[drawn.datasets[t].name] = (*by_task)[t];
   for (size_t t = 0; t < by_task->size(); ++t) (*by_task)[t] = values[workload.datasets[t].name];
@@ -109,10 +112,11 @@ Simulation::Options OptionsOf(const Scenario& scenario, const Case& one, int dra
 }
 
 // `done` is called after each simulation.
-void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw, ScenarioResult* result,
-             const std::function<void()>& done) {
+void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw,
+             ScenarioResult* result, const std::function<void()>& done) {
   std::mt19937_64 random(scenario.seed * 1'000'003 + static_cast<uint64_t>(draw));
-  const Workload workload = scenario.shuffle ? Shuffled(scenario.workload, &random) : scenario.workload;
+  const Workload workload =
+      scenario.shuffle ? Shuffled(scenario.workload, &random) : scenario.workload;
   const std::vector<SimTask> tasks = DrawTasks(workload, scenario.cluster, random());
   const std::vector<TaskEstimate> estimates = Expected(scenario, workload, tasks, &random);
   const SimBound bound = BoundOf(WorkOf(tasks, scenario.cluster.places), scenario.cluster,
@@ -130,13 +134,15 @@ void RunDraw(const Scenario& scenario, const std::vector<Case>& cases, int draw,
 
 }  // namespace
 
-ScenarioResult RunScenario(const Scenario& scenario, const std::function<void(int, int)>& progress) {
+ScenarioResult RunScenario(const Scenario& scenario,
+                           const std::function<void(int, int)>& progress) {
   const std::vector<Case> cases = CasesOf(scenario);
   const auto draws = static_cast<size_t>(scenario.draws);
   ScenarioResult result;
   result.bounds.resize(draws);
   for (const Case& one : cases) {
-    result.policies.push_back({one.name, one.decouplings, one.reference, std::vector<SimResult>(draws)});
+    result.policies.push_back(
+        {one.name, one.decouplings, one.reference, std::vector<SimResult>(draws)});
   }
   std::mutex mutex;
   int done = 0;

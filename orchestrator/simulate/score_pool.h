@@ -17,8 +17,8 @@ struct ScoreJob {
   bool slow = false;
 };
 
-/// The slots of the metric pool, numbered host by host: what runs programs goes first, then what came first, as in
-/// a run; the slot that was free for longest takes it.
+/// The slots of the metric pool, numbered host by host: what runs programs goes first, then what
+/// came first, as in a run; the slot that was free for longest takes it.
 class ScorePool {
  public:
   explicit ScorePool(int slots);
@@ -27,7 +27,8 @@ class ScorePool {
   /// Takes the next job onto a free slot and says which; nothing when there is none of either.
   std::optional<int> Begin(ScoreJob* job);
   void End(int slot);
-  /// The slots from `first` on are gone; whoever has jobs on them adds those again, and does not end them.
+  /// The slots from `first` on are gone; whoever has jobs on them adds those again, and does not
+  /// end them.
   void Remove(int first);
   bool idle() const { return waiting_.empty() && free_.size() == static_cast<size_t>(slots_); }
 

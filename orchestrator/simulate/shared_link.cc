@@ -24,9 +24,10 @@ void SharedLink::End(double now, int64_t transfer) {
 
 std::optional<SharedLink::Next> SharedLink::FirstEnd() const {
   if (left_.empty()) return std::nullopt;
-  const auto first = std::min_element(left_.begin(), left_.end(),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  return Next{now_ + first->second * static_cast<double>(left_.size()) / bytes_per_s_, first->first};
+  const auto first = std::min_element(
+      left_.begin(), left_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return Next{now_ + first->second * static_cast<double>(left_.size()) / bytes_per_s_,
+              first->first};
 }
 
 }  // namespace evald

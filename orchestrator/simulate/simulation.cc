@@ -15,10 +15,13 @@ constexpr double kAskAheadSeconds = 1;  // a heartbeat
 }  // namespace
 
 double SimResult::bound_s(const SimCluster& cluster) const {
-  return BoundOf({device_work_s, longest_request_s, first_generation_s, score_work_s}, cluster, stage_s).total_s();
+  return BoundOf({device_work_s, longest_request_s, first_generation_s, score_work_s}, cluster,
+                 stage_s)
+      .total_s();
 }
 
-Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const std::vector<SimTask>& tasks,
+Simulation::Simulation(const SimCluster& cluster, double weights_bytes,
+                       const std::vector<SimTask>& tasks,
                        const std::vector<TaskEstimate>& estimates, Options options)
     : cluster_(cluster),
       weights_bytes_(weights_bytes),
@@ -41,7 +44,8 @@ Simulation::Simulation(const SimCluster& cluster, double weights_bytes, const st
   const int datasets = tasks.empty() ? 0 : tasks.back().dataset + 1;
   for (int d = 0; d < cluster.devices(); ++d) {
     devices_.emplace_back(cluster.places);
-    if (!decouplings_.prepare_once) devices_.back().prepared.assign(static_cast<size_t>(datasets), false);
+    if (!decouplings_.prepare_once)
+      devices_.back().prepared.assign(static_cast<size_t>(datasets), false);
   }
   result_.task_scored_s.assign(tasks.size(), 0);
 }
@@ -65,17 +69,28 @@ SimResult Simulation::Run() {
 
 void Simulation::Handle(const Event& event) {
   switch (event.kind) {
-    case Kind::kStorage: return OnStorage(event);
-    case Kind::kReady: return OnReady(event.a);
-    case Kind::kAsk: return OnAsk(event);
-    case Kind::kSlice: return OnSlice(event);
-    case Kind::kTrialFails: return OnTrialFails(event.a);
-    case Kind::kTrialOver: return OnTrialOver(event.a);
-    case Kind::kScored: return OnScored(event);
-    case Kind::kNodeLost: return OnNodeLost();
-    case Kind::kHeartbeat: return OnHeartbeat();
-    case Kind::kOverdue: return OnOverdue(event);
-    case Kind::kLate: return OnLate();
+    case Kind::kStorage:
+      return OnStorage(event);
+    case Kind::kReady:
+      return OnReady(event.a);
+    case Kind::kAsk:
+      return OnAsk(event);
+    case Kind::kSlice:
+      return OnSlice(event);
+    case Kind::kTrialFails:
+      return OnTrialFails(event.a);
+    case Kind::kTrialOver:
+      return OnTrialOver(event.a);
+    case Kind::kScored:
+      return OnScored(event);
+    case Kind::kNodeLost:
+      return OnNodeLost();
+    case Kind::kHeartbeat:
+      return OnHeartbeat();
+    case Kind::kOverdue:
+      return OnOverdue(event);
+    case Kind::kLate:
+      return OnLate();
   }
 }
 
@@ -87,8 +102,8 @@ void Simulation::OnAsk(const Event& event) {
   device.queue.Forget(now_);
   idle_.erase(event.a);
   if (GiveTrial(event.a)) return;
-  // With nothing open, it asks again when it has begun all that it has and a place is free: it may take
-  // from another then.
+  // With nothing open, it asks again when it has begun all that it has and a place is free: it may
+  // take from another then.
   const double again = std::max(device.queue.AllBegunAt(now_), device.queue.PlaceFreeAt(now_));
   if (again > now_) {
     Push(again, Kind::kAsk, event.a, 0, ++device.ask_version);
@@ -98,11 +113,13 @@ void Simulation::OnAsk(const Event& event) {
   }
 }
 
-// A warm device asks for the next trial before the last has run dry; another when it is free. That is a
-// matter of seconds, not of documents: as many long ones as there are places would wait for minutes.
+// A warm device asks for the next trial before the last has run dry; another when it is free. That
+// is a matter of seconds, not of documents: as many long ones as there are places would wait for
+// minutes.
 void Simulation::ScheduleAsk(int64_t d) {
   Device& device = devices_[d];
-  Push(std::max(now_, device.queue.PlaceFreeAt(now_) - kAskAheadSeconds), Kind::kAsk, d, 0, ++device.ask_version);
+  Push(std::max(now_, device.queue.PlaceFreeAt(now_) - kAskAheadSeconds), Kind::kAsk, d, 0,
+       ++device.ask_version);
 }
 
 // So many of them, or as many as there are, ask again.
@@ -114,27 +131,34 @@ void Simulation::WakeIdle(int64_t devices) {
   }
 }
 
-bool Simulation::GiveTrial(int64_t d) { return GiveOpen(d) || (policy_->doubles_stragglers() && Steal(d)); }
+bool Simulation::GiveTrial(int64_t d) {
+  return GiveOpen(d) || (policy_->doubles_stragglers() && Steal(d));
+}
 
 bool Simulation::GiveOpen(int64_t d) {
   const std::vector<Cut> cuts = policy_->Next(work_, static_cast<int>(d));
   if (cuts.empty()) return false;
   Trial trial;
   for (const Cut& cut : cuts) {
-    for (const DocumentRange& range : work_.Take(cut.task, cut.documents)) AddSlices(d, cut.task, range, &trial);
+    for (const DocumentRange& range : work_.Take(cut.task, cut.documents))
+      AddSlices(d, cut.task, range, &trial);
   }
   StartTrial(d, std::move(trial));
   return true;
 }
 
-// Documents whose lines lie on the device's host, in a half-written file, are slices of their own: there
-// is nothing to compute.
+// Documents whose lines lie on the device's host, in a half-written file, are slices of their own:
+// there is nothing to compute.
 void Simulation::AddSlices(int64_t d, size_t task, DocumentRange range, Trial* trial) {
-  const auto kept = [&](int64_t document) { return !kept_.empty() && kept_[task][document] == NodeOf(d) + 1; };
+  const auto kept = [&](int64_t document) {
+    return !kept_.empty() && kept_[task][document] == NodeOf(d) + 1;
+  };
   while (range.size() > 0) {
     Slice slice{task, {range.first, range.first + 1}, false, kept(range.first)};
-    const int64_t most = std::min(range.end, range.first + SliceDocumentsMax(tasks_[task].slow_scoring));
-    while (slice.documents.end < most && kept(slice.documents.end) == slice.kept) ++slice.documents.end;
+    const int64_t most =
+        std::min(range.end, range.first + SliceDocumentsMax(tasks_[task].slow_scoring));
+    while (slice.documents.end < most && kept(slice.documents.end) == slice.kept)
+      ++slice.documents.end;
     range.first = slice.documents.end;
     trial->slices.push_back(slice);
   }
@@ -173,7 +197,8 @@ void Simulation::StartTrial(int64_t d, Trial trial) {
     Span(d, "load", now_ + cluster_.start_s, now_ + cluster_.start_s + pull, "");
     Push(now_ + cluster_.start_s + pull, Kind::kReady, d);
   } else {
-    Push(now_ + cluster_.start_s, Kind::kStorage, NodeOf(d), d + 1, -1);  // the transfer begins then
+    Push(now_ + cluster_.start_s, Kind::kStorage, NodeOf(d), d + 1,
+         -1);  // the transfer begins then
   }
 }
 
@@ -195,13 +220,16 @@ void Simulation::RunDocuments(int64_t number, double at) {
       double place_s = task.place_s[i];
       // The prefix is computed again where a group is cut.
       const bool follows = s > 0 && trial.slices[s - 1].task == slice.task;
-      if (i == slice.documents.first && !follows && !task.begins_group(i)) place_s += task.prefix_s * cluster_.places;
-      documents.push_back({number, static_cast<int>(s), i, place_s * SlownessOf(trial.device), 0, 0});
+      if (i == slice.documents.first && !follows && !task.begins_group(i))
+        place_s += task.prefix_s * cluster_.places;
+      documents.push_back(
+          {number, static_cast<int>(s), i, place_s * SlownessOf(trial.device), 0, 0});
     }
   }
   device.queue.Add(begin, &documents);
   std::vector<double> ends(trial.slices.size(), now_);
-  for (const PlacedDocument& document : documents) ends[document.slice] = std::max(ends[document.slice], document.end);
+  for (const PlacedDocument& document : documents)
+    ends[document.slice] = std::max(ends[document.slice], document.end);
   if (options_.faults.trial_failure_rate > 0 &&
       std::uniform_real_distribution<>()(random_) < options_.faults.trial_failure_rate) {
     const double share = std::uniform_real_distribution<>()(random_);
@@ -209,10 +237,12 @@ void Simulation::RunDocuments(int64_t number, double at) {
     Push(begin + share * (end - begin), Kind::kTrialFails, number);
   }
   // Of each slice, the first that takes longer than the longest is expected to.
-  for (size_t i = 0, seen = trial.slices.size(); i < documents.size() && decouplings_.use_priors; ++i) {
+  for (size_t i = 0, seen = trial.slices.size(); i < documents.size() && decouplings_.use_priors;
+       ++i) {
     const auto slice = static_cast<size_t>(documents[i].slice);
     const double expected_s = work_.estimate(trial.slices[slice].task).request_s;
-    if (slice == seen || trial.copy || documents[i].place_s <= expected_s * kOverdueGrowth) continue;
+    if (slice == seen || trial.copy || documents[i].place_s <= expected_s * kOverdueGrowth)
+      continue;
     seen = slice;
     WatchOverdue(documents[i], expected_s * kOverdueGrowth);
   }
@@ -225,14 +255,16 @@ void Simulation::ScheduleSlices(int64_t number, const std::vector<double>& ends)
   Trial& trial = trials_[number];
   ++trial.version;
   for (size_t s = 0; s < trial.slices.size(); ++s) {
-    if (!trial.slices[s].done) Push(ends[s], Kind::kSlice, number, static_cast<int64_t>(s), trial.version);
+    if (!trial.slices[s].done)
+      Push(ends[s], Kind::kSlice, number, static_cast<int64_t>(s), trial.version);
   }
 }
 
 // After documents have been taken from among others.
 void Simulation::ScheduleAllSlices(Device* device) {
   std::map<int64_t, std::vector<double>> ends;
-  for (const int64_t number : device->trials) ends[number].assign(trials_[number].slices.size(), now_);
+  for (const int64_t number : device->trials)
+    ends[number].assign(trials_[number].slices.size(), now_);
   for (const PlacedDocument& document : device->queue.documents()) {
     const auto trial = ends.find(document.trial);
     if (trial == ends.end()) continue;
@@ -264,9 +296,11 @@ void Simulation::OnSlice(const Event& event) {
     ++won;
   }
   if (decouplings_.use_priors && !trial.copy) {
-    const double expected_s = work_.estimate(slice.task).device_s * static_cast<double>(slice.documents.size());
+    const double expected_s =
+        work_.estimate(slice.task).device_s * static_cast<double>(slice.documents.size());
     doubling_.Measured(trial.device, expected_s, place_s / cluster_.places);
-    costs_.Generated(slice.task, slice.documents.size(), place_s / cluster_.places, longest, &work_);
+    costs_.Generated(slice.task, slice.documents.size(), place_s / cluster_.places, longest,
+                     &work_);
   }
   if (decouplings_.score_elsewhere) {
     AddScoring(slice.task, won);
@@ -291,12 +325,15 @@ void Simulation::OnOverdue(const Event& event) {
   const Trial& trial = trials_[event.a];
   if (trial.over || trial.slices[event.b].done) return;
   for (const PlacedDocument& document : devices_[trial.device].queue.documents()) {
-    if (document.trial != event.a || document.document != event.version || document.slice != event.b) continue;
+    if (document.trial != event.a || document.document != event.version ||
+        document.slice != event.b)
+      continue;
     const double age_s = now_ - document.begin;
     if (document.end <= now_ || age_s <= 0) return;
     const size_t task = trial.slices[event.b].task;
     costs_.Overdue(task, age_s, &work_);
-    if (document.end > now_ + age_s * (kOverdueGrowth - 1)) WatchOverdue(document, age_s * kOverdueGrowth);
+    if (document.end > now_ + age_s * (kOverdueGrowth - 1))
+      WatchOverdue(document, age_s * kOverdueGrowth);
     return;
   }
 }
@@ -313,14 +350,17 @@ void Simulation::OnTrialOver(int64_t number) {
   std::string label;
   if (options_.keep_spans) {
     for (const Slice& slice : trial.slices) {
-      if (label.find(tasks_[slice.task].name) == std::string::npos) label += (label.empty() ? "" : " ") + tasks_[slice.task].name;
+      if (label.find(tasks_[slice.task].name) == std::string::npos)
+        label += (label.empty() ? "" : " ") + tasks_[slice.task].name;
     }
-    Span(trial.device, "generate", trial.begin, now_ - (decouplings_.score_elsewhere ? 0 : trial.score_s), label);
+    Span(trial.device, "generate", trial.begin,
+         now_ - (decouplings_.score_elsewhere ? 0 : trial.score_s), label);
   }
   if (!decouplings_.score_elsewhere) {
     for (const Slice& slice : trial.slices) {
       scored_[slice.task] += slice.documents.size();
-      if (scored_[slice.task] == tasks_[slice.task].documents) result_.task_scored_s[slice.task] = now_;
+      if (scored_[slice.task] == tasks_[slice.task].documents)
+        result_.task_scored_s[slice.task] = now_;
     }
     result_.makespan_s = std::max(result_.makespan_s, now_);
   }
@@ -372,8 +412,10 @@ void Simulation::OnScored(const Event& event) {
 
 // ---- results
 
-void Simulation::Span(int64_t device, const char* name, double begin, double end, const std::string& label) {
-  if (options_.keep_spans && end > begin) result_.spans.push_back({static_cast<int>(device), name, begin, end, label});
+void Simulation::Span(int64_t device, const char* name, double begin, double end,
+                      const std::string& label) {
+  if (options_.keep_spans && end > begin)
+    result_.spans.push_back({static_cast<int>(device), name, begin, end, label});
 }
 
 SimResult Simulation::Finish() {
@@ -393,7 +435,8 @@ SimResult Simulation::Finish() {
     const TaskEstimate truth = TrueEstimate(tasks_[t], cluster_.places);
     const double device_s = truth.device_s * static_cast<double>(truth.documents);
     const double prior = costs_.prior(t).device_s;
-    if (prior > 0 && truth.device_s > 0) weighted += device_s * std::abs(std::log(prior / truth.device_s));
+    if (prior > 0 && truth.device_s > 0)
+      weighted += device_s * std::abs(std::log(prior / truth.device_s));
     result.documents_scored += scored_[t];
   }
   result.estimate_error = std::exp(weighted / std::max(1e-9, result.device_work_s));

@@ -28,7 +28,7 @@ namespace evald {
 struct SimFaults {
   double trial_failure_rate = 0;         ///< share of trials that fail somewhere on their way
   std::optional<double> node_lost_at_s;  ///< the last node and all on it are gone from then on
-  double slow_device = 1;                ///< the first device takes so many times as long as it says
+  double slow_device = 1;  ///< the first device takes so many times as long as it says
 };
 
 /// A stretch of a device's time in the simulation; seconds.
@@ -40,42 +40,47 @@ struct SimSpan {
 };
 
 struct SimResult {
-  double makespan_s = 0;               ///< until the last document is scored
-  double weights_in_s = 0;             ///< when the last device had them for the first time
-  double device_work_s = 0;            ///< device seconds of all documents, each once
+  double makespan_s = 0;     ///< until the last document is scored
+  double weights_in_s = 0;   ///< when the last device had them for the first time
+  double device_work_s = 0;  ///< device seconds of all documents, each once
   double longest_request_s = 0;
-  double first_generation_s = 0;       ///< shortest request of a task that is scored; infinity when none is
-  double score_work_s = 0;             ///< CPU seconds
-  double stage_s = 0;                  ///< of a node, at the storage's limit
-  double idle_share = 0;               ///< device time without a request, of that after weights-in
-  double generate_share = 0;           ///< of the time of devices that were not lost: with a request under way
-  std::map<std::string, double> lost_shares;  ///< of the same: start, load (and waiting for it), prepare, score
-  std::vector<double> task_scored_s;   ///< when each task's score was known
+  double first_generation_s =
+      0;                    ///< shortest request of a task that is scored; infinity when none is
+  double score_work_s = 0;  ///< CPU seconds
+  double stage_s = 0;       ///< of a node, at the storage's limit
+  double idle_share = 0;    ///< device time without a request, of that after weights-in
+  double generate_share =
+      0;  ///< of the time of devices that were not lost: with a request under way
+  std::map<std::string, double>
+      lost_shares;  ///< of the same: start, load (and waiting for it), prepare, score
+  std::vector<double> task_scored_s;  ///< when each task's score was known
   int64_t trials = 0;
   int64_t trials_failed = 0;
-  int64_t events = 0;                  ///< that were handled
-  int64_t documents_again = 0;         ///< that were computed more than once
-  int64_t trials_doubled = 0;          ///< of which a copy was given to an idle device
+  int64_t events = 0;           ///< that were handled
+  int64_t documents_again = 0;  ///< that were computed more than once
+  int64_t trials_doubled = 0;   ///< of which a copy was given to an idle device
   int64_t documents_scored = 0;
-  double estimate_error = 0;           ///< of the device seconds expected, as a factor, mean over tasks by work
-  double left_bound_s = 0;             ///< with faults: none can be faster than what they have left to do
-  std::vector<SimSpan> spans;          ///< when asked for
+  double estimate_error =
+      0;  ///< of the device seconds expected, as a factor, mean over tasks by work
+  double left_bound_s = 0;     ///< with faults: none can be faster than what they have left to do
+  std::vector<SimSpan> spans;  ///< when asked for
 
   /// No schedule can be faster (bound.h).
   double bound_s(const SimCluster& cluster) const;
 };
 
-/// One checkpoint evaluated on a cluster under one policy, as a sequence of discrete events. The policy,
-/// the open work and the estimates are the daemon's own code; devices, storage and the metric pool are
-/// modelled (docs/simulate.md). Engines of warm executors are up at time 0 and prompts prepared.
+/// One checkpoint evaluated on a cluster under one policy, as a sequence of discrete events. The
+/// policy, the open work and the estimates are the daemon's own code; devices, storage and the
+/// metric pool are modelled (docs/simulate.md). Engines of warm executors are up at time 0 and
+/// prompts prepared.
 class Simulation {
  public:
   struct Options {
     std::string policy = "elastic";
     std::optional<Decouplings> decouplings;  ///< instead of the policy's own
     SimFaults faults;
-    uint64_t seed = 1;       ///< of faults
-    double weight = 16;      ///< of the estimates: documents that a prior stands for
+    uint64_t seed = 1;   ///< of faults
+    double weight = 16;  ///< of the estimates: documents that a prior stands for
     bool keep_spans = false;
   };
 
@@ -85,7 +90,19 @@ class Simulation {
   SimResult Run();
 
  private:
-  enum class Kind { kStorage, kReady, kAsk, kSlice, kTrialFails, kTrialOver, kScored, kNodeLost, kHeartbeat, kOverdue, kLate };
+  enum class Kind {
+    kStorage,
+    kReady,
+    kAsk,
+    kSlice,
+    kTrialFails,
+    kTrialOver,
+    kScored,
+    kNodeLost,
+    kHeartbeat,
+    kOverdue,
+    kLate
+  };
   enum Cause { kStart, kLoad, kPrepare, kScore };
   static constexpr std::array<const char*, 4> kCauses = {"start", "load", "prepare", "score"};
   struct Event {
@@ -95,7 +112,9 @@ class Simulation {
     int64_t a = 0;  ///< device, node, trial or job
     int64_t b = 0;  ///< slice
     int64_t version = 0;
-    bool operator>(const Event& other) const { return time != other.time ? time > other.time : order > other.order; }
+    bool operator>(const Event& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
   };
   struct Slice {
     size_t task = 0;
@@ -122,10 +141,10 @@ class Simulation {
     int64_t ask_version = 0;
     double weights_in = 0;
     double load_begin = 0;
-    std::vector<bool> prepared;  ///< by dataset
+    std::vector<bool> prepared;     ///< by dataset
     std::array<double, 4> spent{};  ///< by cause
-    std::vector<int64_t> trials;  ///< under way
-    int64_t pending = -1;         ///< trial that waits for the weights its executor loads
+    std::vector<int64_t> trials;    ///< under way
+    int64_t pending = -1;           ///< trial that waits for the weights its executor loads
   };
 
   struct Scoring {
@@ -214,16 +233,18 @@ class Simulation {
   std::vector<Trial> trials_;
   std::set<int64_t> idle_;  ///< devices that asked and got nothing
   Stealing stealing_;
-  bool stealing_began_ = false;  ///< somebody was idle: from then on devices report what they have waiting
+  bool stealing_began_ =
+      false;  ///< somebody was idle: from then on devices report what they have waiting
   bool heartbeat_due_ = false;
   Doubling doubling_;
-  std::optional<double> late_watched_;  ///< when somebody looks for what is late
+  std::optional<double> late_watched_;        ///< when somebody looks for what is late
   std::vector<std::vector<bool>> committed_;  ///< by task and document: the first generation counts
   ScorePool pool_;
-  std::vector<Scoring> scoring_;     ///< by number
-  std::vector<int64_t> free_numbers_; ///< of jobs that are over
-  std::vector<int64_t> scored_;    ///< documents, by task
-  std::vector<std::vector<int>> kept_;  ///< by task and document: node + 1 that has its line in a half-written file
+  std::vector<Scoring> scoring_;       ///< by number
+  std::vector<int64_t> free_numbers_;  ///< of jobs that are over
+  std::vector<int64_t> scored_;        ///< documents, by task
+  std::vector<std::vector<int>>
+      kept_;  ///< by task and document: node + 1 that has its line in a half-written file
   SimResult result_;
 };
 

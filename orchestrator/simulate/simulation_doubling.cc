@@ -57,7 +57,8 @@ void Simulation::WatchLate() {
 void Simulation::OnLate() {
   if (!late_watched_ || now_ < *late_watched_) return;  // an earlier look has come instead
   late_watched_.reset();
-  const auto helper = std::find_if(idle_.begin(), idle_.end(), [this](int64_t d) { return devices_[d].queue.end() <= now_; });
+  const auto helper = std::find_if(idle_.begin(), idle_.end(),
+                                   [this](int64_t d) { return devices_[d].queue.end() <= now_; });
   // Who has something under way still looks again when it ends.
   if (helper == idle_.end()) return;
   const bool doubled = Double(*helper);
@@ -96,14 +97,17 @@ void Simulation::CloseCommitted(int64_t number) {
   for (Slice& slice : trial.slices) {
     if (slice.done) continue;
     const auto documents = committed_[slice.task].begin();
-    if (!std::all_of(documents + slice.documents.first, documents + slice.documents.end, [](bool done) { return done; })) continue;
+    if (!std::all_of(documents + slice.documents.first, documents + slice.documents.end,
+                     [](bool done) { return done; }))
+      continue;
     slice.done = true;
     --trial.slices_left;
   }
   if (trial.slices_left == 0) Withdraw(number);
 }
 
-// The engine cannot forget single requests: while others are under way, those of this trial end unread.
+// The engine cannot forget single requests: while others are under way, those of this trial end
+// unread.
 void Simulation::Withdraw(int64_t number) {
   Trial& trial = trials_[number];
   trial.over = true;
@@ -112,10 +116,13 @@ void Simulation::Withdraw(int64_t number) {
   Device& device = devices_[trial.device];
   std::erase(device.trials, number);
   const auto& documents = device.queue.documents();
-  const bool others = std::any_of(documents.begin(), documents.end(), [this](const PlacedDocument& document) {
-    return document.begin <= now_ && document.end > now_ && !trials_[document.trial].over;
-  });
-  const auto withdrawn = [this](const PlacedDocument& document) { return trials_[document.trial].over; };
+  const bool others =
+      std::any_of(documents.begin(), documents.end(), [this](const PlacedDocument& document) {
+        return document.begin <= now_ && document.end > now_ && !trials_[document.trial].over;
+      });
+  const auto withdrawn = [this](const PlacedDocument& document) {
+    return trials_[document.trial].over;
+  };
   if (others) {
     device.queue.Drop(now_, withdrawn);
   } else {

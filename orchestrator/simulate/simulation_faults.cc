@@ -4,14 +4,15 @@
 
 namespace evald {
 
-// What is not in a finished file is open again; where the device scores, nothing is finished before the
-// scores are. A copy's documents are those of the trial that it is of.
+// What is not in a finished file is open again; where the device scores, nothing is finished before
+// the scores are. A copy's documents are those of the trial that it is of.
 void Simulation::GiveBack(Trial* trial) {
   trial->over = true;
   const int64_t partner = trial->partner;
   Part(trial);
   if (trial->copy && partner >= 0) ReportBegun(trials_[partner].device);  // another copy may be due
-  for (auto slice = trial->slices.rbegin(); slice != trial->slices.rend() && !trial->copy; ++slice) {
+  for (auto slice = trial->slices.rbegin(); slice != trial->slices.rend() && !trial->copy;
+       ++slice) {
     if (slice->done && decouplings_.score_elsewhere) continue;
     work_.PutBack(slice->task, slice->documents);
   }
@@ -25,23 +26,27 @@ void Simulation::Interrupted(const PlacedDocument& document) {
   result_.left_bound_s = std::max(result_.left_bound_s, now_ + document.place_s);
 }
 
-// Lines of what was finished are in half-written files, which the next attempt on that host resumes.
+// Lines of what was finished are in half-written files, which the next attempt on that host
+// resumes.
 void Simulation::KeepFinished(int64_t number) {
   Trial& trial = trials_[number];
   if (kept_.empty()) {
     for (const SimTask& task : tasks_) kept_.emplace_back(task.place_s.size(), 0);
   }
   std::vector<std::vector<bool>> unfinished;
-  for (const Slice& slice : trial.slices) unfinished.emplace_back(static_cast<size_t>(slice.documents.size()), false);
+  for (const Slice& slice : trial.slices)
+    unfinished.emplace_back(static_cast<size_t>(slice.documents.size()), false);
   for (const PlacedDocument& document : devices_[trial.device].queue.documents()) {
     if (document.trial != number || document.end <= now_) continue;
-    unfinished[document.slice][document.document - trial.slices[document.slice].documents.first] = true;
+    unfinished[document.slice][document.document - trial.slices[document.slice].documents.first] =
+        true;
   }
   for (size_t s = 0; s < trial.slices.size(); ++s) {
     const Slice& slice = trial.slices[s];
     if (slice.done) continue;
     for (int64_t i = slice.documents.first; i < slice.documents.end; ++i) {
-      if (!unfinished[s][i - slice.documents.first]) kept_[slice.task][i] = NodeOf(trial.device) + 1;
+      if (!unfinished[s][i - slice.documents.first])
+        kept_[slice.task][i] = NodeOf(trial.device) + 1;
     }
   }
 }
@@ -65,7 +70,8 @@ void Simulation::OnTrialFails(int64_t number) {
   WakeIdle(work_.documents());
 }
 
-// Scores that were being made there are made again elsewhere, of generations that are in the service's hands.
+// Scores that were being made there are made again elsewhere, of generations that are in the
+// service's hands.
 void Simulation::LoseSlots() {
   const int left = cluster_.score_slots() - cluster_.score_slots_per_node;
   for (Scoring& scoring : scoring_) {

@@ -8,7 +8,8 @@ void Simulation::BeginLoading() {
     if (decouplings_.load_once) {
       BeginTransfer(node, 0);
     } else if (decouplings_.stay_warm) {
-      for (int d = 0; d < cluster_.devices_per_node; ++d) BeginTransfer(node, node * cluster_.devices_per_node + d + 1);
+      for (int d = 0; d < cluster_.devices_per_node; ++d)
+        BeginTransfer(node, node * cluster_.devices_per_node + d + 1);
     }
   }
   if (decouplings_.load_once || decouplings_.stay_warm) return;

@@ -34,7 +34,8 @@ bool Simulation::TakeBack(const Theft& theft) {
   for (auto taken = theft.documents.rbegin(); taken != theft.documents.rend(); ++taken) {
     Slice& slice = trials_[taken->trial].slices[taken->slice];
     int64_t first = slice.documents.end;
-    for (auto waiting = device.queue.documents().rbegin(); waiting != device.queue.documents().rend(); ++waiting) {
+    for (auto waiting = device.queue.documents().rbegin();
+         waiting != device.queue.documents().rend(); ++waiting) {
       if (waiting->begin <= now_) break;
       if (waiting->trial != taken->trial || waiting->slice != taken->slice) continue;
       if (waiting->document >= taken->documents.first) first = std::min(first, waiting->document);
@@ -55,18 +56,23 @@ bool Simulation::TakeBack(const Theft& theft) {
   return any;
 }
 
-// What a device would say it has waiting. What begins within the time that a lease takes is where it
-// should be.
+// What a device would say it has waiting. What begins within the time that a lease takes is where
+// it should be.
 void Simulation::Report(int64_t d) {
   if (!policy_->doubles_stragglers()) return;
   const Device& device = devices_[d];
   const double soon = now_ + 2 * cluster_.lease_s;
   std::vector<WaitingDocuments> waiting;
   const auto& documents = device.queue.documents();
-  for (auto document = documents.rbegin(); document != documents.rend() && document->begin > soon; ++document) {
-    if (waiting.empty() || waiting.back().trial != document->trial || waiting.back().slice != document->slice) {
+  for (auto document = documents.rbegin(); document != documents.rend() && document->begin > soon;
+       ++document) {
+    if (waiting.empty() || waiting.back().trial != document->trial ||
+        waiting.back().slice != document->slice) {
       const Slice& slice = trials_[document->trial].slices[document->slice];
-      waiting.push_back({document->trial, document->slice, slice.task, {document->document, slice.documents.end}});
+      waiting.push_back({document->trial,
+                         document->slice,
+                         slice.task,
+                         {document->document, slice.documents.end}});
     }
     waiting.back().documents.first = document->document;
   }

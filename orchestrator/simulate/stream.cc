@@ -35,7 +35,8 @@ void AddTrials(const std::vector<SimSpan>& spans, bool staged, Evaluation* evalu
     if (!open) held = {spans[i].begin, 0};
     open = true;
     held.seconds += spans[i].end - spans[i].begin;
-    const bool scores_next = i + 1 < spans.size() && std::string_view(spans[i + 1].name) == "score" &&
+    const bool scores_next = i + 1 < spans.size() &&
+                             std::string_view(spans[i + 1].name) == "score" &&
                              spans[i + 1].begin - spans[i].end < 1e-6;
     if ((name != "generate" || scores_next) && name != "score") continue;
     evaluation->trials.push_back(held);
@@ -62,7 +63,8 @@ struct Free {
   bool operator>(const Free& other) const { return at > other.at; }
 };
 
-StreamReport::OfPolicy OfPolicy(const Scenario& scenario, const PolicyOutcome& policy, double every_s) {
+StreamReport::OfPolicy OfPolicy(const Scenario& scenario, const PolicyOutcome& policy,
+                                double every_s) {
   const SimCluster& cluster = scenario.cluster;
   const double weights = scenario.workload.model.bytes;
   const double stage_s = policy.decouplings.load_once ? weights / cluster.storage_bytes_per_s : 0;
@@ -107,22 +109,27 @@ Json ToJson(const StreamReport& report) {
   Json policies = Json::array();
   for (const StreamReport::OfPolicy& policy : report.policies) {
     const SimSpreadOver latency = Summarise(policy.latency_s);
-    policies.push_back({{"name", policy.name}, {"latency_s", {{"p50", latency.p50}, {"max", latency.most}}},
-                        {"latencies_s", policy.latency_s}, {"load", policy.load}, {"keeps_up", policy.keeps_up()}});
+    policies.push_back({{"name", policy.name},
+                        {"latency_s", {{"p50", latency.p50}, {"max", latency.most}}},
+                        {"latencies_s", policy.latency_s},
+                        {"load", policy.load},
+                        {"keeps_up", policy.keeps_up()}});
   }
   return {{"every_s", report.every_s}, {"policies", std::move(policies)}};
 }
 
 std::string StreamText(const StreamReport& report) {
-  std::vector<TextRow> rows = {{"from arrival to scores, s", "p50", "worst", "last", "devices' load %", "keeps up"}};
+  std::vector<TextRow> rows = {
+      {"from arrival to scores, s", "p50", "worst", "last", "devices' load %", "keeps up"}};
   for (const StreamReport::OfPolicy& policy : report.policies) {
     const SimSpreadOver latency = Summarise(policy.latency_s);
-    rows.push_back({policy.name, fmt::format("{:.0f}", latency.p50), fmt::format("{:.0f}", latency.most),
-                    fmt::format("{:.0f}", policy.latency_s.back()), fmt::format("{:.1f}", 100 * policy.load),
-                    policy.keeps_up() ? "yes" : "no"});
+    rows.push_back({policy.name, fmt::format("{:.0f}", latency.p50),
+                    fmt::format("{:.0f}", latency.most),
+                    fmt::format("{:.0f}", policy.latency_s.back()),
+                    fmt::format("{:.1f}", 100 * policy.load), policy.keeps_up() ? "yes" : "no"});
   }
-  return fmt::format("  {} checkpoints, one every {}, on the same devices\n\n", report.policies.at(0).latency_s.size(),
-                     HumanSeconds(report.every_s)) +
+  return fmt::format("  {} checkpoints, one every {}, on the same devices\n\n",
+                     report.policies.at(0).latency_s.size(), HumanSeconds(report.every_s)) +
          TextTable(rows, {.indent = 2});
 }
 

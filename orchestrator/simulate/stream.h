@@ -13,16 +13,18 @@ struct StreamReport {
   struct OfPolicy {
     std::string name;
     std::vector<double> latency_s;  ///< by checkpoint: from its arrival to its last score
-    double load = 0;                ///< device time of a checkpoint over that of an interval; above 1 it falls behind
+    double load =
+        0;  ///< device time of a checkpoint over that of an interval; above 1 it falls behind
     bool keeps_up() const { return load <= 1; }
   };
   double every_s = 0;
   std::vector<OfPolicy> policies;
 };
 
-/// Every draw is a checkpoint; all have to have kept their spans. What a policy made of each alone, trial
-/// by trial, is queued when the checkpoint is there: a device that is free takes the next trial of the
-/// oldest one. Staging goes on beside; a warm device pulls the weights when it changes checkpoints.
+/// Every draw is a checkpoint; all have to have kept their spans. What a policy made of each alone,
+/// trial by trial, is queued when the checkpoint is there: a device that is free takes the next
+/// trial of the oldest one. Staging goes on beside; a warm device pulls the weights when it changes
+/// checkpoints.
 StreamReport MakeStream(const Scenario& scenario, const ScenarioResult& result, double every_s);
 
 Json ToJson(const StreamReport& report);

@@ -16,13 +16,15 @@ constexpr const char* kSchema = "evald-workload/1";
 
 double Need(YamlSection* section, const std::string& key, double low, double high) {
   const auto value = section->Number(key, low, high);
-  if (!value) section->RefuseAbsent(key, fmt::format("absent, expected a number from {} to {}", low, high));
+  if (!value)
+    section->RefuseAbsent(key, fmt::format("absent, expected a number from {} to {}", low, high));
   return *value;
 }
 
 int64_t NeedCount(YamlSection* section, const std::string& key, int64_t high) {
   const auto value = section->Integer(key, 1, high);
-  if (!value) section->RefuseAbsent(key, fmt::format("absent, expected an integer from 1 to {}", high));
+  if (!value)
+    section->RefuseAbsent(key, fmt::format("absent, expected an integer from 1 to {}", high));
   return *value;
 }
 
@@ -35,11 +37,13 @@ Spread ReadSpread(YamlSection* parent, const std::string& key, double most) {
   spread.p95 = section->Number("p95", 0, kMuch).value_or(0);
   spread.most = most;
   if (spread.mean > most) {
-    section->Refuse("mean", fmt::format("found {}, expected at most {}, the limit of one", spread.mean, most));
+    section->Refuse(
+        "mean", fmt::format("found {}, expected at most {}, the limit of one", spread.mean, most));
   }
   if (spread.p95 > 0 && spread.p95 < spread.mean) {
-    section->Refuse("p95", fmt::format("found {}, expected at least the mean of {}, or 0 where all are alike", spread.p95,
-                                       spread.mean));
+    section->Refuse(
+        "p95", fmt::format("found {}, expected at least the mean of {}, or 0 where all are alike",
+                           spread.p95, spread.mean));
   }
   section->Number("p50", 0, kMuch);
   section->Number("sd", 0, kMuch);
@@ -49,7 +53,8 @@ Spread ReadSpread(YamlSection* parent, const std::string& key, double most) {
 
 void ReadScoring(YamlSection* section, SimDataset* dataset) {
   auto scoring = section->Section("scoring");
-  if (!scoring) section->RefuseAbsent("scoring", "absent, expected {kind: ..., cpu_seconds_per_document: ...}");
+  if (!scoring)
+    section->RefuseAbsent("scoring", "absent, expected {kind: ..., cpu_seconds_per_document: ...}");
   const std::string kind = scoring->String("kind").value_or("");
   const double waiting = scoring->Number("remote_seconds_per_document", 0, 1e6).value_or(0);
   dataset->score_s = Need(&*scoring, "cpu_seconds_per_document", 0, 1e6) + waiting;
@@ -61,7 +66,8 @@ void ReadScoring(YamlSection* section, SimDataset* dataset) {
 void ReadRequests(YamlSection* section, double context_limit, SimDataset* dataset) {
   const std::string kind = section->String("kind").value_or("");
   if (kind != "loglikelihood" && kind != "generate_until") {
-    section->Refuse("kind", fmt::format("found '{}', expected loglikelihood or generate_until", kind));
+    section->Refuse("kind",
+                    fmt::format("found '{}', expected loglikelihood or generate_until", kind));
   }
   dataset->generates = kind == "generate_until";
   dataset->documents = NeedCount(section, "documents", 100'000'000);
@@ -90,7 +96,8 @@ void ReadDataset(YamlSection section, double context_limit, Workload* workload) 
   dataset.name = section.String("name").value_or("");
   if (dataset.name.empty()) section.RefuseAbsent("name", "absent");
   for (const SimDataset& other : workload->datasets) {
-    if (other.name == dataset.name) section.Refuse("name", fmt::format("'{}' stands here twice", dataset.name));
+    if (other.name == dataset.name)
+      section.Refuse("name", fmt::format("'{}' stands here twice", dataset.name));
   }
   ReadRequests(&section, context_limit, &dataset);
   for (const char* key : {"language", "shots", "note"}) section.Value(key);
@@ -108,7 +115,9 @@ void ReadDataset(YamlSection section, double context_limit, Workload* workload) 
 
 SimModel ReadModel(YamlSection* top) {
   auto section = top->Section("model");
-  if (!section) top->RefuseAbsent("model", "absent, expected {params: ..., bytes: ..., kv_bytes_per_token: ...}");
+  if (!section)
+    top->RefuseAbsent("model",
+                      "absent, expected {params: ..., bytes: ..., kv_bytes_per_token: ...}");
   SimModel model;
   model.params = Need(&*section, "params", 1, 1e14);
   model.bytes = Need(&*section, "bytes", 1, 1e15);
@@ -120,7 +129,8 @@ SimModel ReadModel(YamlSection* top) {
 
 Workload Read(YamlSection top) {
   const std::string schema = top.String("schema").value_or("");
-  if (schema != kSchema) top.Refuse("schema", fmt::format("found '{}', expected {}", schema, kSchema));
+  if (schema != kSchema)
+    top.Refuse("schema", fmt::format("found '{}', expected {}", schema, kSchema));
   Workload workload;
   workload.name = top.String("name").value_or("");
   workload.model = ReadModel(&top);
@@ -129,14 +139,17 @@ Workload Read(YamlSection top) {
   for (YamlSection& section : top.Sections("datasets")) {
     ReadDataset(std::move(section), workload.context_limit, &workload);
   }
-  if (workload.datasets.empty()) top.RefuseAbsent("datasets", "absent or empty, expected a list of datasets");
+  if (workload.datasets.empty())
+    top.RefuseAbsent("datasets", "absent or empty, expected a list of datasets");
   top.Finish();
   return workload;
 }
 
 }  // namespace
 
-Workload ReadWorkload(const std::filesystem::path& file) { return Read(YamlSection::Load(file, {})); }
+Workload ReadWorkload(const std::filesystem::path& file) {
+  return Read(YamlSection::Load(file, {}));
+}
 
 Workload ParseWorkload(const std::string& text, const std::string& file) {
   return Read(YamlSection::Parse(text, file, {}));

@@ -14,8 +14,8 @@ struct SimModel {
   double kv_bytes_per_token = 0;  ///< of one sequence's cache
 };
 
-/// A positive quantity that differs from document to document: lognormal, of this mean and this 95th
-/// percentile (0: all alike), no larger than `most` (0: unbounded).
+/// A positive quantity that differs from document to document: lognormal, of this mean and this
+/// 95th percentile (0: all alike), no larger than `most` (0: unbounded).
 struct Spread {
   double mean = 0;
   double p95 = 0;
@@ -25,20 +25,20 @@ struct Spread {
 /// What all documents of a dataset ask for.
 struct SimDataset {
   std::string name;
-  int dataset = 0;                ///< counts datasets; one that mixes kinds of requests is two of these
-  bool generates = false;         ///< generate_until; else loglikelihood
+  int dataset = 0;         ///< counts datasets; one that mixes kinds of requests is two of these
+  bool generates = false;  ///< generate_until; else loglikelihood
   int64_t documents = 0;
-  double prompt_tokens = 0;       ///< mean of a whole prompt
-  double prefix_tokens = 0;       ///< of these, what is the same for all documents of a group
+  double prompt_tokens = 0;  ///< mean of a whole prompt
+  double prefix_tokens = 0;  ///< of these, what is the same for all documents of a group
   int64_t prefix_groups = 0;
-  Spread own_tokens;              ///< the rest of the prompt
-  double choices = 1;             ///< loglikelihood: continuations of a document
-  double continuation_tokens = 1; ///< loglikelihood: mean of one
-  bool single_forward = false;    ///< loglikelihood: one forward gives all choices, in any executor
-  Spread generated_tokens;        ///< generate_until: with stop strings
-  int64_t max_gen_toks = 0;       ///< generate_until
-  double score_s = 0;             ///< CPU seconds, or seconds of waiting for a service, of a document
-  bool slow_scoring = false;      ///< runs programs or asks a service
+  Spread own_tokens;               ///< the rest of the prompt
+  double choices = 1;              ///< loglikelihood: continuations of a document
+  double continuation_tokens = 1;  ///< loglikelihood: mean of one
+  bool single_forward = false;  ///< loglikelihood: one forward gives all choices, in any executor
+  Spread generated_tokens;      ///< generate_until: with stop strings
+  int64_t max_gen_toks = 0;     ///< generate_until
+  double score_s = 0;           ///< CPU seconds, or seconds of waiting for a service, of a document
+  bool slow_scoring = false;    ///< runs programs or asks a service
 };
 
 struct Workload {

@@ -36,7 +36,7 @@ void ThrowChanged(const fs::path& file) {
 
 ChunkReader::ChunkReader(const ReadFolder& root, const FileStamp& stamp, bool direct)
     : path_(root / stamp.name) {
-  struct stat info {};
+  struct stat info{};
   if (StampFile(root, stamp.name) != stamp) ThrowChanged(path_);
   buffered_ = root.OpenFile(stamp.name);
   if (::fstat(buffered_.get(), &info) != 0) ThrowErrno(path_, "stat", errno);

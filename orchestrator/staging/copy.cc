@@ -85,8 +85,8 @@ class Copier {
   std::vector<std::thread> threads_;
 };
 
-Copier::Copier(const ReadFolder& source, const std::vector<FileStamp>& files, const fs::path& target,
-               const CopyOptions& options, const CopyHooks& hooks)
+Copier::Copier(const ReadFolder& source, const std::vector<FileStamp>& files,
+               const fs::path& target, const CopyOptions& options, const CopyHooks& hooks)
     : source_(source),
       files_(files),
       target_(target),

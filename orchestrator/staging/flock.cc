@@ -11,8 +11,7 @@ namespace evald {
 namespace fs = std::filesystem;
 
 bool StillNamed(int fd, const fs::path& path) {
-  struct stat held {
-  }, named{};
+  struct stat held{}, named{};
   return ::fstat(fd, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }

@@ -32,10 +32,11 @@ FileStamp StampFromJson(const Json& json, const std::string& where) {
 }
 
 FileStamp StampFile(const ReadFolder& root, const std::string& name) {
-  struct stat info {};
+  struct stat info{};
   if (!root.Stat(name, &info)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: {}", (root / name).string(),
-                                               root.roots().anywhere() ? std::strerror(errno) : ReadRoots::kNotThere),
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: {}", (root / name).string(),
+                            root.roots().anywhere() ? std::strerror(errno) : ReadRoots::kNotThere),
                 "stage again once the checkpoint is complete");
   }
   if (!S_ISREG(info.st_mode)) {

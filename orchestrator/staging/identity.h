@@ -27,7 +27,8 @@ Json ToJson(const FileStamp& stamp);
 /// Throws Error(kInput) "<where>: ...".
 FileStamp StampFromJson(const Json& json, const std::string& where);
 
-/// The stamp of the file `name` of `root`, links followed. Throws Error(kInput) when it is not a regular file.
+/// The stamp of the file `name` of `root`, links followed. Throws Error(kInput) when it is not a
+/// regular file.
 FileStamp StampFile(const ReadFolder& root, const std::string& name);
 /// The stamp of an open file.
 FileStamp StampOf(const struct stat& info, const std::string& name);

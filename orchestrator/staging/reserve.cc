@@ -110,7 +110,7 @@ void Reservation::Take(const std::vector<FileStamp>& files) const {
 
 uint64_t BytesWritten(const fs::path& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat info {};
+  struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0) return 0;
   const auto bytes = static_cast<uint64_t>(info.st_size);
   uint64_t begin = 0;

@@ -27,7 +27,7 @@ std::vector<RoomLimit> CgroupMemoryLimits(const fs::path& proc, const std::strin
 }
 
 bool IsTmpfs(const fs::path& path) {
-  struct statfs info {};
+  struct statfs info{};
   return ::statfs(path.c_str(), &info) == 0 &&
          (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
@@ -40,7 +40,7 @@ fs::path ExistingPartOf(const fs::path& root) {
 }
 
 std::vector<RoomLimit> RoomIn(const fs::path& root) {
-  struct statvfs info {};
+  struct statvfs info{};
   if (::statvfs(root.c_str(), &info) != 0) ThrowErrno(root, "statvfs", errno);
   const bool memory = IsTmpfs(root);
   std::vector<RoomLimit> limits;

@@ -82,20 +82,24 @@ int LeasesOn(const struct stat& info) {
   return count;
 }
 
-// What is wrong with a staged folder as far as lengths tell: "" for nothing. Files may have been cut short or removed
-// since, by hand or by a disk that lost power.
+// What is wrong with a staged folder as far as lengths tell: "" for nothing. Files may have been
+// cut short or removed since, by hand or by a disk that lost power.
 std::string DamageOf(const fs::path& folder, const std::optional<StagedRecord>& record) {
   if (!record) return "its record is gone";
   uint64_t bytes = 0;
   std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    struct stat info {};
-    if (::lstat(it->path().c_str(), &info) != 0) return it->path().string() + ": " + std::strerror(errno);
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    struct stat info{};
+    if (::lstat(it->path().c_str(), &info) != 0)
+      return it->path().string() + ": " + std::strerror(errno);
     const bool own = it.depth() == 0 && it->path().filename().string().starts_with(kOwnPrefix);
     if (S_ISREG(info.st_mode) && !own) bytes += static_cast<uint64_t>(info.st_size);
   }
   if (error) return error.message();
-  return bytes == record->bytes ? "" : fmt::format("its files have {} bytes, expected {}", bytes, record->bytes);
+  return bytes == record->bytes
+             ? ""
+             : fmt::format("its files have {} bytes, expected {}", bytes, record->bytes);
 }
 
 bool TryLockExclusive(int fd) {
@@ -191,10 +195,13 @@ std::optional<StagedLease> StagingRoot::Lease(const std::string& fingerprint) co
   if (damage.empty()) return lease;
   lease = StagedLease();
   if (!Drop(fingerprint)) {
-    throw Error(ErrorKind::kInfrastructure, fmt::format("{}: the staged copy is damaged ({}), and in use", folder.string(), damage),
-                "end the runs that use it, then stage the checkpoint again");
+    throw Error(
+        ErrorKind::kInfrastructure,
+        fmt::format("{}: the staged copy is damaged ({}), and in use", folder.string(), damage),
+        "end the runs that use it, then stage the checkpoint again");
   }
-  log::Warn("{}: the staged copy is damaged ({}); it is dropped, and staged again", folder.string(), damage);
+  log::Warn("{}: the staged copy is damaged ({}); it is dropped, and staged again", folder.string(),
+            damage);
   return std::nullopt;
 }
 
@@ -224,7 +231,7 @@ std::optional<StagedRecord> StagingRoot::FindSource(const std::string& source_id
 std::vector<StagedInfo> StagingRoot::List() const {
   std::vector<StagedInfo> all;
   for (const std::string& fingerprint : Fingerprints()) {
-    struct stat info {};
+    struct stat info{};
     if (::stat((FolderOf(fingerprint) / kLeaseFile).c_str(), &info) != 0) continue;
     const StagedRecord record = RecordOf(fingerprint).value_or(StagedRecord{});
     all.push_back({fingerprint, record.source, record.bytes,

@@ -32,8 +32,8 @@ Json ToJson(const StagedInfo& info);
 /// may be called by any of them at any time.
 class StagingRoot {
  public:
-  /// Makes the folder (mode 0700) when it is not there. Throws Error(kUsage) unless it is this user's own
-  /// (base/own_folder.h).
+  /// Makes the folder (mode 0700) when it is not there. Throws Error(kUsage) unless it is this
+  /// user's own (base/own_folder.h).
   explicit StagingRoot(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -51,8 +51,9 @@ class StagingRoot {
   /// is staged already (from another source), that one is leased and the folder removed.
   StagedLease Publish(const std::filesystem::path& staging, const StagedRecord& record) const;
 
-  /// A lease on what is staged under `fingerprint`; nothing when it is not, or is being dropped. A copy whose files
-  /// are not as long as they were is dropped, too. Throws Error(kInfrastructure) when such a copy is in use.
+  /// A lease on what is staged under `fingerprint`; nothing when it is not, or is being dropped. A
+  /// copy whose files are not as long as they were is dropped, too. Throws Error(kInfrastructure)
+  /// when such a copy is in use.
   std::optional<StagedLease> Lease(const std::string& fingerprint) const;
   /// The record in a staged folder; nothing when it is gone or unreadable.
   std::optional<StagedRecord> RecordOf(const std::string& fingerprint) const;

@@ -24,7 +24,7 @@ namespace {
 constexpr useconds_t kPollMicros = 20'000;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kOwnFilesBytes = 64 * 1024;  // folders, lease and records
-constexpr uint64_t kListedBytes = 32;           // of a file in the record of what has landed, name apart
+constexpr uint64_t kListedBytes = 32;  // of a file in the record of what has landed, name apart
 static_assert(kLandedChunkBytes == kHashChunkBytes);
 
 // Removes a half-staged folder unless it was published.
@@ -193,7 +193,8 @@ StagedCheckpoint Stager::Stage(const fs::path& source, const CopyHooks& hooks) c
 }
 
 // What that source had become when it was staged last.
-std::optional<StagedRecord> Stager::Known(const std::string& source_id, const ReadFolder& source) const {
+std::optional<StagedRecord> Stager::Known(const std::string& source_id,
+                                          const ReadFolder& source) const {
   std::optional<StagedRecord> record = memo_.Find(source_id);
   if (!record) record = root_.FindSource(source_id);
   if (record && !NestedUnchanged(*record, source)) record.reset();
@@ -212,7 +213,7 @@ std::optional<StagedCheckpoint> Stager::Reuse(const Attempt& attempt) const {
     const fs::path folder = root_.FolderOf(record->fingerprint);
     if (FingerprintOf(attempt.source, options_.copy, attempt.hooks) != record->fingerprint) {
       log::Warn("{}: its content changed though its files' stamps did not",
-                   attempt.source.path().string());
+                attempt.source.path().string());
       memo_.Forget(id);
       return std::nullopt;
     }
@@ -355,7 +356,7 @@ void Stager::ShowOther(const Attempt& attempt) const {
   const fs::path staging = root_.StagingFolderOf(attempt.identity.id);
   for (auto it = fs::recursive_directory_iterator(staging, error);
        !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const auto bytes = static_cast<uint64_t>(info.st_size);
     total += bytes;

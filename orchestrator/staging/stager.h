@@ -81,22 +81,22 @@ class Stager {
   /// Makes the root. Throws as StagingRoot does.
   explicit Stager(StagerOptions options);
 
-  /// Gives the staged copy of the checkpoint in folder `source`, which is opened once, at the start: what is
-  /// staged is what was opened then, whatever its name stands for later. In this order: what is known to be
-  /// staged already is leased, reading nothing; when another process is staging the same source it
-  /// is waited for (`progress` shows how far it is); what killed processes left is removed; layout,
-  /// shard headers and room are checked; then the files are copied, checked again and published.
-  /// Meanwhile others may follow what lands (checkpoint/landed.h).
-  /// For `hooks` see copy.h.
+  /// Gives the staged copy of the checkpoint in folder `source`, which is opened once, at the
+  /// start: what is staged is what was opened then, whatever its name stands for later. In this
+  /// order: what is known to be staged already is leased, reading nothing; when another process is
+  /// staging the same source it is waited for (`progress` shows how far it is); what killed
+  /// processes left is removed; layout, shard headers and room are checked; then the files are
+  /// copied, checked again and published. Meanwhile others may follow what lands
+  /// (checkpoint/landed.h). For `hooks` see copy.h.
   ///
   /// Throws Error(kInput) for a checkpoint that is not whole or changes meanwhile,
   /// Error(kInfrastructure) for too little room (both numbers and a remedy), I/O errors and
   /// cancelling. Whatever is thrown, nothing half-staged stays.
   StagedCheckpoint Stage(const std::filesystem::path& source, const CopyHooks& hooks = {}) const;
 
-  /// Whether staging `source` would find room now: it is staged already, or what it takes is free or
-  /// held by checkpoints that nobody leases. A look, not a promise: another process may take the room
-  /// meanwhile. Throws Error(kInput) for a checkpoint that is not whole.
+  /// Whether staging `source` would find room now: it is staged already, or what it takes is free
+  /// or held by checkpoints that nobody leases. A look, not a promise: another process may take the
+  /// room meanwhile. Throws Error(kInput) for a checkpoint that is not whole.
   bool HasRoom(const std::filesystem::path& source) const;
 
   const StagingRoot& root() const { return root_; }

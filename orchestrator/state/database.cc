@@ -32,12 +32,13 @@ std::string Shortened(const std::string& doing) {
   const int code = sqlite3_errcode(database) & 0xff;
   const int error_number = sqlite3_system_errno(database);
   const char* file = sqlite3_db_filename(database, "main");  // null when it could not be opened
-  std::string what = fmt::format("state database {}: {}: {}", file == nullptr ? "" : file, Shortened(doing),
-                                 sqlite3_errmsg(database));
+  std::string what = fmt::format("state database {}: {}: {}", file == nullptr ? "" : file,
+                                 Shortened(doing), sqlite3_errmsg(database));
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) throw DatabaseDamaged(what);
   const bool io = code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
   if (io && error_number != 0) what += fmt::format(" ({})", std::strerror(error_number));
-  const bool full = code == SQLITE_FULL || (io && (error_number == ENOSPC || error_number == EDQUOT));
+  const bool full =
+      code == SQLITE_FULL || (io && (error_number == ENOSPC || error_number == EDQUOT));
   throw Error(ErrorKind::kInfrastructure, what,
               full ? "free some space, or set state_dir to a folder on another disk"
               : io ? "check the disk that state_dir lies on"
@@ -45,7 +46,7 @@ std::string Shortened(const std::string& doing) {
 }
 
 void RefuseNetworkFileSystem(const std::filesystem::path& directory) {
-  struct statfs info {};
+  struct statfs info{};
   if (::statfs(directory.c_str(), &info) != 0) ThrowErrno(directory, "statfs", errno);
   const auto type = static_cast<unsigned long>(info.f_type) & 0xFFFFFFFFul;
   for (const unsigned long network : {static_cast<unsigned long>(NFS_SUPER_MAGIC), kCifsMagic,
@@ -107,21 +108,25 @@ void Statement::Reset() {
   bound_ = 0;
 }
 
-int64_t Statement::Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+int64_t Statement::Integer(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
 double Statement::Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
 std::string Statement::Text(int column) const {
   const auto* text = sqlite3_column_text(statement_.get(), column);
-  return text == nullptr ? ""
-                         : std::string(reinterpret_cast<const char*>(text),
-                                       static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
+  return text == nullptr
+             ? ""
+             : std::string(reinterpret_cast<const char*>(text),
+                           static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
 }
 
 Database::Database(const std::filesystem::path& file) : file_(file) {
   MakeDirectories(file.parent_path());
   RefuseNetworkFileSystem(file.parent_path());
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &handle,
-                                   SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code =
+      sqlite3_open_v2(file.c_str(), &handle,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) {
     const int error_number = handle == nullptr ? ENOMEM : sqlite3_system_errno(handle);

@@ -19,7 +19,8 @@ class DatabaseDamaged : public Error {
  public:
   explicit DatabaseDamaged(std::string message)
       : Error(ErrorKind::kInfrastructure, std::move(message),
-              "start evald again: a damaged database is set aside and filled again from the runs' folders") {}
+              "start evald again: a damaged database is set aside and filled again from the runs' "
+              "folders") {}
 };
 
 /// A prepared SQL statement. Used as: bind in order, Step, read columns. Not thread-safe.
@@ -53,8 +54,8 @@ class Statement {
 /// thread at a time. Refuses a network file system, where SQLite's locks do not hold.
 class Database {
  public:
-  /// Opens or creates `file`. Throws Error(kInfrastructure) that names the file, DatabaseDamaged when it
-  /// is no database.
+  /// Opens or creates `file`. Throws Error(kInfrastructure) that names the file, DatabaseDamaged
+  /// when it is no database.
   explicit Database(const std::filesystem::path& file);
   /// One that is on no disk, and empty.
   static Database InMemory();

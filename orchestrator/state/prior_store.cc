@@ -16,13 +16,15 @@ constexpr const char* kSchema = "evald-priors/1";
 double Amount(const Json& json, const char* name, const std::string& where) {
   const double value = Field<double>(json, name, where);
   if (std::isfinite(value) && value >= 0) return value;
-  throw Error(ErrorKind::kInput, fmt::format("{}: {}: found {}, expected a number of at least 0", where, name, value));
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: {}: found {}, expected a number of at least 0", where, name, value));
 }
 
 int64_t Count(const Json& json, const char* name, const std::string& where) {
   const auto value = Field<int64_t>(json, name, where);
   if (value >= 0) return value;
-  throw Error(ErrorKind::kInput, fmt::format("{}: {}: found {}, expected a number of at least 0", where, name, value));
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: {}: found {}, expected a number of at least 0", where, name, value));
 }
 
 Json CostToJson(const TaskCost& cost) {
@@ -71,7 +73,9 @@ TaskCost CostFromJson(const Json& json, const std::string& where) {
 
 void Add(Database& database, const TaskCost& cost) {
   database
-      .Prepare("INSERT OR REPLACE INTO costs (task_key, device, model, ended, cost) VALUES (?, ?, ?, ?, ?)")
+      .Prepare(
+          "INSERT OR REPLACE INTO costs (task_key, device, model, ended, cost) VALUES (?, ?, ?, ?, "
+          "?)")
       .Bind(cost.task_key)
       .Bind(cost.place.device)
       .Bind(cost.place.model)
@@ -79,8 +83,10 @@ void Add(Database& database, const TaskCost& cost) {
       .Bind(CostToJson(cost).dump())
       .Run();
   database
-      .Prepare("DELETE FROM costs WHERE task_key = ?1 AND device = ?2 AND model = ?3 AND ended NOT IN "
-               "(SELECT ended FROM costs WHERE task_key = ?1 AND device = ?2 AND model = ?3 ORDER BY ended DESC LIMIT ?4)")
+      .Prepare(
+          "DELETE FROM costs WHERE task_key = ?1 AND device = ?2 AND model = ?3 AND ended NOT IN "
+          "(SELECT ended FROM costs WHERE task_key = ?1 AND device = ?2 AND model = ?3 ORDER BY "
+          "ended DESC LIMIT ?4)")
       .Bind(cost.task_key)
       .Bind(cost.place.device)
       .Bind(cost.place.model)
@@ -110,13 +116,15 @@ Json ToJson(const std::vector<TaskCost>& costs) {
 std::vector<TaskCost> FromJson(const Json& json, const std::string& where) {
   const auto schema = Field<std::string>(json, "schema", where);
   if (schema != kSchema) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: schema: found '{}', expected '{}'", where, schema, kSchema),
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: schema: found '{}', expected '{}'", where, schema, kSchema),
                 "export the priors again with `evald priors --export FILE`");
   }
   std::vector<TaskCost> costs;
   const Json list = Field<Json>(json, "costs", where);
   if (!list.is_array()) throw Error(ErrorKind::kInput, where + ": costs: expected an array");
-  for (size_t i = 0; i < list.size(); ++i) costs.push_back(CostFromJson(list[i], fmt::format("{}: costs[{}]", where, i)));
+  for (size_t i = 0; i < list.size(); ++i)
+    costs.push_back(CostFromJson(list[i], fmt::format("{}: costs[{}]", where, i)));
   return costs;
 }
 

@@ -12,7 +12,8 @@ namespace evald::prior_store {
 /// Of each task at each place the newest so many runs are kept.
 inline constexpr int kRunsKept = 8;
 
-// Costs that runs measured, in the table that RunStore makes. Writing ones belong to the database thread.
+// Costs that runs measured, in the table that RunStore makes. Writing ones belong to the database
+// thread.
 
 void Add(Database& database, const TaskCost& cost);
 /// All that are kept, the newest first.

@@ -112,26 +112,29 @@ constexpr const char* kVersions[kSchemaVersion] = {kVersion1, kVersion2, kVersio
 std::set<std::string> Columns(Database& database) {
   std::set<std::string> columns;
   Statement row = database.Prepare(
-      "SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' "
+      "SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE "
+      "t.type = 'table' "
       "UNION ALL SELECT t.name || '.' || k.\"from\" || ' to ' || k.\"table\" || '.' || k.\"to\" "
       "FROM sqlite_schema t, pragma_foreign_key_list(t.name) k WHERE t.type = 'table'");
   while (row.Step()) columns.insert(row.Text(0));
   return columns;
 }
 
-// SQLite takes a name in the schema as it stands there: a damaged one is only one that statements do not find.
+// SQLite takes a name in the schema as it stands there: a damaged one is only one that statements
+// do not find.
 void CheckColumns(Database& database) {
   Database sound = Database::InMemory();
   for (const char* version : kVersions) sound.Execute(version);
   const std::set<std::string> found = Columns(database);
   for (const std::string& column : Columns(sound)) {
-    if (found.count(column) == 0) throw DatabaseDamaged(fmt::format("state.db has no {} any more", column));
+    if (found.count(column) == 0)
+      throw DatabaseDamaged(fmt::format("state.db has no {} any more", column));
   }
 }
 
 void Migrate(Database& database) {
-  // A table that others refer to is replaced as https://www.sqlite.org/lang_altertable.html (section
-  // 7) says, which takes enforcement off; that cannot be done within a transaction.
+  // A table that others refer to is replaced as https://www.sqlite.org/lang_altertable.html
+  // (section 7) says, which takes enforcement off; that cannot be done within a transaction.
   database.Execute("PRAGMA foreign_keys=OFF");
   database.Transaction([&] {
     Statement version = database.Prepare("PRAGMA user_version");
@@ -145,10 +148,12 @@ void Migrate(Database& database) {
                   "use the newer evald, or another state_dir");
     }
     if (found == kSchemaVersion) return;
-    Statement tables = database.Prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runs'");
+    Statement tables = database.Prepare(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runs'");
     tables.Step();
     if (found < 0 || (tables.Integer(0) > 0) != (found > 0)) {
-      throw DatabaseDamaged(fmt::format("state.db has schema version {}, but not its tables", found));
+      throw DatabaseDamaged(
+          fmt::format("state.db has schema version {}, but not its tables", found));
     }
     tables.Reset();
     for (int64_t v = found; v < kSchemaVersion; ++v) database.Execute(kVersions[v]);
@@ -160,12 +165,14 @@ void Migrate(Database& database) {
 
 }  // namespace
 
-RunStore::RunStore(const std::filesystem::path& state_dir) : sound_(OpenSoundDatabase(state_dir, Migrate)) {}
+RunStore::RunStore(const std::filesystem::path& state_dir)
+    : sound_(OpenSoundDatabase(state_dir, Migrate)) {}
 
 int64_t RunStore::OpenRun(const std::string& run, const std::filesystem::path& output) {
   Statement open = database_.Prepare(
       "INSERT INTO runs (run, output, created, state) VALUES (?, ?, ?, 'running') "
-      "ON CONFLICT (run) DO UPDATE SET state = 'running', output = excluded.output RETURNING number");
+      "ON CONFLICT (run) DO UPDATE SET state = 'running', output = excluded.output RETURNING "
+      "number");
   open.Bind(run).Bind(output.string()).Bind(WallSeconds());
   open.Step();
   const int64_t number = open.Integer(0);
@@ -181,7 +188,8 @@ RunRecord RunStore::Load(const std::string& run) {
   RunRecord record;
   std::map<int64_t, std::pair<FileKind, size_t>> place;  // file -> where it stands in the record
   Statement files = database_.Prepare(
-      "SELECT file, kind, task, trial, attempt, first, end, path, hash, bytes, requests, truncated, "
+      "SELECT file, kind, task, trial, attempt, first, end, path, hash, bytes, requests, "
+      "truncated, "
       "tokens_in, tokens_out FROM files WHERE run = ? ORDER BY file");
   files.Bind(run);
   while (files.Step()) {
@@ -211,8 +219,9 @@ RunRecord RunStore::Load(const std::string& run) {
 void RunStore::RecordLease(const std::string& run, int64_t trial, int attempt,
                            const std::string& worker) {
   database_
-      .Prepare("INSERT OR IGNORE INTO leases (run, trial, attempt, worker, granted) "
-               "VALUES (?, ?, ?, ?, ?)")
+      .Prepare(
+          "INSERT OR IGNORE INTO leases (run, trial, attempt, worker, granted) "
+          "VALUES (?, ?, ?, ?, ?)")
       .Bind(run)
       .Bind(trial)
       .Bind(static_cast<int64_t>(attempt))
@@ -226,7 +235,8 @@ std::vector<int64_t> RunStore::Commit(const std::string& run, FileKind kind,
                                       const std::vector<int64_t>& documents) {
   const int64_t kind_number = kind == FileKind::kGenerations ? 0 : 1;
   Statement insert_file = database_.Prepare(
-      "INSERT INTO files (run, kind, task, trial, attempt, first, end, path, hash, bytes, requests, "
+      "INSERT INTO files (run, kind, task, trial, attempt, first, end, path, hash, bytes, "
+      "requests, "
       "truncated, tokens_in, tokens_out, committed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
       "RETURNING file");
   insert_file.Bind(run).Bind(kind_number).Bind(file.task).Bind(file.trial);
@@ -253,7 +263,8 @@ std::vector<int64_t> RunStore::Commit(const std::string& run, FileKind kind,
 int64_t RunStore::DropUnfounded(const std::string& run) {
   // A document's row is in its file's range and of its file's kind and task.
   Statement ranges = database_.Prepare(
-      "DELETE FROM documents WHERE run = ? AND NOT EXISTS (SELECT 1 FROM files f WHERE f.file = documents.file "
+      "DELETE FROM documents WHERE run = ? AND NOT EXISTS (SELECT 1 FROM files f WHERE f.file = "
+      "documents.file "
       "AND f.run = documents.run AND f.kind = documents.kind AND f.task = documents.task "
       "AND documents.document >= f.first AND documents.document < f.end)");
   ranges.Bind(run).Run();
@@ -262,7 +273,8 @@ int64_t RunStore::DropUnfounded(const std::string& run) {
   Statement scores = database_.Prepare(
       "DELETE FROM documents WHERE run = ? AND kind = 1 AND NOT EXISTS (SELECT 1 FROM documents g "
       "JOIN files gf ON gf.file = g.file JOIN files sf ON sf.file = documents.file "
-      "WHERE g.run = documents.run AND g.kind = 0 AND g.task = documents.task AND g.document = documents.document "
+      "WHERE g.run = documents.run AND g.kind = 0 AND g.task = documents.task AND g.document = "
+      "documents.document "
       "AND gf.trial = sf.trial AND gf.attempt = sf.attempt)");
   scores.Bind(run).Run();
   return dropped + database_.changes();
@@ -272,14 +284,25 @@ void RunStore::Forget(const std::string& run, FileKind kind, const std::string& 
   const int64_t kind_number = kind == FileKind::kGenerations ? 0 : 1;
   const char* const kFiles = "SELECT file FROM files WHERE run = ? AND kind = ? AND path = ?";
   if (kind == FileKind::kGenerations) {  // scores of lost generations do not count either
-    database_.Prepare(fmt::format("DELETE FROM documents WHERE kind = 1 AND (run, task, document) IN "
-                                  "(SELECT run, task, document FROM documents WHERE file IN ({}))", kFiles))
-        .Bind(run).Bind(kind_number).Bind(path).Run();
+    database_
+        .Prepare(fmt::format("DELETE FROM documents WHERE kind = 1 AND (run, task, document) IN "
+                             "(SELECT run, task, document FROM documents WHERE file IN ({}))",
+                             kFiles))
+        .Bind(run)
+        .Bind(kind_number)
+        .Bind(path)
+        .Run();
   }
   database_.Prepare(fmt::format("DELETE FROM documents WHERE file IN ({})", kFiles))
-      .Bind(run).Bind(kind_number).Bind(path).Run();
+      .Bind(run)
+      .Bind(kind_number)
+      .Bind(path)
+      .Run();
   database_.Prepare("DELETE FROM files WHERE run = ? AND kind = ? AND path = ?")
-      .Bind(run).Bind(kind_number).Bind(path).Run();
+      .Bind(run)
+      .Bind(kind_number)
+      .Bind(path)
+      .Run();
 }
 
 }  // namespace evald

@@ -43,8 +43,8 @@ struct RunRecord {
 /// document wins; a later file for it changes nothing. One thread at a time (DatabaseThread).
 class RunStore {
  public:
-  /// Opens `<state_dir>/state.db`, creating or migrating it. Refuses a newer schema. A damaged one is
-  /// set aside: see damaged().
+  /// Opens `<state_dir>/state.db`, creating or migrating it. Refuses a newer schema. A damaged one
+  /// is set aside: see damaged().
   explicit RunStore(const std::filesystem::path& state_dir);
 
   /// Registers a run, or finds it registered, and gives its number. `output` is its folder.
@@ -60,8 +60,8 @@ class RunStore {
   std::vector<int64_t> Commit(const std::string& run, FileKind kind, const CommittedFile& file,
                               const std::vector<int64_t>& documents);
 
-  /// Takes back what no row of a file stands for, or what contradicts one: a database whose pages are
-  /// well formed may still hold a wrong number. Returns how many rows went.
+  /// Takes back what no row of a file stands for, or what contradicts one: a database whose pages
+  /// are well formed may still hold a wrong number. Returns how many rows went.
   int64_t DropUnfounded(const std::string& run);
 
   /// Takes back what a file counted for: it is lost or damaged.

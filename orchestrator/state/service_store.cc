@@ -10,8 +10,9 @@ constexpr const char* kColumns =
     "idempotency_key, resource";
 
 RunRow RowOf(const Statement& s) {
-  return {s.Integer(0), s.Text(1), s.Text(2), s.Real(3),  s.Text(4),  s.Text(5),
-          s.Text(6),    static_cast<int>(s.Integer(7)), s.Text(8), s.Text(9), s.Text(10), s.Text(11)};
+  return {s.Integer(0), s.Text(1), s.Text(2),  s.Real(3),
+          s.Text(4),    s.Text(5), s.Text(6),  static_cast<int>(s.Integer(7)),
+          s.Text(8),    s.Text(9), s.Text(10), s.Text(11)};
 }
 
 std::vector<RunRow> All(Statement statement) {
@@ -29,9 +30,15 @@ std::optional<RunRow> First(Statement statement) {
 
 int64_t AddRun(Database& database, const RunRow& row) {
   Statement insert = database.Prepare(
-      "INSERT INTO runs (run, output, created, state, name, user, priority, checkpoint, submission, "
+      "INSERT INTO runs (run, output, created, state, name, user, priority, checkpoint, "
+      "submission, "
       "idempotency_key, resource) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING number");
-  insert.Bind(row.run).Bind(row.output).Bind(row.created).Bind(row.state).Bind(row.name).Bind(row.user);
+  insert.Bind(row.run)
+      .Bind(row.output)
+      .Bind(row.created)
+      .Bind(row.state)
+      .Bind(row.name)
+      .Bind(row.user);
   insert.Bind(static_cast<int64_t>(row.priority)).Bind(row.checkpoint).Bind(row.submission);
   insert.Bind(row.idempotency_key).Bind(row.resource);
   insert.Step();
@@ -41,14 +48,17 @@ int64_t AddRun(Database& database, const RunRow& row) {
 }
 
 std::optional<RunRow> FindRun(Database& database, const std::string& run) {
-  Statement find = database.Prepare(fmt::format("SELECT {} FROM runs WHERE run = ? AND submission <> ''", kColumns));
+  Statement find = database.Prepare(
+      fmt::format("SELECT {} FROM runs WHERE run = ? AND submission <> ''", kColumns));
   find.Bind(run);
   return First(std::move(find));
 }
 
-std::optional<RunRow> FindByKey(Database& database, const std::string& user, const std::string& key) {
-  Statement find = database.Prepare(
-      fmt::format("SELECT {} FROM runs WHERE user = ? AND idempotency_key = ? AND idempotency_key <> ''", kColumns));
+std::optional<RunRow> FindByKey(Database& database, const std::string& user,
+                                const std::string& key) {
+  Statement find = database.Prepare(fmt::format(
+      "SELECT {} FROM runs WHERE user = ? AND idempotency_key = ? AND idempotency_key <> ''",
+      kColumns));
   find.Bind(user).Bind(key);
   return First(std::move(find));
 }
@@ -64,13 +74,15 @@ void UpdateRun(Database& database, const std::string& run, const std::string& st
 }
 
 std::vector<RunRow> Unfinished(Database& database) {
-  return All(database.Prepare(fmt::format(
-      "SELECT {} FROM runs WHERE submission <> '' AND state NOT IN "
-      "('done', 'incomplete', 'failed', 'cancelled') ORDER BY number", kColumns)));
+  return All(
+      database.Prepare(fmt::format("SELECT {} FROM runs WHERE submission <> '' AND state NOT IN "
+                                   "('done', 'incomplete', 'failed', 'cancelled') ORDER BY number",
+                                   kColumns)));
 }
 
 std::vector<RunRow> ListRuns(Database& database, const RunQuery& query) {
-  std::string sql = fmt::format("SELECT {} FROM runs WHERE submission <> '' AND number < ?", kColumns);
+  std::string sql =
+      fmt::format("SELECT {} FROM runs WHERE submission <> '' AND number < ?", kColumns);
   const std::pair<const char*, const std::string*> filters[] = {{"state", &query.state},
                                                                 {"user", &query.user},
                                                                 {"name", &query.name},
@@ -103,13 +115,17 @@ int64_t LastEvent(Database& database) {
 void SkipEvents(Database& database, int64_t sequence) {
   database.Transaction([&] {
     database.Prepare("DELETE FROM sqlite_sequence WHERE name = 'events'").Run();
-    database.Prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)").Bind(sequence).Run();
+    database.Prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)")
+        .Bind(sequence)
+        .Run();
   });
 }
 
 void AddEvent(Database& database, const EventRow& event) {
   if (event.type == "run.progress") {
-    database.Prepare("DELETE FROM events WHERE run = ? AND type = 'run.progress'").Bind(event.run).Run();
+    database.Prepare("DELETE FROM events WHERE run = ? AND type = 'run.progress'")
+        .Bind(event.run)
+        .Run();
   }
   database.Prepare("INSERT INTO events (sequence, run, type, data) VALUES (?, ?, ?, ?)")
       .Bind(event.sequence)
@@ -119,10 +135,11 @@ void AddEvent(Database& database, const EventRow& event) {
       .Run();
 }
 
-std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence, int limit) {
-  Statement list = database.Prepare(
-      fmt::format("SELECT sequence, run, type, data FROM events WHERE sequence > ?{} ORDER BY sequence LIMIT ?",
-                  run.empty() ? "" : " AND run = ?"));
+std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence,
+                                  int limit) {
+  Statement list = database.Prepare(fmt::format(
+      "SELECT sequence, run, type, data FROM events WHERE sequence > ?{} ORDER BY sequence LIMIT ?",
+      run.empty() ? "" : " AND run = ?"));
   list.Bind(sequence);
   if (!run.empty()) list.Bind(run);
   list.Bind(static_cast<int64_t>(limit));
@@ -132,7 +149,10 @@ std::vector<EventRow> EventsAfter(Database& database, const std::string& run, in
 }
 
 void AddWatch(Database& database, const WatchRow& row) {
-  database.Prepare("INSERT INTO watches (watch, created, definition) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")
+  database
+      .Prepare(
+          "INSERT INTO watches (watch, created, definition) VALUES (?, ?, ?) ON CONFLICT DO "
+          "NOTHING")
       .Bind(row.watch)
       .Bind(row.created)
       .Bind(row.definition)
@@ -144,7 +164,8 @@ void RemoveWatch(Database& database, const std::string& watch) {
 }
 
 std::vector<WatchRow> ListWatches(Database& database) {
-  Statement list = database.Prepare("SELECT watch, created, definition FROM watches ORDER BY created, watch");
+  Statement list =
+      database.Prepare("SELECT watch, created, definition FROM watches ORDER BY created, watch");
   std::vector<WatchRow> rows;
   while (list.Step()) rows.push_back({list.Text(0), list.Real(1), list.Text(2)});
   return rows;

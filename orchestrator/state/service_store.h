@@ -12,18 +12,18 @@ namespace evald {
 
 /// A run as the database keeps it for the service.
 struct RunRow {
-  int64_t number = 0;   ///< grows with each run; names it on the wire
-  std::string run;      ///< its id
-  std::string output;   ///< its folder
-  double created = 0;   ///< seconds since 1970
+  int64_t number = 0;  ///< grows with each run; names it on the wire
+  std::string run;     ///< its id
+  std::string output;  ///< its folder
+  double created = 0;  ///< seconds since 1970
   std::string state;
-  std::string name;     ///< of the model
+  std::string name;  ///< of the model
   std::string user;
   int priority = 0;
   std::string checkpoint;
   std::string submission;  ///< JSON; what it is started from again
   std::string idempotency_key;
-  std::string resource;    ///< JSON; the last Run resource
+  std::string resource;  ///< JSON; the last Run resource
 };
 
 /// A filter over runs; empty members match all.
@@ -50,14 +50,15 @@ struct WatchRow {
   std::string definition;  ///< JSON
 };
 
-/// The queue of runs, the events and the watches of a service, in the tables that RunStore makes. Each function
-/// works on the connection it is given; writing ones belong to the database thread.
+/// The queue of runs, the events and the watches of a service, in the tables that RunStore makes.
+/// Each function works on the connection it is given; writing ones belong to the database thread.
 namespace service_store {
 
 /// Adds a run and gives its number.
 int64_t AddRun(Database& database, const RunRow& row);
 std::optional<RunRow> FindRun(Database& database, const std::string& run);
-std::optional<RunRow> FindByKey(Database& database, const std::string& user, const std::string& key);
+std::optional<RunRow> FindByKey(Database& database, const std::string& user,
+                                const std::string& key);
 void UpdateRun(Database& database, const std::string& run, const std::string& state, int priority,
                const std::string& resource);
 /// Runs that were submitted and are not over, oldest first.
@@ -69,12 +70,14 @@ std::vector<RunRow> ListRuns(Database& database, const RunQuery& query);
 std::set<std::string> Outputs(Database& database);
 
 int64_t LastEvent(Database& database);
-/// Numbers events from after `sequence`: of a database that was lost it is not known how far they came.
+/// Numbers events from after `sequence`: of a database that was lost it is not known how far they
+/// came.
 void SkipEvents(Database& database, int64_t sequence);
 /// Of events "run.progress" only the newest of each run is kept.
 void AddEvent(Database& database, const EventRow& event);
 /// Events after `sequence`, of one run or ("") of all, oldest first.
-std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence, int limit);
+std::vector<EventRow> EventsAfter(Database& database, const std::string& run, int64_t sequence,
+                                  int limit);
 
 /// Adds a watch; one that is there stays as it is.
 void AddWatch(Database& database, const WatchRow& row);

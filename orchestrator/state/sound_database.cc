@@ -34,16 +34,19 @@ UniqueFd LockShared(const fs::path& state_dir) {
   return lock;
 }
 
-// Numbers in the header that SQLite takes for those of a newer format, which it may not write to, and not for
-// damage (https://www.sqlite.org/fileformat.html, 1.3): write and read version, schema format. Not while the database
-// is open: to close any descriptor of it gives up SQLite's locks.
+// Numbers in the header that SQLite takes for those of a newer format, which it may not write to,
+// and not for damage (https://www.sqlite.org/fileformat.html, 1.3): write and read version, schema
+// format. Not while the database is open: to close any descriptor of it gives up SQLite's locks.
 void CheckHeader(const fs::path& file) {
   constexpr int kVersionMax = 2, kSchemaFormatMax = 4;
   std::array<unsigned char, 100> header{};
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd || ::pread(fd.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) return;
+  if (!fd ||
+      ::pread(fd.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size()))
+    return;
   if (header[18] > kVersionMax || header[19] > kVersionMax || header[47] > kSchemaFormatMax) {
-    throw DatabaseDamaged(fmt::format("state database {}: the header names an unknown format", file.string()));
+    throw DatabaseDamaged(
+        fmt::format("state database {}: the header names an unknown format", file.string()));
   }
 }
 
@@ -53,7 +56,8 @@ Database OpenAndCheck(const fs::path& file, const std::function<void(Database&)>
   CheckHeader(file);
   Database database(file);
   if (!error && bytes > 0 && bytes <= kQuickBytesMax) {
-    const char* check = bytes <= kIntegrityBytesMax ? "PRAGMA integrity_check(1)" : "PRAGMA quick_check(1)";
+    const char* check =
+        bytes <= kIntegrityBytesMax ? "PRAGMA integrity_check(1)" : "PRAGMA quick_check(1)";
     Statement found = database.Prepare(check);
     if (!found.Step() || found.Text(0) != "ok") {
       throw DatabaseDamaged(fmt::format("state database {}: {}", file.string(), found.Text(0)));
@@ -88,7 +92,8 @@ fs::path SetAside(const fs::path& file) {
 
 }  // namespace
 
-SoundDatabase OpenSoundDatabase(const fs::path& state_dir, const std::function<void(Database&)>& migrate) {
+SoundDatabase OpenSoundDatabase(const fs::path& state_dir,
+                                const std::function<void(Database&)>& migrate) {
   const fs::path file = state_dir / kName;
   UniqueFd lock = LockShared(state_dir);
   try {
@@ -98,7 +103,8 @@ SoundDatabase OpenSoundDatabase(const fs::path& state_dir, const std::function<v
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       throw Error(ErrorKind::kInfrastructure,
                   fmt::format("{}; another evald uses this state folder", damage.message()),
-                  "stop it, then start again: the database is set aside and filled again from the runs' folders");
+                  "stop it, then start again: the database is set aside and filled again from the "
+                  "runs' folders");
     }
   }
   fs::path away;
@@ -108,8 +114,8 @@ SoundDatabase OpenSoundDatabase(const fs::path& state_dir, const std::function<v
     return {std::move(lock), std::move(database), {}};
   } catch (const DatabaseDamaged& damage) {
     away = SetAside(file);
-    log::Warn("{}; it is set aside as {}, and what counts is found again in the runs' folders", damage.message(),
-                 away.string());
+    log::Warn("{}; it is set aside as {}, and what counts is found again in the runs' folders",
+              damage.message(), away.string());
   }
   Database database = OpenAndCheck(file, migrate);
   ::flock(lock.get(), LOCK_SH);

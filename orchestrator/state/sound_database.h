@@ -8,10 +8,10 @@
 
 namespace evald {
 
-/// The database of a state folder, checked when it is opened. One that is damaged is set aside under
-/// another name (`state.db.damaged-<n>`, its WAL beside it) and a fresh one is made, to be filled
-/// again from the runs' folders; a warning names both. All processes that use a state folder hold a
-/// shared flock on its `state.lock`, so that nothing is set aside under another's feet.
+/// The database of a state folder, checked when it is opened. One that is damaged is set aside
+/// under another name (`state.db.damaged-<n>`, its WAL beside it) and a fresh one is made, to be
+/// filled again from the runs' folders; a warning names both. All processes that use a state folder
+/// hold a shared flock on its `state.lock`, so that nothing is set aside under another's feet.
 struct SoundDatabase {
   UniqueFd lock;  ///< shared; to be kept as long as the database is open
   Database database;

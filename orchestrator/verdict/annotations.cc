@@ -21,7 +21,8 @@ std::string Escaped(const std::string& text, bool property) {
   return Printable(escaped);
 }
 
-std::string WorkflowCommand(const char* level, const std::string& title, const std::string& message) {
+std::string WorkflowCommand(const char* level, const std::string& title,
+                            const std::string& message) {
   return fmt::format("::{} title={}::{}\n", level, Escaped(title, true), Escaped(message, false));
 }
 
@@ -37,9 +38,9 @@ std::string VerdictAnnotations(const Verdict& verdict) {
     const char* level = result.blocks()                       ? "error"
                         : result.gate.tier == Tier::kAdvisory ? "notice"
                                                               : "warning";
-    text +=
-        WorkflowCommand(level, fmt::format("evald gate {}: {}", ToString(result.outcome), result.gate.name),
-                result.cause);
+    text += WorkflowCommand(
+        level, fmt::format("evald gate {}: {}", ToString(result.outcome), result.gate.name),
+        result.cause);
   }
   return text + WorkflowCommand("notice", "evald: " + StatusWord(verdict.status), Summary(verdict));
 }

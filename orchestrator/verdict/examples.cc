@@ -66,8 +66,8 @@ void Describe(const Json& line, Example* example) {
   example->answer = AnswerOf(line);
 }
 
-// The first wrong answers of a samples file, without reading more of it than that takes, and no more
-// than its beginning: a run must not wait for its page.
+// The first wrong answers of a samples file, without reading more of it than that takes, and no
+// more than its beginning: a run must not wait for its page.
 std::vector<Example> FirstWrong(const ResultSet& set, const std::string& task,
                                 const std::string& metric, const std::string& filter) {
   std::vector<Example> examples;

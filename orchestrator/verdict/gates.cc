@@ -35,7 +35,8 @@ const char* KeyOf(GateKind kind) {
   return "";
 }
 
-void Require(const YamlSection& section, const std::string& key, const std::string& value, const std::string& expected) {
+void Require(const YamlSection& section, const std::string& key, const std::string& value,
+             const std::string& expected) {
   if (value.empty()) section.Refuse(key, "is absent, expected " + expected);
 }
 
@@ -88,7 +89,8 @@ Gate ReadGate(YamlSection section) {
   section.Finish();  // a key that is misspelt is told before the one that is absent for it
   Require(section, "task", gate.task, "the name of a task or group");
   Require(section, "metric", gate.metric, "a metric's name such as acc");
-  if (bound.empty()) section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
+  if (bound.empty())
+    section.Refuse("min", "is absent; a gate needs one of min, max, max_drop, max_relative_drop");
   for (const char* key : {"task", "metric", "filter"}) gate.places[key] = section.Place(key);
   gate.places["bound"] = section.Place(bound);
   if (gate.NeedsBaseline() && confident) {
@@ -123,10 +125,13 @@ Gate GateFromJson(const Json& json, const std::string& where) {
   gate.task = Field<std::string>(json, "task", where);
   gate.metric = Field<std::string>(json, "metric", where);
   gate.filter = FieldOr<std::string>(json, "filter", "", where);
-  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const KindName& k) { return json.contains(k.key); });
+  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                 [&](const KindName& k) { return json.contains(k.key); });
   if (kind == std::end(kKinds)) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: the gate '{}' has no bound, expected one of min, max, max_drop, "
-                                               "max_relative_drop", where, gate.name));
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the gate '{}' has no bound, expected one of min, max, max_drop, "
+                            "max_relative_drop",
+                            where, gate.name));
   }
   gate.kind = kind->kind;
   gate.bound = Field<double>(json, kind->key, where);
@@ -134,11 +139,14 @@ Gate GateFromJson(const Json& json, const std::string& where) {
   const auto direction = FieldOr<std::string>(json, "direction", "", where);
   if (!direction.empty()) gate.higher_is_better = direction == "higher";
   const auto tier = Field<std::string>(json, "tier", where);
-  gate.tier = tier == "supporting" ? Tier::kSupporting : tier == "advisory" ? Tier::kAdvisory : Tier::kCritical;
+  gate.tier = tier == "supporting" ? Tier::kSupporting
+              : tier == "advisory" ? Tier::kAdvisory
+                                   : Tier::kCritical;
   gate.resolution = OptionalNumber(json, "resolution", where);
   gate.where = FieldOr<std::string>(json, "where", "", where);
   const Json places = FieldOr<Json>(json, "places", Json::object(), where);
-  for (const auto& [key, place] : places.items()) gate.places[key] = Field<std::string>(places, key, where);
+  for (const auto& [key, place] : places.items())
+    gate.places[key] = Field<std::string>(places, key, where);
   return gate;
 }
 
@@ -225,10 +233,12 @@ Json ToJsonWithPlaces(const GatePolicy& policy) {
 GatePolicy GatePolicyFromJson(const Json& json, const std::string& where) {
   GatePolicy policy;
   policy.baseline = FieldOr<std::string>(json, "baseline", "", where);
-  policy.baseline_place = FieldOr<std::string>(json, "baseline_place", policy.baseline_place, where);
+  policy.baseline_place =
+      FieldOr<std::string>(json, "baseline_place", policy.baseline_place, where);
   policy.alpha = Field<double>(json, "alpha", where);
   policy.resolution = OptionalNumber(json, "resolution", where);
-  for (const Json& rule : Field<std::vector<Json>>(json, "rules", where)) policy.gates.push_back(GateFromJson(rule, where));
+  for (const Json& rule : Field<std::vector<Json>>(json, "rules", where))
+    policy.gates.push_back(GateFromJson(rule, where));
   return policy;
 }
 

@@ -36,7 +36,8 @@ struct Gate {
   Tier tier = Tier::kCritical;
   std::optional<double> resolution;  ///< in the metric's units; else the policy's
   std::string where;                 ///< file:line
-  std::map<std::string, std::string> places;  ///< of its keys, where they are known: "file:line: key 'rules[0].metric'"
+  std::map<std::string, std::string>
+      places;  ///< of its keys, where they are known: "file:line: key 'rules[0].metric'"
 
   /// Where a key stands, for the beginning of an error; `where` if more is not known.
   const std::string& Place(const std::string& key) const;
@@ -51,7 +52,8 @@ struct Gate {
 /// All gates of an eval.yaml or a policy file. docs/gates.md describes each key.
 struct GatePolicy {
   std::filesystem::path baseline;  ///< a run's folder or a results file; empty: none
-  std::string baseline_place = "baseline";  ///< what named it: "file:line: key 'baseline'", "--baseline"
+  std::string baseline_place =
+      "baseline";  ///< what named it: "file:line: key 'baseline'", "--baseline"
   double alpha = 0.05;
   std::optional<double> resolution;  ///< default 0.02, see docs/gates.md
   std::vector<Gate> gates;

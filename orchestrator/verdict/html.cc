@@ -29,7 +29,8 @@ summary { cursor: pointer; } dt { color: var(--faint); font-size: .85rem; margin
 pre { margin: .15rem 0; white-space: pre-wrap; font-size: .85rem; }
 )";
 
-// Characters that turn the direction of writing are written out (Printable): a name is not to look like another one.
+// Characters that turn the direction of writing are written out (Printable): a name is not to look
+// like another one.
 std::string Html(const std::string& text) {
   std::string escaped;
   for (const char c : ReplaceInvalidUtf8(text)) {

@@ -51,20 +51,26 @@ Judgement JudgeResults(const JudgeRequest& request, const ReadRoots& roots, cons
   doing(fmt::format("reading the results in {}", request.candidate.string()));
   ResultSet candidate = OpenCandidate(request);
   const std::string against =
-      request.policy.baseline.empty() ? "" : fmt::format(" against the baseline {}", request.policy.baseline.string());
+      request.policy.baseline.empty()
+          ? ""
+          : fmt::format(" against the baseline {}", request.policy.baseline.string());
   doing(fmt::format("judging {}{}", request.candidate.string(), against));
   std::optional<ResultSet> baseline = OpenBaseline(request.policy, roots);
   ResultSet* other = baseline ? &*baseline : nullptr;
-  const Verdict verdict = Judge(request.policy, &candidate, other, request.run_status, request.problems);
+  const Verdict verdict =
+      Judge(request.policy, &candidate, other, request.run_status, request.problems);
   Judgement judgement = Rendered(verdict, candidate.results());
-  if (request.page) judgement.page = VerdictHtml(verdict, candidate.results(), WrongAnswers(&candidate, other));
+  if (request.page)
+    judgement.page = VerdictHtml(verdict, candidate.results(), WrongAnswers(&candidate, other));
   return judgement;
 }
 
 Judgement NotJudged(const JudgeRequest& request, const Error& why) {
   Verdict verdict;
   verdict.run_status = request.run_status;
-  verdict.status = request.policy.gates.empty() ? request.run_status : Foremost(request.run_status, ExitStatusFor(why.kind()));
+  verdict.status = request.policy.gates.empty()
+                       ? request.run_status
+                       : Foremost(request.run_status, ExitStatusFor(why.kind()));
   verdict.candidate = request.candidate.string();
   verdict.baseline = request.policy.baseline.string();
   verdict.alpha = request.policy.alpha;
@@ -82,9 +88,11 @@ Judgement NotJudged(const JudgeRequest& request, const Error& why) {
   return judgement;
 }
 
-void CheckGates(const GatePolicy& policy, const Json& expected, const ReadRoots& roots, bool baseline_complete) {
+void CheckGates(const GatePolicy& policy, const Json& expected, const ReadRoots& roots,
+                bool baseline_complete) {
   std::optional<ResultSet> baseline;
-  const bool later = !policy.baseline.empty() && !baseline_complete && IsUnfinished(policy.baseline, roots);
+  const bool later =
+      !policy.baseline.empty() && !baseline_complete && IsUnfinished(policy.baseline, roots);
   if (!later) baseline = OpenBaseline(policy, roots);
   CheckPolicy(policy, ResultSet(expected, {}), baseline ? &*baseline : nullptr);
 }
@@ -107,7 +115,8 @@ Judgement JudgementFromJson(const Json& json, const std::string& where) {
   }
   judgement.status = static_cast<ExitStatus>(status);
   judgement.verdict = Field<Json>(json, "verdict", where);
-  if (!Field<Json>(judgement.verdict, "gates", where).is_array()) ThrowField(judgement.verdict, "gates", "an array", where);
+  if (!Field<Json>(judgement.verdict, "gates", where).is_array())
+    ThrowField(judgement.verdict, "gates", "an array", where);
   Field<std::string>(judgement.verdict, "summary", where);
   judgement.text = Field<std::string>(json, "text", where);
   judgement.annotations = Field<std::string>(json, "annotations", where);

@@ -45,13 +45,16 @@ GatePolicy PolicyOf(const VerdictOptions& options, const GatePolicy& policy) {
   return chosen;
 }
 
-void WriteReports(const VerdictOptions& options, const Judgement& judgement, const fs::path& folder) {
+void WriteReports(const VerdictOptions& options, const Judgement& judgement,
+                  const fs::path& folder) {
   WriteReport(options.junit, judgement.junit);
   WriteReport(options.markdown, judgement.markdown);
   WriteReport(options.html, judgement.page);
-  if (!folder.empty() && !judgement.page.empty()) WriteFileAtomic(folder / "report.html", judgement.page);
+  if (!folder.empty() && !judgement.page.empty())
+    WriteFileAtomic(folder / "report.html", judgement.page);
   if (!folder.empty() && judgement.has_gates()) {
-    WriteFileAtomic(folder / "verdict.json", judgement.verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    WriteFileAtomic(folder / "verdict.json",
+                    judgement.verdict.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (InGithubActions()) AppendSummary(judgement.markdown);
 }

@@ -14,12 +14,15 @@ struct VerdictOptions {
   std::string junit, markdown, html;  ///< files to write
 };
 
-/// eval.yaml's policy with what the command line says in its place. Reads the policy file. Throws Error(kUsage).
+/// eval.yaml's policy with what the command line says in its place. Reads the policy file. Throws
+/// Error(kUsage).
 GatePolicy PolicyOf(const VerdictOptions& options, const GatePolicy& policy);
 
-/// Writes the reports that were asked for, and, where `folder` is that of a complete run, `report.html` and (with
-/// gates) `verdict.json` there. In a GitHub workflow appends to the step's summary. Throws Error.
-void WriteReports(const VerdictOptions& options, const Judgement& judgement, const std::filesystem::path& folder);
+/// Writes the reports that were asked for, and, where `folder` is that of a complete run,
+/// `report.html` and (with gates) `verdict.json` there. In a GitHub workflow appends to the step's
+/// summary. Throws Error.
+void WriteReports(const VerdictOptions& options, const Judgement& judgement,
+                  const std::filesystem::path& folder);
 
 /// Whether this runs in a step of a GitHub workflow.
 bool InGithubActions();

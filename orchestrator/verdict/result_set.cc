@@ -100,9 +100,11 @@ ResultSet ResultSet::Open(const fs::path& path, const ReadRoots& roots) {
 
 std::string ResultSet::label() const {
   const auto name = results_.find("model_name");
-  const bool named = name != results_.end() && name->is_string() && !name->get_ref<const std::string&>().empty();
+  const bool named =
+      name != results_.end() && name->is_string() && !name->get_ref<const std::string&>().empty();
   if (!named) return path_.string();
-  const std::string shown = ReplaceInvalidUtf8(name->get_ref<const std::string&>().substr(0, kNameBytesMax));
+  const std::string shown =
+      ReplaceInvalidUtf8(name->get_ref<const std::string&>().substr(0, kNameBytesMax));
   return fmt::format("{} ({})", shown, path_.string());
 }
 
@@ -155,7 +157,8 @@ std::string ResultSet::SamplesName(const std::string& task) const {
 void ResultSet::CheckSamples(const std::string& task) const {
   const std::string name = SamplesName(task);
   if (folder_.HasFile(name)) return;
-  throw Error(ErrorKind::kInput, fmt::format("{}: this samples file is missing", (folder_ / name).string()),
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: this samples file is missing", (folder_ / name).string()),
               "a comparison needs it; lm-evaluation-harness writes it with --log_samples");
 }
 

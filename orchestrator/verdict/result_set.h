@@ -28,8 +28,9 @@ using TaskSamples = std::map<std::string, std::map<int64_t, SampleScore>>;
 /// when a task is first asked for. One thread at a time.
 class ResultSet {
  public:
-  /// `path` is a run's folder, a folder with one results file, or a results file, below `roots`. Throws
-  /// Error(kInput) for what cannot be read, Error(kInfrastructure) for a run that is not complete.
+  /// `path` is a run's folder, a folder with one results file, or a results file, below `roots`.
+  /// Throws Error(kInput) for what cannot be read, Error(kInfrastructure) for a run that is not
+  /// complete.
   static ResultSet Open(const std::filesystem::path& path, const ReadRoots& roots = {});
 
   /// The results of a run, complete or not, whose samples lie in `folder`.
@@ -49,9 +50,10 @@ class ResultSet {
 
   /// Throws Error(kInput) when the samples of a task are not there.
   void CheckSamples(const std::string& task) const;
-  /// Calls `visit(line_number, value)` for each line of a task's samples until it gives false. Throws
-  /// Error(kInput) when they are not there or not JSON, or have more than 2,000,000 lines.
-  void ForEachSample(const std::string& task, const std::function<bool(size_t line, Json&& value)>& visit) const;
+  /// Calls `visit(line_number, value)` for each line of a task's samples until it gives false.
+  /// Throws Error(kInput) when they are not there or not JSON, or have more than 2,000,000 lines.
+  void ForEachSample(const std::string& task,
+                     const std::function<bool(size_t line, Json&& value)>& visit) const;
   const TaskSamples& Samples(const std::string& task);
 
  private:

@@ -202,33 +202,39 @@ MetricKey ResolveMetric(const Gate& gate, const ResultSet& set) {
   if (set.Entry(gate.task).is_null()) {
     std::vector<std::string> names;
     for (const auto& [name, entry] : set.results()["results"].items()) names.push_back(name);
-    throw Error(ErrorKind::kUsage, fmt::format("{}: no results of '{}'{}{}", gate.Place("task"), gate.task, in,
-                                               Suggestion(gate.task, names)));
+    throw Error(ErrorKind::kUsage, fmt::format("{}: no results of '{}'{}{}", gate.Place("task"),
+                                               gate.task, in, Suggestion(gate.task, names)));
   }
   std::vector<std::string> metrics, filters;
   for (const auto& [metric, filter] : set.Metrics(gate.task)) {
-    if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end()) metrics.push_back(metric);
+    if (std::find(metrics.begin(), metrics.end(), metric) == metrics.end())
+      metrics.push_back(metric);
     if (metric == gate.metric) filters.push_back(filter);
   }
   if (metrics.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has no metrics{}", gate.Place("task"), gate.task, in),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: '{}' has no metrics{}", gate.Place("task"), gate.task, in),
                 fmt::format("it is a heading; name one of {}", Join(set.Leaves(gate.task), ", ")));
   }
   if (filters.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has no metric '{}'{}{}", gate.Place("metric"), gate.task,
-                                               gate.metric, in, Suggestion(gate.metric, metrics)),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: '{}' has no metric '{}'{}{}", gate.Place("metric"), gate.task,
+                            gate.metric, in, Suggestion(gate.metric, metrics)),
                 "it has " + Join(metrics, ", "));
   }
   if (gate.filter.empty() && filters.size() == 1) return {gate.task, gate.metric, filters[0]};
   if (gate.filter.empty()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has '{}' for several filters{}", gate.Place("metric"), gate.task,
-                                               gate.metric, in),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: '{}' has '{}' for several filters{}", gate.Place("metric"),
+                            gate.task, gate.metric, in),
                 "add one of them: filter: " + Join(filters, " or "));
   }
   if (std::find(filters.begin(), filters.end(), gate.filter) == filters.end()) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' has no '{}' for a filter '{}'{}{}", gate.Place("filter"),
-                                               gate.task, gate.metric, gate.filter, in, Suggestion(gate.filter, filters)),
-                fmt::format("it has {} for {}", gate.metric, Join(filters, ", ")));
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("{}: '{}' has no '{}' for a filter '{}'{}{}", gate.Place("filter"), gate.task,
+                    gate.metric, gate.filter, in, Suggestion(gate.filter, filters)),
+        fmt::format("it has {} for {}", gate.metric, Join(filters, ", ")));
   }
   return {gate.task, gate.metric, gate.filter};
 }
@@ -238,19 +244,24 @@ namespace {
 // A suite may have hundreds of tasks.
 std::string Some(const std::vector<std::string>& names) {
   constexpr size_t kShownMax = 12;
-  const std::vector<std::string> shown(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShownMax)));
+  const std::vector<std::string> shown(
+      names.begin(),
+      names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShownMax)));
   return Join(shown, ", ") + (names.size() > kShownMax ? ", ..." : "");
 }
 
 // Documents are compared under the metric and the filter that the candidate will have.
-void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected, const ResultSet& baseline) {
+void CheckDrop(const Gate& gate, const MetricKey& key, const ResultSet& expected,
+               const ResultSet& baseline) {
   Gate same = gate;
   same.filter = key.filter;
   ResolveMetric(same, baseline);
   if (!gate.higher_is_better && !HigherIsBetter(expected, key) && !HigherIsBetter(baseline, key)) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: neither the task nor the baseline says whether a higher '{}' is better",
-                                               gate.Place("metric"), key.metric),
-                "add direction: higher or direction: lower");
+    throw Error(
+        ErrorKind::kUsage,
+        fmt::format("{}: neither the task nor the baseline says whether a higher '{}' is better",
+                    gate.Place("metric"), key.metric),
+        "add direction: higher or direction: lower");
   }
   for (const std::string& leaf : baseline.Leaves(gate.task)) baseline.CheckSamples(leaf);
 }
@@ -263,7 +274,8 @@ void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const Resu
   for (const Gate& gate : policy.gates) {
     if (std::find(tasks.begin(), tasks.end(), gate.task) == tasks.end()) {
       const std::string near = Suggestion(gate.task, tasks);
-      throw Error(ErrorKind::kUsage, fmt::format("{}: '{}' is not evaluated{}", gate.Place("task"), gate.task, near),
+      throw Error(ErrorKind::kUsage,
+                  fmt::format("{}: '{}' is not evaluated{}", gate.Place("task"), gate.task, near),
                   near.empty() ? "evaluated are " + Some(tasks) : "");
     }
     const MetricKey key = ResolveMetric(gate, expected);

@@ -52,10 +52,11 @@ ExitStatus Foremost(ExitStatus a, ExitStatus b);
 Verdict Judge(const GatePolicy& policy, ResultSet* candidate, ResultSet* baseline,
               ExitStatus run_status, const std::vector<std::string>& problems);
 
-/// Refuses before a run what could only fail after it: Error(kUsage) for a gate on a task that is not evaluated or on
-/// a metric or filter that its task does not have; for a drop without a baseline, and where the baseline lacks the
-/// metric or its samples (kInput). `expected` has the results that the run will have, with any values. `baseline` is
-/// null where there is none, or where the one that the policy names has no results yet.
+/// Refuses before a run what could only fail after it: Error(kUsage) for a gate on a task that is
+/// not evaluated or on a metric or filter that its task does not have; for a drop without a
+/// baseline, and where the baseline lacks the metric or its samples (kInput). `expected` has the
+/// results that the run will have, with any values. `baseline` is null where there is none, or
+/// where the one that the policy names has no results yet.
 void CheckPolicy(const GatePolicy& policy, const ResultSet& expected, const ResultSet* baseline);
 
 /// The (metric, filter) that a gate means among those of an entry. Throws Error(kUsage).

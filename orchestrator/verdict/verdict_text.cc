@@ -9,7 +9,7 @@ namespace {
 
 std::string Comparisons(const Verdict& verdict) {
   std::vector<TextRow> rows = {{"Task", "Metric", "Candidate", "Baseline", "Difference",
-                            "95 % interval", "p", "Pairs", "Lost", "Gained"}};
+                                "95 % interval", "p", "Pairs", "Lost", "Gained"}};
   std::string notes;
   for (const Comparison& comparison : verdict.comparisons) {
     const Json json = ToJson(comparison);
@@ -35,8 +35,9 @@ std::string Comparisons(const Verdict& verdict) {
                       comparison.key.Text(), comparison.only_candidate, comparison.only_baseline);
     }
   }
-  return TextTable(rows, {.right = {false, false, true, true, true, false, true, true, true, true}}) + notes +
-         "\n";
+  return TextTable(rows,
+                   {.right = {false, false, true, true, true, false, true, true, true, true}}) +
+         notes + "\n";
 }
 
 }  // namespace

@@ -26,9 +26,10 @@ constexpr double kRefusedSeconds = 600;
 std::string IdentityOf(const CheckpointLayout& layout) {
   std::string text;
   for (const CheckpointFile& file : layout.files) {
-    struct stat about {};
+    struct stat about{};
     if (!layout.folder.Stat(file.name, &about)) return "";
-    text += fmt::format("{} {} {}.{}\n", file.name, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+    text += fmt::format("{} {} {}.{}\n", file.name, about.st_size, about.st_mtim.tv_sec,
+                        about.st_mtim.tv_nsec);
   }
   return HashHex(text);
 }
@@ -36,7 +37,8 @@ std::string IdentityOf(const CheckpointLayout& layout) {
 // A checkpoint's files at one moment, found without opening any.
 struct Stamp {
   std::string quiet;  // names, sizes, times of content
-  std::string exact;  // devices, inodes and times of inodes too, which some file systems make up anew at each look
+  std::string exact;  // devices, inodes and times of inodes too, which some file systems make up
+                      // anew at each look
 };
 
 Stamp StampOf(const ReadFolder& checkpoint, const std::vector<std::string>& named) {
@@ -46,13 +48,15 @@ Stamp StampOf(const ReadFolder& checkpoint, const std::vector<std::string>& name
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::string quiet, exact;
   for (const std::string& name : names) {
-    struct stat about {};
+    struct stat about{};
     if (!checkpoint.Stat(name, &about)) {
       quiet += name + " absent\n";
       continue;
     }
-    quiet += fmt::format("{} {} {}.{}\n", name, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
-    exact += fmt::format("{} {} {}.{}\n", about.st_dev, about.st_ino, about.st_ctim.tv_sec, about.st_ctim.tv_nsec);
+    quiet += fmt::format("{} {} {}.{}\n", name, about.st_size, about.st_mtim.tv_sec,
+                         about.st_mtim.tv_nsec);
+    exact += fmt::format("{} {} {}.{}\n", about.st_dev, about.st_ino, about.st_ctim.tv_sec,
+                         about.st_ctim.tv_nsec);
   }
   return {HashHex(quiet), HashHex(quiet + exact)};
 }
@@ -62,8 +66,10 @@ std::vector<std::string> NamedByIndex(const ReadFolder& checkpoint) {
   std::vector<std::string> named;
   if (!checkpoint.HasFile(kWeightIndexFile)) return named;
   try {
-    for (const IndexEntry& entry : ReadWeightIndex(checkpoint.OpenFile(kWeightIndexFile), checkpoint / kWeightIndexFile)) {
-      if (named.size() < kNamedMax && (named.empty() || named.back() != entry.shard)) named.push_back(entry.shard);
+    for (const IndexEntry& entry :
+         ReadWeightIndex(checkpoint.OpenFile(kWeightIndexFile), checkpoint / kWeightIndexFile)) {
+      if (named.size() < kNamedMax && (named.empty() || named.back() != entry.shard))
+        named.push_back(entry.shard);
     }
   } catch (const Error&) {  // the check says why
     named.clear();
@@ -83,16 +89,21 @@ int64_t StepOf(const std::string& name) {
   return parsed.ec == std::errc() ? step : INT64_MAX;
 }
 
-CheckpointScan::CheckpointScan(fs::path folder, std::string marker, double settle_s, ReadRoots roots)
-    : folder_(std::move(folder)), marker_(std::move(marker)), settle_s_(settle_s), roots_(std::move(roots)) {}
+CheckpointScan::CheckpointScan(fs::path folder, std::string marker, double settle_s,
+                               ReadRoots roots)
+    : folder_(std::move(folder)),
+      marker_(std::move(marker)),
+      settle_s_(settle_s),
+      roots_(std::move(roots)) {}
 
 std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s, const std::atomic<bool>* ending) {
   const ReadFolder folder(folder_, roots_);
   if (!folder.exists()) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: cannot be read: {}", folder_.string(),
-                            roots_.anywhere() ? std::strerror(folder.failure()) : ReadRoots::kNotThere),
-                "--checkpoints names the folder that a training run writes its checkpoints into");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: cannot be read: {}", folder_.string(),
+                    roots_.anywhere() ? std::strerror(folder.failure()) : ReadRoots::kNotThere),
+        "--checkpoints names the folder that a training run writes its checkpoints into");
   }
   unsettled_ = settling_ = false;
   std::vector<FoundCheckpoint> found;
@@ -102,7 +113,7 @@ std::vector<FoundCheckpoint> CheckpointScan::Scan(double now_s, const std::atomi
     if (ending != nullptr && *ending) break;
     if (name[0] == '.' || !folder.HasFolder(name)) continue;
     const ReadFolder checkpoint = folder.Folder(name);
-    struct stat about {};
+    struct stat about{};
     if (!marker_.empty() && !checkpoint.Stat(marker_, &about)) continue;
     Seen& seen = seen_[name] = std::move(before[name]);
     if (IsWhole(checkpoint, now_s, &seen)) {
@@ -123,7 +134,8 @@ bool CheckpointScan::IsWhole(const ReadFolder& checkpoint, double now_s, Seen* s
     Stamp stamp = StampOf(checkpoint, seen->named);
     if (!AtRest(stamp.quiet, now_s, seen)) return false;
     const bool refused_lately = seen->identity.empty() && now_s - seen->checked_s < kRefusedSeconds;
-    if (stamp.exact == seen->exact && (!seen->identity.empty() || refused_lately)) return !seen->identity.empty();
+    if (stamp.exact == seen->exact && (!seen->identity.empty() || refused_lately))
+      return !seen->identity.empty();
     seen->named = NamedByIndex(checkpoint);
     stamp = StampOf(checkpoint, seen->named);
     if (!AtRest(stamp.quiet, now_s, seen)) return false;

@@ -2,7 +2,9 @@
 
 namespace evald {
 
-std::string MemoryKey(const FoundCheckpoint& checkpoint) { return checkpoint.name + " " + checkpoint.identity; }
+std::string MemoryKey(const FoundCheckpoint& checkpoint) {
+  return checkpoint.name + " " + checkpoint.identity;
+}
 
 WatchDecision DecideWatch(WatchWhich which, int every, const std::vector<FoundCheckpoint>& found,
                           const WatchMemory& memory, size_t waiting) {

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kGap{100};  // between two looks, whatever wakes it
-constexpr double kSoonSeconds = 1;              // while something is coming to rest, it looks sooner, but not more often
+constexpr double kSoonSeconds =
+    1;  // while something is coming to rest, it looks sooner, but not more often
 
 double Now() { return static_cast<double>(MonotonicMicros()) / 1e6; }
 
@@ -32,7 +33,8 @@ Watcher::Watcher(WatchOptions options, Actions actions)
       actions_(std::move(actions)),
       scan_(options_.checkpoints, options_.marker, options_.settle_s, options_.roots) {
   if (!options_.may_be_missing && !options_.roots.HasFolder(options_.checkpoints)) {
-    throw Error(ErrorKind::kUsage, fmt::format("{}: is not a folder", options_.checkpoints.string()),
+    throw Error(ErrorKind::kUsage,
+                fmt::format("{}: is not a folder", options_.checkpoints.string()),
                 "name the folder that a training run writes its checkpoints into");
   }
   LoadMemory();
@@ -67,7 +69,8 @@ void Watcher::Wake() {
 
 void Watcher::Main() {
   if (inotify_fd_ >= 0) {  // on this thread, since the folder may be slow to find
-    ::inotify_add_watch(inotify_fd_, options_.checkpoints.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+    ::inotify_add_watch(inotify_fd_, options_.checkpoints.c_str(),
+                        IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
   }
   while (!ending_) {
     try {
@@ -104,11 +107,13 @@ std::vector<std::string> Watcher::Look() {
   ForgetRunsThatAreOver();
   std::vector<FoundCheckpoint> found;
   {
-    const std::shared_ptr<void> turn = options_.turns != nullptr ? options_.turns->Wait(options_.user, ending_) : nullptr;
+    const std::shared_ptr<void> turn =
+        options_.turns != nullptr ? options_.turns->Wait(options_.user, ending_) : nullptr;
     if (!ending_) found = scan_.Scan(Now(), &ending_);
   }
   if (ending_) return {};
-  const WatchDecision decision = DecideWatch(options_.which, options_.every, found, memory_, memory_.waiting.size());
+  const WatchDecision decision =
+      DecideWatch(options_.which, options_.every, found, memory_, memory_.waiting.size());
   undecided_ = false;
   std::vector<std::string> runs;
   for (const FoundCheckpoint& checkpoint : decision.pass_over) {
@@ -124,8 +129,8 @@ std::vector<std::string> Watcher::Look() {
 
 // The key makes a submission whose memory was lost the one of then.
 void Watcher::Submit(const FoundCheckpoint& checkpoint, std::vector<std::string>* runs) {
-  const std::string key =
-      "watch-" + HashHex(options_.scope + "\n" + checkpoint.path.string() + " " + MemoryKey(checkpoint));
+  const std::string key = "watch-" + HashHex(options_.scope + "\n" + checkpoint.path.string() +
+                                             " " + MemoryKey(checkpoint));
   try {
     const std::string run = actions_.submit(checkpoint, key);
     memory_.waiting.push_back(run);
@@ -167,7 +172,8 @@ void Watcher::LoadMemory() {
     const Json json = ParseJson(ReadFile(options_.memory), where);
     WatchMemory memory;
     memory.arrived = Field<int64_t>(json, "arrived", where);
-    for (const std::string& key : Field<std::vector<std::string>>(json, "decided", where)) memory.decided.insert(key);
+    for (const std::string& key : Field<std::vector<std::string>>(json, "decided", where))
+      memory.decided.insert(key);
     memory.waiting = FieldOr<std::vector<std::string>>(json, "waiting", {}, where);
     memory_ = std::move(memory);
   } catch (const Error& e) {
@@ -179,7 +185,8 @@ void Watcher::SaveMemory() {
   const std::lock_guard lock(file_mutex_);
   if (options_.memory.empty() || forgotten_) return;
   MakeDirectories(options_.memory.parent_path());
-  const Json json = {{"arrived", memory_.arrived}, {"decided", memory_.decided}, {"waiting", memory_.waiting}};
+  const Json json = {
+      {"arrived", memory_.arrived}, {"decided", memory_.decided}, {"waiting", memory_.waiting}};
   WriteFileAtomic(options_.memory, json.dump(1) + "\n");
 }
 

@@ -23,8 +23,8 @@ struct WatchOptions {
   double poll_s = 5;    ///< the folder is looked at so often, also where inotify sees nothing
   /// Where the watch remembers what it has decided, over restarts.
   std::filesystem::path memory;
-  /// What it evaluates by, in a word: part of a submission's key, so that two watches of one folder do
-  /// not take each other's runs for their own.
+  /// What it evaluates by, in a word: part of a submission's key, so that two watches of one folder
+  /// do not take each other's runs for their own.
   std::string scope;
   bool may_be_missing = false;  ///< the folder may appear later
   ReadRoots roots;              ///< below which the folder and its checkpoints lie
@@ -41,13 +41,13 @@ struct WatchNote {
 };
 
 /// Watches a folder and submits each new whole checkpoint once. Wakes by inotify where the file
-/// system tells of changes, else by polling; looks ten times a second at most, whatever wakes it. Runs on a thread of
-/// its own.
+/// system tells of changes, else by polling; looks ten times a second at most, whatever wakes it.
+/// Runs on a thread of its own.
 class Watcher {
  public:
   struct Actions {
-    /// Submits a run for a checkpoint and gives its id; equal `key`s mean the same submission. Throws
-    /// Error: kInput and kUsage pass the checkpoint over, others are tried again later.
+    /// Submits a run for a checkpoint and gives its id; equal `key`s mean the same submission.
+    /// Throws Error: kInput and kUsage pass the checkpoint over, others are tried again later.
     std::function<std::string(const FoundCheckpoint& checkpoint, const std::string& key)> submit;
     std::function<bool(const std::string& run)> is_over;
     /// After each decision.
@@ -56,7 +56,8 @@ class Watcher {
     std::function<void(const std::string& why)> trouble;
   };
 
-  /// Reads the memory; a damaged one counts as none. Throws Error(kUsage) when the folder is missing and may not be.
+  /// Reads the memory; a damaged one counts as none. Throws Error(kUsage) when the folder is
+  /// missing and may not be.
   Watcher(WatchOptions options, Actions actions);
   /// As Stop().
   ~Watcher();

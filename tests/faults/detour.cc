@@ -27,7 +27,8 @@ extern "C" int connect(int fd, const sockaddr* address, socklen_t bytes) {
   static const auto next = layer::Next<int (*)(int, const sockaddr*, socklen_t)>("connect");
   const std::string detour = layer::Variable("EVALD_DETOUR");
   const auto* unix_address = reinterpret_cast<const sockaddr_un*>(address);
-  if (detour.empty() || address->sa_family != AF_UNIX || !EndsWith(unix_address->sun_path, kAgentSocket)) {
+  if (detour.empty() || address->sa_family != AF_UNIX ||
+      !EndsWith(unix_address->sun_path, kAgentSocket)) {
     return next(fd, address, bytes);
   }
   sockaddr_un instead{};
@@ -36,5 +37,7 @@ extern "C" int connect(int fd, const sockaddr* address, socklen_t bytes) {
   std::memcpy(instead.sun_path, detour.c_str(), detour.size() + 1);
   if (next(fd, reinterpret_cast<const sockaddr*>(&instead), sizeof instead) != 0) return -1;
   const std::string line = Resolved(unix_address->sun_path) + "\n";
-  return ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size()) ? 0 : -1;
+  return ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size())
+             ? 0
+             : -1;
 }

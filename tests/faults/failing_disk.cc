@@ -1,6 +1,6 @@
-// Preloaded by tests: a disk that fails. Counts what all processes with this layer write below a folder
-// (opening for writing, write, fsync, rename, link, truncate, fallocate, mkdir), and makes the n-th
-// fail, or all from the n-th on. Variables:
+// Preloaded by tests: a disk that fails. Counts what all processes with this layer write below a
+// folder (opening for writing, write, fsync, rename, link, truncate, fallocate, mkdir), and makes
+// the n-th fail, or all from the n-th on. Variables:
 //
 //   EVALD_DISK_ROOT    the folder
 //   EVALD_DISK_COUNT   a file of 16 bytes that the processes share: the count, and which fault came true
@@ -46,14 +46,17 @@ class Disk {
 
  private:
   Disk() : root_(layer::Variable("EVALD_DISK_ROOT")), log_(layer::Variable("EVALD_DISK_LOG")) {
-    const std::string fail = layer::Variable("EVALD_DISK_FAIL"), error = layer::Variable("EVALD_DISK_ERROR");
+    const std::string fail = layer::Variable("EVALD_DISK_FAIL"),
+                      error = layer::Variable("EVALD_DISK_ERROR");
     at_ = std::strtoull(fail.c_str(), nullptr, 10);
     from_ = !fail.empty() && fail.back() == '+';
     short_ = error == "SHORT";
     error_ = error == "EIO" ? EIO : ENOSPC;
-    const long fd = ::syscall(SYS_openat, AT_FDCWD, layer::Variable("EVALD_DISK_COUNT").c_str(), O_RDWR | O_CLOEXEC);
+    const long fd = ::syscall(SYS_openat, AT_FDCWD, layer::Variable("EVALD_DISK_COUNT").c_str(),
+                              O_RDWR | O_CLOEXEC);
     if (fd < 0) return;
-    void* mapped = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
+    void* mapped = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+                          static_cast<int>(fd), 0);
     ::syscall(SYS_close, fd);
     if (mapped != MAP_FAILED) shared_ = static_cast<Shared*>(mapped);
   }
@@ -61,9 +64,11 @@ class Disk {
   void Log(uint64_t number, const char* what, const std::string& path, bool fails) const {
     if (log_.empty()) return;
     char line[4400];
-    const int bytes = ::snprintf(line, sizeof line, "%llu %s %s %s%s\n", static_cast<unsigned long long>(number),
-                                 program_invocation_short_name, what, path.c_str(), fails ? " FAILS" : "");
-    const long fd = ::syscall(SYS_openat, AT_FDCWD, log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const int bytes =
+        ::snprintf(line, sizeof line, "%llu %s %s %s%s\n", static_cast<unsigned long long>(number),
+                   program_invocation_short_name, what, path.c_str(), fails ? " FAILS" : "");
+    const long fd = ::syscall(SYS_openat, AT_FDCWD, log_.c_str(),
+                              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || ::syscall(SYS_write, fd, line, bytes) < 0) ::abort();
     ::syscall(SYS_close, fd);
   }
@@ -90,27 +95,33 @@ constexpr int kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
 
 extern "C" {
 
-#define EVALD_OPEN(NAME, AT_PARAMETER, AT, CALL)                                       \
-  int NAME(AT_PARAMETER const char* path, int flags, ...) {                            \
-    va_list arguments;                                                                 \
-    va_start(arguments, flags);                                                        \
+#define EVALD_OPEN(NAME, AT_PARAMETER, AT, CALL)                                         \
+  int NAME(AT_PARAMETER const char* path, int flags, ...) {                              \
+    va_list arguments;                                                                   \
+    va_start(arguments, flags);                                                          \
     const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) ? va_arg(arguments, mode_t) : 0; \
-    va_end(arguments);                                                                 \
-    if ((flags & kWriting) && Fails("open", layer::Absolute(AT, path))) return -1;     \
-    return CALL;                                                                       \
+    va_end(arguments);                                                                   \
+    if ((flags & kWriting) && Fails("open", layer::Absolute(AT, path))) return -1;       \
+    return CALL;                                                                         \
   }
 #define EVALD_COMMA ,
-EVALD_OPEN(open, , AT_FDCWD, (layer::Next<int (*)(const char*, int, ...)>("open")(path, flags, mode)))
-EVALD_OPEN(open64, , AT_FDCWD, (layer::Next<int (*)(const char*, int, ...)>("open64")(path, flags, mode)))
-EVALD_OPEN(openat, int at EVALD_COMMA, at, (layer::Next<int (*)(int, const char*, int, ...)>("openat")(at, path, flags, mode)))
-EVALD_OPEN(openat64, int at EVALD_COMMA, at, (layer::Next<int (*)(int, const char*, int, ...)>("openat64")(at, path, flags, mode)))
+EVALD_OPEN(open, , AT_FDCWD,
+           (layer::Next<int (*)(const char*, int, ...)>("open")(path, flags, mode)))
+EVALD_OPEN(open64, , AT_FDCWD,
+           (layer::Next<int (*)(const char*, int, ...)>("open64")(path, flags, mode)))
+EVALD_OPEN(openat, int at EVALD_COMMA, at,
+           (layer::Next<int (*)(int, const char*, int, ...)>("openat")(at, path, flags, mode)))
+EVALD_OPEN(openat64, int at EVALD_COMMA, at,
+           (layer::Next<int (*)(int, const char*, int, ...)>("openat64")(at, path, flags, mode)))
 
 FILE* fopen(const char* path, const char* mode) {
-  if (::strpbrk(mode, "wa+") != nullptr && Fails("open", layer::Absolute(AT_FDCWD, path))) return nullptr;
+  if (::strpbrk(mode, "wa+") != nullptr && Fails("open", layer::Absolute(AT_FDCWD, path)))
+    return nullptr;
   return layer::Next<FILE* (*)(const char*, const char*)>("fopen")(path, mode);
 }
 FILE* fopen64(const char* path, const char* mode) {
-  if (::strpbrk(mode, "wa+") != nullptr && Fails("open", layer::Absolute(AT_FDCWD, path))) return nullptr;
+  if (::strpbrk(mode, "wa+") != nullptr && Fails("open", layer::Absolute(AT_FDCWD, path)))
+    return nullptr;
   return layer::Next<FILE* (*)(const char*, const char*)>("fopen64")(path, mode);
 }
 

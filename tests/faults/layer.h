@@ -1,6 +1,6 @@
 #pragma once
-// What the layers that tests preload share: the functions that they stand before, and raw system calls
-// for their own files, which no layer sees.
+// What the layers that tests preload share: the functions that they stand before, and raw system
+// calls for their own files, which no layer sees.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -37,12 +37,14 @@ inline std::string PathOf(int fd) {
 inline std::string Absolute(int at, const char* path) {
   if (path[0] == '/') return path;
   char folder[4096];
-  if (at == AT_FDCWD) return ::getcwd(folder, sizeof folder) == nullptr ? path : std::string(folder) + "/" + path;
+  if (at == AT_FDCWD)
+    return ::getcwd(folder, sizeof folder) == nullptr ? path : std::string(folder) + "/" + path;
   return PathOf(at) + "/" + path;
 }
 
 inline bool Below(const std::string& path, const std::string& root) {
-  return !root.empty() && path.size() > root.size() && path.compare(0, root.size(), root) == 0 && path[root.size()] == '/';
+  return !root.empty() && path.size() > root.size() && path.compare(0, root.size(), root) == 0 &&
+         path[root.size()] == '/';
 }
 
 }  // namespace layer

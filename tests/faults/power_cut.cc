@@ -1,8 +1,8 @@
 // power_cut SHADOW ROOT TARGET SEED: makes in TARGET what a disk holds of ROOT after a power cut.
 //
-// With seed 0 only what was fsynced is there. With another one, of what was not, some is there too: a
-// disk writes in an order of its own. Each name that was changed since its folder was fsynced, and each
-// 4 KiB block of a file since the file was, is taken from before or after at random.
+// With seed 0 only what was fsynced is there. With another one, of what was not, some is there too:
+// a disk writes in an order of its own. Each name that was changed since its folder was fsynced,
+// and each 4 KiB block of a file since the file was, is taken from before or after at random.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -66,7 +66,8 @@ class Cut {
     Entries entries;
     std::istringstream lines(Read(shadow_ / "names" / key));
     std::string kind, inode, name;
-    while (lines >> kind >> inode && std::getline(lines >> std::ws, name)) entries[name] = {kind == "d", inode};
+    while (lines >> kind >> inode && std::getline(lines >> std::ws, name))
+      entries[name] = {kind == "d", inode};
     return entries;
   }
 

@@ -1,4 +1,5 @@
-// Preloaded by tests: a disk that is slow to make things last, and a record of which thread waits for it. Variables:
+// Preloaded by tests: a disk that is slow to make things last, and a record of which thread waits
+// for it. Variables:
 //
 //   EVALD_SLOW_ROOT       the folder; what lies elsewhere is as fast as ever
 //   EVALD_SLOW_PROGRAM    only processes of this program are slowed down and recorded
@@ -54,8 +55,10 @@ class Disk {
   bool IsBelow(const std::string& path) const { return path == root_ || layer::Below(path, root_); }
 
   void Log(const char* thread, const char* what, const std::string& path) const {
-    const std::string line = std::to_string(::getpid()) + " " + thread + " " + what + " " + path + "\n";
-    const long fd = ::syscall(SYS_openat, AT_FDCWD, log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const std::string line =
+        std::to_string(::getpid()) + " " + thread + " " + what + " " + path + "\n";
+    const long fd = ::syscall(SYS_openat, AT_FDCWD, log_.c_str(),
+                              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || ::syscall(SYS_write, fd, line.data(), line.size()) < 0) ::abort();
     ::syscall(SYS_close, fd);
   }
@@ -97,10 +100,14 @@ int fdatasync(int fd) { return Slow(fd, layer::Next<int (*)(int)>("fdatasync")(f
     return CALL;                                                                         \
   }
 #define EVALD_COMMA ,
-EVALD_OPEN(open, , AT_FDCWD, (layer::Next<int (*)(const char*, int, ...)>("open")(path, flags, mode)))
-EVALD_OPEN(open64, , AT_FDCWD, (layer::Next<int (*)(const char*, int, ...)>("open64")(path, flags, mode)))
-EVALD_OPEN(openat, int at EVALD_COMMA, at, (layer::Next<int (*)(int, const char*, int, ...)>("openat")(at, path, flags, mode)))
-EVALD_OPEN(openat64, int at EVALD_COMMA, at, (layer::Next<int (*)(int, const char*, int, ...)>("openat64")(at, path, flags, mode)))
+EVALD_OPEN(open, , AT_FDCWD,
+           (layer::Next<int (*)(const char*, int, ...)>("open")(path, flags, mode)))
+EVALD_OPEN(open64, , AT_FDCWD,
+           (layer::Next<int (*)(const char*, int, ...)>("open64")(path, flags, mode)))
+EVALD_OPEN(openat, int at EVALD_COMMA, at,
+           (layer::Next<int (*)(int, const char*, int, ...)>("openat")(at, path, flags, mode)))
+EVALD_OPEN(openat64, int at EVALD_COMMA, at,
+           (layer::Next<int (*)(int, const char*, int, ...)>("openat64")(at, path, flags, mode)))
 
 FILE* fopen(const char* path, const char* mode) {
   Asked("open", AT_FDCWD, path);

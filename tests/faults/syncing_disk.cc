@@ -1,6 +1,6 @@
-// Preloaded by tests: remembers what was fsynced below EVALD_CUT_ROOT in the folder EVALD_CUT_SHADOW
-// (disk_model.h), so that power_cut can take away everything else. What is recorded before fsync
-// returns may survive, as on a real disk.
+// Preloaded by tests: remembers what was fsynced below EVALD_CUT_ROOT in the folder
+// EVALD_CUT_SHADOW (disk_model.h), so that power_cut can take away everything else. What is
+// recorded before fsync returns may survive, as on a real disk.
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -14,8 +14,10 @@ namespace {
 // Under another name first: a kill in between must not leave half a record.
 void Put(const std::string& file, int from, const std::string& text) {
   static thread_local char buffer[65536];
-  const std::string part = file + "." + std::to_string(::getpid()) + "." + std::to_string(::pthread_self());
-  const long to = ::syscall(SYS_openat, AT_FDCWD, part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const std::string part =
+      file + "." + std::to_string(::getpid()) + "." + std::to_string(::pthread_self());
+  const long to =
+      ::syscall(SYS_openat, AT_FDCWD, part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (to < 0) ::abort();
   if (from < 0 && ::syscall(SYS_write, to, text.data(), text.size()) < 0) ::abort();
   for (off_t offset = 0; from >= 0;) {
@@ -47,7 +49,8 @@ std::string Entries(const std::string& folder) {
 class Turn {
  public:
   explicit Turn(const std::string& shadow)
-      : fd_(::syscall(SYS_openat, AT_FDCWD, (shadow + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+      : fd_(::syscall(SYS_openat, AT_FDCWD, (shadow + "/lock").c_str(),
+                      O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     while (::flock(static_cast<int>(fd_), LOCK_EX) != 0) {
       if (errno != EINTR) ::abort();
     }
@@ -61,7 +64,8 @@ class Turn {
 };
 
 void Remember(int fd) {
-  static const std::string root = layer::Variable("EVALD_CUT_ROOT"), shadow = layer::Variable("EVALD_CUT_SHADOW");
+  static const std::string root = layer::Variable("EVALD_CUT_ROOT"),
+                           shadow = layer::Variable("EVALD_CUT_SHADOW");
   const std::string path = layer::PathOf(fd);
   if (path != root && !layer::Below(path, root)) return;
   bool is_folder = false;
@@ -73,7 +77,8 @@ void Remember(int fd) {
     return;
   }
   // The descriptor may be for writing only.
-  const long from = ::syscall(SYS_openat, AT_FDCWD, ("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC);
+  const long from = ::syscall(SYS_openat, AT_FDCWD, ("/proc/self/fd/" + std::to_string(fd)).c_str(),
+                              O_RDONLY | O_CLOEXEC);
   if (from < 0) ::abort();
   Put(shadow + "/data/" + key, static_cast<int>(from), "");
   ::syscall(SYS_close, from);

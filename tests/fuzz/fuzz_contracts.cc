@@ -1,5 +1,5 @@
-// What messages carry and what crosses from one process to another in files: any JSON is either read,
-// and comes back from its own encoding unchanged, or is an Error(kInput).
+// What messages carry and what crosses from one process to another in files: any JSON is either
+// read, and comes back from its own encoding unchanged, or is an Error(kInput).
 #include <cstdlib>
 #include <string>
 
@@ -19,7 +19,8 @@ template <typename Read>
 void ReadTwice(const Json& json, Read read) {
   try {
     const std::string once = evald::ToLine(evald::ToJson(read(json, "input")));
-    if (evald::ToLine(evald::ToJson(read(evald::ParseJson(once, "again"), "again"))) != once) std::abort();
+    if (evald::ToLine(evald::ToJson(read(evald::ParseJson(once, "again"), "again"))) != once)
+      std::abort();
   } catch (const evald::Error& e) {
     if (e.kind() != evald::ErrorKind::kInput) std::abort();
   }

@@ -22,8 +22,8 @@ void Read(const std::string& path, const char* data, size_t size, bool as_loader
   try {
     Documents documents;
     DatasetColumns columns;
-    ReadDocuments(ReadRoots().OpenFile(path), path, {}, {as_loader, DataFormat::kByEnding}, std::nullopt, nullptr, &columns,
-                  &documents);
+    ReadDocuments(ReadRoots().OpenFile(path), path, {}, {as_loader, DataFormat::kByEnding},
+                  std::nullopt, nullptr, &columns, &documents);
     if (documents.rows.size() != documents.where.size()) __builtin_trap();
   } catch (const Error&) {
   }
@@ -37,6 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string kPaths[] = {PathFor(".jsonl"), PathFor(".json"), PathFor(".csv"),
                                        PathFor(".jsonl.gz")};
   if (size == 0) return 0;
-  Read(kPaths[data[0] % 4], reinterpret_cast<const char*>(data) + 1, size - 1, data[0] / 4 % 2 == 1);
+  Read(kPaths[data[0] % 4], reinterpret_cast<const char*>(data) + 1, size - 1,
+       data[0] / 4 % 2 == 1);
   return 0;
 }

@@ -1,6 +1,6 @@
-// Requests from clients: any bytes, cut anywhere, are requests that end or a problem; and any body is a
-// submission, an announcement or a priority, or a problem document. What is cut elsewhere is read the
-// same.
+// Requests from clients: any bytes, cut anywhere, are requests that end or a problem; and any body
+// is a submission, an announcement or a priority, or a problem document. What is cut elsewhere is
+// read the same.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -14,8 +14,9 @@ namespace {
 
 using namespace evald;
 
-// What the bytes come to, fed `step` at a time: each request's line and body, then the refusal. Beast objects to a line
-// of a head that has not ended at once or when it ends, by how it was cut; so the end of a head comes last.
+// What the bytes come to, fed `step` at a time: each request's line and body, then the refusal.
+// Beast objects to a line of a head that has not ended at once or when it ends, by how it was cut;
+// so the end of a head comes last.
 std::vector<std::string> Read(std::string bytes, size_t step) {
   bytes += "\r\n\r\n";
   std::vector<std::string> read;
@@ -34,7 +35,8 @@ std::vector<std::string> Read(std::string bytes, size_t step) {
       }
     }
   } catch (const http::ProblemError& error) {
-    if (!parser.broken() || error.problem().status < 400 || error.problem().status > 505) std::abort();
+    if (!parser.broken() || error.problem().status < 400 || error.problem().status > 505)
+      std::abort();
     read.push_back("refused");
   }
   return read;

@@ -1,5 +1,5 @@
-// What an agent says to its workers and to an orchestrator: any bytes are either a message, which comes back
-// from its own encoding unchanged, or an Error(kInput).
+// What an agent says to its workers and to an orchestrator: any bytes are either a message, which
+// comes back from its own encoding unchanged, or an Error(kInput).
 #include <cstdlib>
 #include <string>
 

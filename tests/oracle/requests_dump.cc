@@ -1,9 +1,10 @@
-// evald-requests-dump [--data-dir DIR] [--task-dir DIR] [--chat CHECKPOINT] [--system TEXT] [--one-turn]
+// evald-requests-dump [--data-dir DIR] [--task-dir DIR] [--chat CHECKPOINT] [--system TEXT]
+// [--one-turn]
 //                     [--full] TASK...
 // Prepares the tasks and prints one JSON line for each: its digests and configuration; with --full
 // every request. For tests/oracle/requests_compare.py.
-// evald-requests-dump --yaml   reads paths of task files from standard input and prints each as JSON,
-// with what it includes. For tests/oracle/yaml_compare.py.
+// evald-requests-dump --yaml   reads paths of task files from standard input and prints each as
+// JSON, with what it includes. For tests/oracle/yaml_compare.py.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -67,8 +68,8 @@ int Run(int argc, char** argv, const std::filesystem::path& scratch) {
     } else if (argument == "--task-dir" && i + 1 < argc) {
       task_dirs.emplace_back(argv[++i]);
     } else if (argument == "--chat" && i + 1 < argc) {
-      options.prompts.chat =
-          std::make_shared<evald::ChatTemplate>(evald::ChatTemplate::Load(argv[++i], "", std::nullopt));
+      options.prompts.chat = std::make_shared<evald::ChatTemplate>(
+          evald::ChatTemplate::Load(argv[++i], "", std::nullopt));
     } else if (argument == "--system" && i + 1 < argc) {
       options.prompts.system_instruction = argv[++i];
     } else if (argument == "--one-turn") {

@@ -83,9 +83,10 @@ Model ReadModel(const Json& json, const std::string& device) {
 
 // What it computes on is what it is told to take.
 std::string DeviceName(const Model& model) {
-  if (!model.times.empty()) return fmt::format("emulated, times from a file, clock {}", model.clock_scale);
-  return fmt::format("emulated, {} ms, {} tokens/s in, {} out, clock {}", model.delay_ms, model.prefill_tokens_per_second,
-                     model.tokens_per_second, model.clock_scale);
+  if (!model.times.empty())
+    return fmt::format("emulated, times from a file, clock {}", model.clock_scale);
+  return fmt::format("emulated, {} ms, {} tokens/s in, {} out, clock {}", model.delay_ms,
+                     model.prefill_tokens_per_second, model.tokens_per_second, model.clock_scale);
 }
 
 // SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
@@ -135,15 +136,19 @@ class DocumentTimes {
     const std::string_view bytes = found->second.view();
     float seconds = 0;
     if (document < 0 || (static_cast<size_t>(document) + 1) * sizeof seconds > bytes.size()) {
-      throw Error(ErrorKind::kInput, fmt::format("{}: has times of {} documents, none of document {}", Path(task),
-                                                 bytes.size() / sizeof seconds, document));
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: has times of {} documents, none of document {}", Path(task),
+                              bytes.size() / sizeof seconds, document));
     }
-    std::memcpy(&seconds, bytes.data() + static_cast<size_t>(document) * sizeof seconds, sizeof seconds);
+    std::memcpy(&seconds, bytes.data() + static_cast<size_t>(document) * sizeof seconds,
+                sizeof seconds);
     return seconds;
   }
 
  private:
-  std::string Path(const std::string& task) const { return folder_ + "/" + FolderNameOf(task) + ".f32"; }
+  std::string Path(const std::string& task) const {
+    return folder_ + "/" + FolderNameOf(task) + ".f32";
+  }
 
   std::string folder_;
   std::unordered_map<std::string, MappedFile> files_;
@@ -253,7 +258,8 @@ Generation EmulatedEngine::Answer(const Request& request, Random* random) const 
   return generation;
 }
 
-double EmulatedEngine::ModelSeconds(const std::string& task, const Generation& generation, Random* random) {
+double EmulatedEngine::ModelSeconds(const std::string& task, const Generation& generation,
+                                    Random* random) {
   if (!model_.times.empty()) return times_.Of(task, generation.doc_id);
   double seconds = model_.delay_ms / 1e3;
   if (model_.prefill_tokens_per_second > 0) {
@@ -272,9 +278,11 @@ void EmulatedEngine::Submit(uint64_t tag, Request request) {
   due.fails = std::uniform_real_distribution<>()(failures_) < model_.fail_rate;
   due.order = submitted_++;
   if (journal_) {
-    due.journal = fmt::format("{} {} {} {}\n", request.task, request.doc_id, request.idx, request.repeat);
+    due.journal =
+        fmt::format("{} {} {} {}\n", request.task, request.doc_id, request.idx, request.repeat);
   }
-  const double asked = ModelSeconds(request.task, due.finished.generation, &random) * model_.clock_scale * model_.slow;
+  const double asked = ModelSeconds(request.task, due.finished.generation, &random) *
+                       model_.clock_scale * model_.slow;
   const double seconds = std::min(asked, kRequestSecondsMax);
   const auto slot = std::min_element(slots_.begin(), slots_.end());
   due.time =
@@ -298,7 +306,8 @@ std::vector<Finished> EmulatedEngine::Step(std::chrono::milliseconds budget) {
     }
     finished.push_back(due_.top().finished);
     const std::string& line = due_.top().journal;  // one write: workers share the file
-    if (journal_ && ::write(journal_.get(), line.data(), line.size()) < 0) ThrowErrno(model_.journal, "write", errno);
+    if (journal_ && ::write(journal_.get(), line.data(), line.size()) < 0)
+      ThrowErrno(model_.journal, "write", errno);
     due_.pop();
   }
   return finished;

@@ -28,8 +28,8 @@ namespace evald {
 ///     fail_rate: 0                  0 to 1: share of requests whose Step throws
 ///                                   Error(kInfrastructure), drawn anew at every attempt
 ///
-/// Two paths, which are for tests and benchmarks, come from the environment of the worker process and never from the
-/// settings, since a submitted run sets those:
+/// Two paths, which are for tests and benchmarks, come from the environment of the worker process
+/// and never from the settings, since a submitted run sets those:
 ///
 ///     EVALD_EMULATED_TIMES     a folder with <task>.f32 (the name as FolderNameOf gives it): instead of all that,
 ///                              seconds of each document's requests as little-endian 32-bit floats

@@ -18,7 +18,7 @@ inline constexpr size_t kLargePage = size_t{2} << 20;
 /// Frees with AlignedDelete. Throws std::bad_alloc.
 inline void* AlignedNew(size_t bytes) {
   if (bytes < kLargePage) return ::operator new(bytes, kAlignment);
-  void* p = ::operator new (bytes, std::align_val_t{kLargePage});
+  void* p = ::operator new(bytes, std::align_val_t{kLargePage});
   ::madvise(p, bytes / kLargePage * kLargePage,
             MADV_HUGEPAGE);  // a wish: where not, it does without
   return p;
@@ -26,7 +26,7 @@ inline void* AlignedNew(size_t bytes) {
 
 inline void AlignedDelete(void* p, size_t bytes) {
   if (bytes < kLargePage) return ::operator delete(p, kAlignment);
-  ::operator delete (p, std::align_val_t{kLargePage});
+  ::operator delete(p, std::align_val_t{kLargePage});
 }
 
 template <typename T>

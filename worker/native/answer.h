@@ -18,12 +18,14 @@ struct Wish {
 
 /// The answer to a Wish. Devices give these, so that the logits stay where they were computed.
 struct Answer {
-  /// The chosen one; for a target the first of the likeliest. Greedily as torch.argmax: the first NaN, where there is
-  /// one. Of undefined logits: for a target 0, as that of a row of NaN; one that is drawn means nothing.
+  /// The chosen one; for a target the first of the likeliest. Greedily as torch.argmax: the first
+  /// NaN, where there is one. Of undefined logits: for a target 0, as that of a row of NaN; one
+  /// that is drawn means nothing.
   int32_t token = 0;
   double log_probability = 0;  ///< of the target; NaN of undefined logits
-  bool defined = true;         ///< the logits have a softmax: no NaN, no plus infinity, one above minus infinity
-  std::vector<float> logits;   ///< [vocab_size], where they were wished for
+  bool defined =
+      true;  ///< the logits have a softmax: no NaN, no plus infinity, one above minus infinity
+  std::vector<float> logits;  ///< [vocab_size], where they were wished for
 };
 
 }  // namespace evald::native

@@ -15,7 +15,7 @@
 namespace evald::native {
 namespace {
 
-std::string Served(const char* Family::*name) {
+std::string Served(const char* Family::* name) {
   std::vector<std::string> names;
   for (const Family* family : Families()) names.emplace_back(family->*name);
   return "one of " + Join(names, ", ");
@@ -56,15 +56,17 @@ void RefuseOtherModels(const ConfigReader& reader) {
   }
 }
 
-// Keys under which the families' configuration classes in transformers 5.23 refuse null or fail over it
-// (tests/oracle/config_golden.py). InternLM2, whose code comes with the checkpoint, is in none.
+// Keys under which the families' configuration classes in transformers 5.23 refuse null or fail
+// over it (tests/oracle/config_golden.py). InternLM2, whose code comes with the checkpoint, is in
+// none.
 struct NullRefusal {
   const char* key;
   std::set<std::string> families;  ///< by model_type
 };
 
 const std::vector<NullRefusal>& NullRefusals() {
-  static const std::set<std::string> all = {"llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "gpt_neox", "olmo2"};
+  static const std::set<std::string> all = {"llama",     "mistral",  "qwen2", "qwen3",
+                                            "qwen3_moe", "gpt_neox", "olmo2"};
   static const std::vector<NullRefusal> refusals = {
       {"hidden_act", all},
       {"max_position_embeddings", all},
@@ -98,7 +100,8 @@ void RefuseWhatNobodyLoads(const ConfigReader& reader, const Family& family) {
   for (const NullRefusal& refusal : NullRefusals()) {
     const auto found = json.find(refusal.key);
     if (found != json.end() && found->is_null() && refusal.families.contains(family.model_type)) {
-      reader.Refuse(refusal.key, "a value: transformers refuses null here", "take the key out for its default");
+      reader.Refuse(refusal.key, "a value: transformers refuses null here",
+                    "take the key out for its default");
     }
   }
   if (json.contains("bos_token_id") && json["bos_token_id"].is_array()) {
@@ -120,9 +123,11 @@ ModelConfig ParseModelConfig(const Json& json, const std::string& where) {
   config.family->read(reader, &config);
   ReadWindows(reader, config.family->windows, &config);
   if (config.rope.type == RopeType::kDynamic && config.context > config.max_positions) {
-    reader.Refuse("n_positions",
-                  fmt::format("at most max_position_embeddings ({}), which rope scaling 'dynamic' is "
-                              "not served beyond", config.max_positions));
+    reader.Refuse(
+        "n_positions",
+        fmt::format("at most max_position_embeddings ({}), which rope scaling 'dynamic' is "
+                    "not served beyond",
+                    config.max_positions));
   }
   return config;
 }

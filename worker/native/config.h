@@ -61,7 +61,7 @@ struct ModelConfig {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
-  int64_t rotary_dim = 0;  ///< leading dimensions of a head that are rotated
+  int64_t rotary_dim = 0;     ///< leading dimensions of a head that are rotated
   int64_t max_positions = 0;  ///< max_position_embeddings
   /// Tokens of context, as lm_eval's resolve_max_length finds them: n_positions, which no family's
   /// class knows, goes before max_position_embeddings.

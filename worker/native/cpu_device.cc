@@ -51,7 +51,8 @@ std::vector<Columns> TasksOfManyRows(int64_t columns, int64_t panel_columns, int
   return tasks;
 }
 
-// Answers from a row of logits of which some are NaN or infinite, as torch's log_softmax and argmax take them.
+// Answers from a row of logits of which some are NaN or infinite, as torch's log_softmax and argmax
+// take them.
 void AnswerWithCare(const float* logits, int64_t vocab, const Wish& wish, Answer* answer) {
   answer->defined = HaveSoftmax(logits, vocab);
   if (wish.logits) {

@@ -60,15 +60,16 @@ std::vector<std::unique_ptr<Sequence>> Job::MakeSequences() {
   return sequences;
 }
 
-// The device's choice; where settings change the logits, one from these. Greedily, any logits have one; torch.multinomial
-// draws none from logits without a softmax.
+// The device's choice; where settings change the logits, one from these. Greedily, any logits have
+// one; torch.multinomial draws none from logits without a softmax.
 int32_t Job::Choose(const Sequence& sequence, Answer&& answer) const {
   if (answer.logits.empty()) {
     if (answer.defined || !plan_.settings.do_sample) return answer.token;
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the logits after token {} are not finite, so that none can be drawn",
-                            RequestName(request_), sequence.tokens.size() - 1),
-                "the checkpoint's weights hold NaN or infinite values, or overflow");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: the logits after token {} are not finite, so that none can be drawn",
+                    RequestName(request_), sequence.tokens.size() - 1),
+        "the checkpoint's weights hold NaN or infinite values, or overflow");
   }
   const size_t prompt = plan_.prompt.size();
   const TokenHistory history{sequence.tokens, prompt,

@@ -19,8 +19,8 @@ struct NativeSettings {
   std::string kernels = "auto";    ///< CPU: the instruction set
   /// The checkpoint's generation settings are in force, or left out.
   GenerationConfig::Use generation_config = GenerationConfig::Use::kCheckpoint;
-  bool fast = false;               ///< GPU: the library's own choice of algorithms
-  bool graphs = true;              ///< GPU: batches of single tokens are captured and replayed
+  bool fast = false;     ///< GPU: the library's own choice of algorithms
+  bool graphs = true;    ///< GPU: batches of single tokens are captured and replayed
   bool ahead = true;     ///< GPU: a batch is queued before the last one's answers are there
   int copy_threads = 0;  ///< GPU: of the pull; 0: the default
 };

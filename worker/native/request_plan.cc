@@ -54,14 +54,15 @@ int TokensMax(const Request& request, const RequestPlan& plan, const PlanLimits&
   // The last token is not computed, and the first one comes from the prompt's forward pass.
   const int64_t alike = limits.generation_positions;
   if (alike > 0 && most > 1 && prompt + most - 1 > alike) {
-    Refuse(request,
-           fmt::format("{} tokens of prompt and {} to be generated are more than {}: beyond these, "
-                       "transformers' generate() drops keys that the model's attention sees "
-                       "(sliding_window, attention_chunk_size and layer_types in config.json), which "
-                       "is not served",
-                       prompt, most, alike),
-           "lower max_gen_toks or engine.max_length; or take these keys out of config.json, if the "
-           "model was trained without them");
+    Refuse(
+        request,
+        fmt::format("{} tokens of prompt and {} to be generated are more than {}: beyond these, "
+                    "transformers' generate() drops keys that the model's attention sees "
+                    "(sliding_window, attention_chunk_size and layer_types in config.json), which "
+                    "is not served",
+                    prompt, most, alike),
+        "lower max_gen_toks or engine.max_length; or take these keys out of config.json, if the "
+        "model was trained without them");
   }
   return static_cast<int>(most);
 }

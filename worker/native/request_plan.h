@@ -47,8 +47,8 @@ std::string RequestName(const Request& request);
 
 /// Throws Error(kInput) naming the document for what can never be answered: an empty prompt, a
 /// continuation longer than the context, no room for a prompt beside max_gen_toks, a prompt that
-/// fills max_length, a text longer than generation_positions, a token outside the vocabulary, settings
-/// that are none or are not served.
+/// fills max_length, a text longer than generation_positions, a token outside the vocabulary,
+/// settings that are none or are not served.
 RequestPlan PlanRequest(const Request& request, const PlanLimits& limits);
 
 }  // namespace evald::native

@@ -29,7 +29,9 @@ void ReadLlama3(const ConfigReader& rope, RopeConfig* config) {
 }
 
 // Whether the key holds something else than null or 0, which Python takes for nothing.
-bool IsThere(const ConfigReader& reader, const std::string& key) { return reader.Has(key) && reader.json()[key] != 0; }
+bool IsThere(const ConfigReader& reader, const std::string& key) {
+  return reader.Has(key) && reader.json()[key] != 0;
+}
 
 double YarnScale(double factor, double mscale) {
   return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
@@ -58,10 +60,10 @@ ConfigReader RopeObject(const ConfigReader& reader) {
 }
 
 // Dimensions of the share, at least 1: int(head_dim * share), as transformers has it.
-// Families without a key of their own rotate whole heads: they look at the share only beside a scaling, and end in an
-// error there if it is not the whole.
-int64_t ShareOfHead(const ConfigReader& rope, const ConfigReader& top, const RopeDefaults& defaults, bool scaled,
-                    int64_t head_dim) {
+// Families without a key of their own rotate whole heads: they look at the share only beside a
+// scaling, and end in an error there if it is not the whole.
+int64_t ShareOfHead(const ConfigReader& rope, const ConfigReader& top, const RopeDefaults& defaults,
+                    bool scaled, int64_t head_dim) {
   if (defaults.partial_key == nullptr && !scaled) return head_dim;
   const std::string inside = "partial_rotary_factor";
   const ConfigReader& holder = rope.Has(inside) ? rope : top;
@@ -93,7 +95,8 @@ void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelCon
                                : reader.SizeOr(defaults.head_dim_key, kDimMax, config->head_dim);
   result.dim = ShareOfHead(rope, reader, defaults, type != "default", head_dim);
   if (result.dim > config->head_dim) {
-    reader.Refuse(defaults.head_dim_key, fmt::format("a size whose rotated share fits a head of {}", config->head_dim));
+    reader.Refuse(defaults.head_dim_key,
+                  fmt::format("a size whose rotated share fits a head of {}", config->head_dim));
   }
   config->rotary_dim = result.dim + result.dim % 2;
   const auto positions = static_cast<double>(config->max_positions);
@@ -106,7 +109,8 @@ void ReadRope(const ConfigReader& reader, const RopeDefaults& defaults, ModelCon
     ReadLlama3(rope, &result);
   } else if (type == "yarn") {
     if (result.dim % 2 != 0) {  // there it ends in an error
-      rope.Refuse(key, fmt::format("another rope type beside an odd share of head_dim ({})", result.dim));
+      rope.Refuse(
+          key, fmt::format("another rope type beside an odd share of head_dim ({})", result.dim));
     }
     result.type = RopeType::kYarn;
     ReadYarn(rope, positions, &result);

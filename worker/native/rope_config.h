@@ -11,7 +11,8 @@ struct RopeDefaults {
   const char* theta_key = "rope_theta";
   double partial = 1;                 ///< share of a head's dimensions that is rotated
   const char* partial_key = nullptr;  ///< its name at the top; null: whole heads are rotated
-  /// What the share is of, where it is not of the heads' own dimensions: GPT-NeoX looks at a key that its heads ignore.
+  /// What the share is of, where it is not of the heads' own dimensions: GPT-NeoX looks at a key
+  /// that its heads ignore.
   const char* head_dim_key = nullptr;
 };
 

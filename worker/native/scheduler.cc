@@ -105,7 +105,8 @@ void Scheduler::Land() {
       Answer& answer = answers.at(next++);
       if (sequence->finished) continue;  // in vain
       if (IsComing(*sequence, segment)) ++rows_computed_;
-      sequence->finished = sequence->on_answer(sequence, segment.first_position + row, std::move(answer));
+      sequence->finished =
+          sequence->on_answer(sequence, segment.first_position + row, std::move(answer));
     }
   }
   Retire();

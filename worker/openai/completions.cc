@@ -45,19 +45,21 @@ std::vector<std::string> UsableStops(const std::vector<std::string>& until) {
 // What is in force, and not sent: the server could not be told.
 void CheckPassedOn(const CompletionsStyle& style, const Request& request) {
   static const std::set<std::string> kPassedOn = {
-      "do_sample",      "temperature", "top_k",      "top_p",       "min_p", "repetition_penalty",
-      "min_new_tokens", "max_length",  "max_new_tokens"};
+      "do_sample",          "temperature",    "top_k",      "top_p",         "min_p",
+      "repetition_penalty", "min_new_tokens", "max_length", "max_new_tokens"};
   const Json in_force = style.generation.InForce(request.sampling);
   for (const auto& [key, value] : in_force.items()) {
     if (kPassedOn.count(key) > 0 || style.extra.contains(key)) continue;
     // A checkpoint's end tokens are known to a server that loaded it.
     if (key == "eos_token_id" && !request.sampling.settings.contains(key)) continue;
-    if (key == "remove_invalid_values") continue;  // numbers that are none are the server's own affair
-    throw Error(ErrorKind::kInput,
-                fmt::format("task '{}': {}: {} is in force, which the completions API has no name for",
-                            request.task, key, ToLine(value)),
-                "set it to null in generation_kwargs, or `generation_config: ignore` where it is the "
-                "checkpoint's, or name it in engine.extra_body as the server does");
+    if (key == "remove_invalid_values")
+      continue;  // numbers that are none are the server's own affair
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("task '{}': {}: {} is in force, which the completions API has no name for",
+                    request.task, key, ToLine(value)),
+        "set it to null in generation_kwargs, or `generation_config: ignore` where it is the "
+        "checkpoint's, or name it in engine.extra_body as the server does");
   }
 }
 
@@ -68,14 +70,16 @@ int MaxTokens(const CompletionsStyle& style, const Request& request,
   if (settings.max_new_tokens) {
     most = *settings.max_new_tokens;
     if (style.max_length > 0 && prompt_tokens >= 0) {
-      most = std::min(most, std::max(style.max_length - prompt_tokens, request.sampling.max_gen_toks));
+      most =
+          std::min(most, std::max(style.max_length - prompt_tokens, request.sampling.max_gen_toks));
     }
   } else if (settings.max_length) {
     if (prompt_tokens < 0) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("task '{}': max_length counts the prompt's tokens, which are not known",
-                              request.task),
-                  "say max_gen_toks instead");
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("task '{}': max_length counts the prompt's tokens, which are not known",
+                      request.task),
+          "say max_gen_toks instead");
     }
     most = *settings.max_length - prompt_tokens;
     if (most < 1) {
@@ -242,8 +246,7 @@ std::string ErrorText(std::string_view body) {
   } catch (const Error&) {  // shown as it is
   }
   text = ReplaceInvalidUtf8(text.substr(0, kBytesMax));
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return text;
 }
 

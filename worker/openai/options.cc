@@ -28,8 +28,9 @@ void ReadServer(const Settings& settings, Options* options) {
   if (variable.empty()) return;
   const char* key = std::getenv(variable.c_str());
   if (key == nullptr) {
-    settings.Refuse("api_key_env", "the name of an environment variable that is set",
-                    "set it in the environment of evald, or of the agent on whose host the engine runs");
+    settings.Refuse(
+        "api_key_env", "the name of an environment variable that is set",
+        "set it in the environment of evald, or of the agent on whose host the engine runs");
   }
   options->api_key = key;
 }

@@ -17,7 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kProbeTimeout{5000};
-constexpr double kOwnPauseMs = 200, kFirstPauseMs = 500, kLongestPauseMs = 5000, kGrowth = 1.5, kJitter = 0.25;
+constexpr double kOwnPauseMs = 200, kFirstPauseMs = 500, kLongestPauseMs = 5000, kGrowth = 1.5,
+                 kJitter = 0.25;
 constexpr size_t kTailShown = 1500;
 constexpr uint64_t kConfigBytesMax = 16 << 20;
 
@@ -25,7 +26,8 @@ constexpr uint64_t kConfigBytesMax = 16 << 20;
 
 std::chrono::milliseconds ProbePause(bool own, int asked, double draw) {
   const double grown = kFirstPauseMs * std::pow(kGrowth, std::min(asked, 10));
-  const double pause = own ? kOwnPauseMs : std::min(grown, kLongestPauseMs) * (1 - kJitter + 2 * kJitter * draw);
+  const double pause =
+      own ? kOwnPauseMs : std::min(grown, kLongestPauseMs) * (1 - kJitter + 2 * kJitter * draw);
   return std::chrono::milliseconds(static_cast<int64_t>(pause));
 }
 
@@ -60,7 +62,7 @@ void Server::Restart() {
   }
   ++restarts_;
   log::Warn("the server ended ({}); start {} of {}", process_->ending(), restarts_,
-               options_.restarts);
+            options_.restarts);
   process_.reset();
   Launch();
 }
@@ -142,7 +144,8 @@ void Server::AskForModel() {
 
 void Server::ReadConfig() {
   try {
-    const Json config = ParseJson(ReadFolder(checkpoint_, roots_).Read("config.json", kConfigBytesMax), "config.json");
+    const Json config = ParseJson(
+        ReadFolder(checkpoint_, roots_).Read("config.json", kConfigBytesMax), "config.json");
     // The harness's order (lm_eval, resolve_max_length).
     for (const char* key : {"n_positions", "max_position_embeddings"}) {
       if (max_length_ == 0) max_length_ = FieldOr(config, key, 0, "config.json");

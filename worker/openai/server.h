@@ -14,10 +14,11 @@
 
 namespace evald::openai {
 
-/// How long to wait before a server is asked again whether it is ready. `asked` counts the questions so far, `draw` is
-/// uniform in [0, 1). A server that was started here (`own`) is asked every 0.2 s. One that was given belongs to others
-/// and may have many workers that wait for it: it is asked after 0.5 s, then less and less often, up to 5 s, each time up
-/// to a quarter more or less, so that workers do not ask in step.
+/// How long to wait before a server is asked again whether it is ready. `asked` counts the
+/// questions so far, `draw` is uniform in [0, 1). A server that was started here (`own`) is asked
+/// every 0.2 s. One that was given belongs to others and may have many workers that wait for it: it
+/// is asked after 0.5 s, then less and less often, up to 5 s, each time up to a quarter more or
+/// less, so that workers do not ask in step.
 std::chrono::milliseconds ProbePause(bool own, int asked, double draw);
 
 /// The server that answers: started here or given, and waited for until it is healthy. Everything

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kEntriesMax = 1'000'000;
 constexpr size_t kLineBytesMax = 64 << 20;
-constexpr uint64_t kBytesMax = uint64_t{64} << 30;  // read from the first byte to the last before anything is answered
+constexpr uint64_t kBytesMax =
+    uint64_t{64} << 30;  // read from the first byte to the last before anything is answered
 constexpr size_t kValuesMax = 1'000'000;  // of a line
 
 // Whoever named the file may have made it for this: a line takes the worker's memory as a tree.
@@ -78,18 +79,22 @@ void GenerationIndex::AddFile(const UniqueFd& fd, const fs::path& path, const st
   const std::string name = task.empty() ? path.filename().string() : task;
   bytes_ += all.size();
   if (bytes_ > kBytesMax) {
-    throw Error(ErrorKind::kInput, fmt::format("{}: generations of more than {} bytes in all", path.string(), kBytesMax),
-                "name fewer tasks' files, or the file of one");
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: generations of more than {} bytes in all", path.string(), kBytesMax),
+        "name fewer tasks' files, or the file of one");
   }
   size_t number = 0;
   for (size_t begin = 0; begin < all.size(); ++begin) {
     ++number;
-    const std::string_view within = all.substr(begin, kLineBytesMax + 1);  // a file may be a hole of a terabyte
+    const std::string_view within =
+        all.substr(begin, kLineBytesMax + 1);  // a file may be a hole of a terabyte
     const size_t end = begin + std::min(within.find('\n'), within.size());
     if (end - begin > kLineBytesMax) {
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}:{}: a line of more than {} bytes", path.string(), number, kLineBytesMax),
-                  "leave this answer out, or cut it");
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("{}:{}: a line of more than {} bytes", path.string(), number, kLineBytesMax),
+          "leave this answer out, or cut it");
     }
     const std::string_view line = all.substr(begin, end - begin);
     if (!Trim(line).empty()) {

@@ -22,8 +22,9 @@ class ReplayEngine : public Engine {
     path_ = settings.Require<std::string>("generations");
     roots_ = options.roots;
     if (!roots_.HasFile(path_) && !roots_.HasFolder(path_))
-      settings.Refuse("generations", "a file or folder that is there",
-                      "name the folder of a run whose answers lie on the host where the engine runs");
+      settings.Refuse(
+          "generations", "a file or folder that is there",
+          "name the folder of a run whose answers lie on the host where the engine runs");
   }
 
   EngineInfo Info() const override {

@@ -1,5 +1,6 @@
-// What a program may not import: modules that read and write memory by its address. SQLite is made safe when it is
-// imported. The hook is the interpreter's own (PEP 578), in machine code, and cannot be taken away from Python.
+// What a program may not import: modules that read and write memory by its address. SQLite is made
+// safe when it is imported. The hook is the interpreter's own (PEP 578), in machine code, and
+// cannot be taken away from Python.
 
 #include <string.h>
 #include <unistd.h>
@@ -34,8 +35,8 @@ const char* TextOf(PyObject* arguments, Py_ssize_t index, Py_ssize_t* bytes) {
   return text == nullptr ? "" : text;
 }
 
-/// The last part of a dotted name, by which the interpreter finds an extension module's start function. The
-/// interpreter takes it from the whole text and then reads it up to a zero.
+/// The last part of a dotted name, by which the interpreter finds an extension module's start
+/// function. The interpreter takes it from the whole text and then reads it up to a zero.
 const char* LastPart(PyObject* arguments) {
   Py_ssize_t bytes = 0;
   const char* const name = TextOf(arguments, 0, &bytes);
@@ -55,17 +56,20 @@ int Refuse(PyObject* type, const char* message) {
   return -1;
 }
 
-/// The event has the module's name and, where it is a file that is about to be loaded, the path of that.
+/// The event has the module's name and, where it is a file that is about to be loaded, the path of
+/// that.
 int AuditImport(PyObject* arguments) {
   const char* const module = LastPart(arguments);
   if (IsRefused(module)) {
-    return Refuse(PyExc_ImportError, "the sandbox refuses modules that write memory by its address, such as ctypes");
+    return Refuse(PyExc_ImportError,
+                  "the sandbox refuses modules that write memory by its address, such as ctypes");
   }
   Py_ssize_t ignored = 0;
   const char* const path = strcmp(module, "_sqlite3") == 0 ? TextOf(arguments, 1, &ignored) : "";
   if (path[0] == '\0' || TameSqlite(path)) return 0;
   return Refuse(PyExc_ImportError,
-                "the sandbox refuses sqlite3: its function fts3_tokenizer, which calls any address, cannot be replaced "
+                "the sandbox refuses sqlite3: its function fts3_tokenizer, which calls any "
+                "address, cannot be replaced "
                 "in this interpreter");
 }
 

@@ -37,8 +37,9 @@ void EnterFreshFolder(const Program& program) {
   if (chdir("/tmp") != 0) FailSetup(program.setup, "chdir(/tmp)");
 }
 
-/// Standard streams on a /dev/null that is opened for this program (the zygote's own is one open file for
-/// all programs: its flags and its owner would be theirs in common), and no other descriptor.
+/// Standard streams on a /dev/null that is opened for this program (the zygote's own is one open
+/// file for all programs: its flags and its owner would be theirs in common), and no other
+/// descriptor.
 void KeepNoDescriptors(SetupPage* setup) {
   const int null = open("/dev/null", O_RDWR | O_NOCTTY);
   if (null < 0) FailSetup(setup, "open(/dev/null)");

@@ -1,8 +1,9 @@
 // The first process of a program's pid namespace, which is not the program.
 //
-// The kernel ignores signals without a handler in the first process of a namespace, and gives orphans to it. A
-// program in that place would survive `raise_signal(SIGKILL)` or an alarm, which end it under code_eval. So an idle
-// process takes the place. It shares the zygote's memory, as a thread does, and costs no copy of page tables.
+// The kernel ignores signals without a handler in the first process of a namespace, and gives
+// orphans to it. A program in that place would survive `raise_signal(SIGKILL)` or an alarm, which
+// end it under code_eval. So an idle process takes the place. It shares the zygote's memory, as a
+// thread does, and costs no copy of page tables.
 
 #include <errno.h>
 #include <sched.h>
@@ -20,7 +21,8 @@ namespace {
 
 alignas(64) char g_stack[16 << 10];
 
-/// Every signal is blocked here, or a handler of Python's would run in the zygote's memory. SIGKILL ends the process.
+/// Every signal is blocked here, or a handler of Python's would run in the zygote's memory. SIGKILL
+/// ends the process.
 int Idle(void*) {
   for (;;) syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
 }
@@ -37,8 +39,9 @@ pid_t CloneIdle(int* pidfd) {
   sigset_t before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = clone(Idle, g_stack + sizeof(g_stack), CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_PIDFD | SIGCHLD,
-                          nullptr, pidfd);
+  const pid_t pid =
+      clone(Idle, g_stack + sizeof(g_stack),
+            CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_PIDFD | SIGCHLD, nullptr, pidfd);
   const int failed = errno;
   sigprocmask(SIG_SETMASK, &before, nullptr);
   errno = failed;
@@ -56,7 +59,8 @@ const char* StartPidNamespace(FirstProcess* first) {
 }
 
 const char* LeavePidNamespace() {
-  return syscall(SYS_setns, OwnPidfd(), CLONE_NEWPID) == 0 ? nullptr : "setns(the zygote's pid namespace)";
+  return syscall(SYS_setns, OwnPidfd(), CLONE_NEWPID) == 0 ? nullptr
+                                                           : "setns(the zygote's pid namespace)";
 }
 
 uint64_t EndPidNamespace(const FirstProcess& first) {

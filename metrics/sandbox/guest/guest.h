@@ -60,8 +60,8 @@ struct Program {
 /// Notes a failed step with errno and ends this process.
 [[noreturn]] void FailSetup(SetupPage* setup, const char* step);
 
-/// The checklist of a program's process. Gives the process its one writable folder, takes everything
-/// else away, and runs the program.
+/// The checklist of a program's process. Gives the process its one writable folder, takes
+/// everything else away, and runs the program.
 [[noreturn]] void StartProgram(Program& program);
 
 /// Executes the source in this process' interpreter and records how it ended. Never returns.
@@ -87,8 +87,8 @@ bool RefuseMemoryAccess();
 /// has gone.
 void Supervise(Zygote& zygote, Program& program, ProgramReport* report);
 
-/// The idle first process of a program's pid namespace. When it ends, whatever else is in there ends
-/// too.
+/// The idle first process of a program's pid namespace. When it ends, whatever else is in there
+/// ends too.
 struct FirstProcess {
   pid_t pid;
   int pidfd;
@@ -99,7 +99,8 @@ struct FirstProcess {
 const char* StartPidNamespace(FirstProcess* first);
 const char* LeavePidNamespace();
 
-/// Ends all processes of the namespace. Returns the CPU time of the orphans among them that had ended.
+/// Ends all processes of the namespace. Returns the CPU time of the orphans among them that had
+/// ended.
 uint64_t EndPidNamespace(const FirstProcess& first);
 
 /// CLOCK_MONOTONIC.
@@ -110,19 +111,20 @@ uint64_t CpuMicros(const rusage& usage);
 
 /// A process's waits for a processor so far.
 struct Waiting {
-  bool known;     ///< whether `us` holds the waits of all its threads, those that have ended included
+  bool known;  ///< whether `us` holds the waits of all its threads, those that have ended included
   bool runnable;  ///< whether a thread runs or waits for a processor now
   uint64_t us;    ///< of all threads together
 };
 
-/// `cpu_ns` is the CPU time of the process behind `pidfd`, read just before: where its living threads
-/// have used less, others have ended and their waits are not known.
+/// `cpu_ns` is the CPU time of the process behind `pidfd`, read just before: where its living
+/// threads have used less, others have ended and their waits are not known.
 Waiting WaitingOf(int pidfd, uint64_t cpu_ns);
 
 /// The whole file below kProcFd as a string; false when it cannot be read.
 bool ReadProc(const char* path, char* text, size_t bytes);
 
-/// Makes the SQLite that this process has loaded with the extension module at `path`, or has built in
+/// Makes the SQLite that this process has loaded with the extension module at `path`, or has built
+/// in
 /// (""), safe in all connections to come: see sqlite.cc. False where that cannot be had.
 bool TameSqlite(const char* path);
 

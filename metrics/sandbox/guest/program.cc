@@ -70,7 +70,8 @@ void RunProgram(const Program& program) {
     RecordException();
     _exit(1);
   }
-  if (OwnCompletion() == nullptr) _exit(1);  // a fork shall not learn by its status how the tests went
+  if (OwnCompletion() == nullptr)
+    _exit(1);  // a fork shall not learn by its status how the tests went
   RecordCompletion();
   _exit(0);
 }

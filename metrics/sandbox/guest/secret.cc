@@ -1,4 +1,5 @@
-// The secret of a program's process: where it lies and what it looks like is drawn for each program.
+// The secret of a program's process: where it lies and what it looks like is drawn for each
+// program.
 //
 // Every program's process is a fork of one zygote without address space randomisation, so all that
 // the zygote has mapped lies at the same address in each. The nonce and the pages shared with the
@@ -47,8 +48,9 @@ void* DrawPlace(SetupPage* setup, size_t bytes) {
     place &= (1ull << (i < kPlaceTries / 2 ? 47 : 38)) - kPlaceStep;
     if (place < (1ull << 32)) continue;
     void* const wanted = reinterpret_cast<void*>(place);
-    void* const got = mmap(wanted, bytes, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void* const got =
+        mmap(wanted, bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == wanted) return got;
     if (got != MAP_FAILED) munmap(got, bytes);
   }
@@ -59,8 +61,7 @@ void* DrawPlace(SetupPage* setup, size_t bytes) {
 __attribute__((noinline)) void MoveSecret(Program& program) {
   constexpr size_t kBytes = sizeof(SecretPages);
   void* const place = DrawPlace(program.setup, kBytes);
-  void* const moved =
-      mremap(program.secret, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+  void* const moved = mremap(program.secret, kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, place);
   if (moved == MAP_FAILED) FailSetup(program.setup, "mremap(the shared pages)");
   if (madvise(moved, kBytes, MADV_DONTFORK) != 0) FailSetup(program.setup, "MADV_DONTFORK");
   auto* const pages = static_cast<SecretPages*>(moved);

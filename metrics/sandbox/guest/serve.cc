@@ -98,8 +98,8 @@ bool ServeOne(Program* program) {
 }  // namespace
 
 /// The start function of the extension module that this library claims to be: zygote.py imports it
-/// once, and the import never ends. So no ctypes is in the interpreter, with which Python code could
-/// load it otherwise. A program that imports it again gets a SystemError.
+/// once, and the import never ends. So no ctypes is in the interpreter, with which Python code
+/// could load it otherwise. A program that imports it again gets a SystemError.
 extern "C" __attribute__((visibility("default"))) PyObject* PyInit_evald_guest() {
   if (g_serving) return nullptr;
   g_serving = true;

@@ -1,11 +1,13 @@
 // SQLite without its function fts3_tokenizer.
 //
-// `select fts3_tokenizer(name, ?)` takes a blob for the address of a table of functions, which full-text search then
-// calls: with that a program can do what it could do with ctypes. SQLite's own switch against it
-// (SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER) lets parameters through. Here the function is replaced in each connection
-// when that is opened (sqlite3_auto_extension, https://sqlite.org/c3ref/auto_extension.html), after SQLite has
-// registered its own. The replacement has the same name, number of arguments and encoding, so the original is gone:
-// a program that takes the replacement away, with `create_function(name, 2, None)`, has no such function.
+// `select fts3_tokenizer(name, ?)` takes a blob for the address of a table of functions, which
+// full-text search then calls: with that a program can do what it could do with ctypes. SQLite's
+// own switch against it (SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER) lets parameters through. Here the
+// function is replaced in each connection when that is opened (sqlite3_auto_extension,
+// https://sqlite.org/c3ref/auto_extension.html), after SQLite has registered its own. The
+// replacement has the same name, number of arguments and encoding, so the original is gone: a
+// program that takes the replacement away, with `create_function(name, 2, None)`, has no such
+// function.
 
 #include <dlfcn.h>
 
@@ -21,22 +23,24 @@ using SqlFunction = void (*)(void* context, int count, void** values);
 
 struct Sqlite {
   int (*auto_extension)(void (*entry)());
-  int (*create_function)(void* connection, const char* name, int arguments, int encoding, void* data, SqlFunction call,
-                         SqlFunction step, void (*final)(void*));
+  int (*create_function)(void* connection, const char* name, int arguments, int encoding,
+                         void* data, SqlFunction call, SqlFunction step, void (*final)(void*));
   void (*result_error)(void* context, const char* message, int bytes);
 };
 
 Sqlite g_sqlite;
 
 void RefuseTokenizer(void* context, int, void**) {
-  g_sqlite.result_error(context, "the sandbox refuses fts3_tokenizer, which calls functions at any address", -1);
+  g_sqlite.result_error(
+      context, "the sandbox refuses fts3_tokenizer, which calls functions at any address", -1);
 }
 
 /// Called by SQLite for each new connection.
 int OnConnection(void* connection, char**, const void*) {
   for (int arguments = 1; arguments <= 2; ++arguments) {
-    const int failed = g_sqlite.create_function(connection, "fts3_tokenizer", arguments, kSqliteUtf8, nullptr,
-                                                RefuseTokenizer, nullptr, nullptr);
+    const int failed =
+        g_sqlite.create_function(connection, "fts3_tokenizer", arguments, kSqliteUtf8, nullptr,
+                                 RefuseTokenizer, nullptr, nullptr);
     if (failed != kSqliteOk) return failed;
   }
   return kSqliteOk;
@@ -51,7 +55,8 @@ bool Find(void* library, const char* name, Function* function) {
 }  // namespace
 
 bool TameSqlite(const char* path) {
-  // Stays open. The module's own SQLite is found, whether in a library that it names or within itself.
+  // Stays open. The module's own SQLite is found, whether in a library that it names or within
+  // itself.
   void* const library = dlopen(path[0] == '\0' ? nullptr : path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return path[0] != '\0';  // the import will say why
   Sqlite found;
@@ -60,7 +65,8 @@ bool TameSqlite(const char* path) {
       !Find(library, "sqlite3_result_error", &found.result_error)) {
     return false;
   }
-  // A program may claim to import from another file (sys.audit): one SQLite must not be given another's functions.
+  // A program may claim to import from another file (sys.audit): one SQLite must not be given
+  // another's functions.
   if (g_sqlite.auto_extension != nullptr) return g_sqlite.auto_extension == found.auto_extension;
   g_sqlite = found;
   return found.auto_extension(reinterpret_cast<void (*)()>(OnConnection)) == kSqliteOk;

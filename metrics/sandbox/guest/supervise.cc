@@ -53,11 +53,11 @@ uint64_t ProcessCpuNanos(pid_t pid) {
   return static_cast<uint64_t>(used.tv_sec) * 1000000000 + static_cast<uint64_t>(used.tv_nsec);
 }
 
-/// Waits for the program's process to end; kills it when it has used up its CPU time or the wall limit is
-/// reached. Returns what the latter came to.
-/// `cpu_us` becomes the most CPU time that the program's processes were seen to have used together.
-WallVerdict WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request, pid_t pid, int pidfd,
-                             uint64_t* cpu_us) {
+/// Waits for the program's process to end; kills it when it has used up its CPU time or the wall
+/// limit is reached. Returns what the latter came to. `cpu_us` becomes the most CPU time that the
+/// program's processes were seen to have used together.
+WallVerdict WaitWithinLimits(const Zygote& zygote, const ProgramRequest& request, pid_t pid,
+                             int pidfd, uint64_t* cpu_us) {
   constexpr long kTickNs = 50'000'000;
   const bool may_fork = zygote.config.allow_processes != 0;
   WallClock wall(request, zygote.config.cpu_limit_us);
@@ -123,7 +123,8 @@ const char* CloneProgram(Program& program, FirstProcess* first, pid_t* pid, int*
   return program.zygote->config.namespaces ? LeavePidNamespace() : nullptr;
 }
 
-/// A program that waited for a disk was slowed by the host: pages that it touched, or files that it read.
+/// A program that waited for a disk was slowed by the host: pages that it touched, or files that it
+/// read.
 bool WaitedForDisk(const rusage& usage) { return usage.ru_majflt > 0 || usage.ru_inblock > 0; }
 
 }  // namespace
@@ -148,7 +149,8 @@ void FailSetup(SetupPage* setup, const char* step) {
 void Supervise(Zygote& zygote, Program& program, ProgramReport* report) {
   if (!zygote.config.namespaces) {
     strcpy(zygote.scratch, "/tmp/evald-program-XXXXXX");
-    if (mkdtemp(zygote.scratch) == nullptr) return FailStart(report, "mkdtemp(/tmp/evald-program-XXXXXX)");
+    if (mkdtemp(zygote.scratch) == nullptr)
+      return FailStart(report, "mkdtemp(/tmp/evald-program-XXXXXX)");
   }
   const uint64_t start = NowMicros();
   FirstProcess first = {-1, -1};

@@ -1,5 +1,6 @@
-// What a program has waited for a processor, as the kernel counts it for each thread (/proc/PID/task/TID/schedstat,
-// Documentation/scheduler/sched-stats.rst: time on a processor, time on a run queue, in ns).
+// What a program has waited for a processor, as the kernel counts it for each thread
+// (/proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst: time on a processor, time
+// on a run queue, in ns).
 
 #include <dirent.h>
 #include <fcntl.h>

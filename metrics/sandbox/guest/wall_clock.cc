@@ -3,7 +3,8 @@
 namespace evald::guest {
 namespace {
 
-/// The zygote, which looks every 50 ms, was frozen too (a paused container): no load keeps it waiting for so long.
+/// The zygote, which looks every 50 ms, was frozen too (a paused container): no load keeps it
+/// waiting for so long.
 constexpr uint64_t kFrozenUs = 5'000'000;
 
 }  // namespace

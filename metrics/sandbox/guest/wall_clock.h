@@ -14,15 +14,17 @@ enum class WallVerdict {
 
 /// The wall limit of one program (see kWallWindowsMax). It begins when this object is made.
 ///
-/// The limit runs on the program's own clock, which stands still while the program waits for a processor. So the
-/// same program meets it at the same point on an idle machine and on a busy one. The waits of several threads are
-/// added up, though some may have been at the same time: such a program gets rather too much time than too little.
-/// The clock also stands still while nobody looks at it, which is when the whole sandbox is frozen.
+/// The limit runs on the program's own clock, which stands still while the program waits for a
+/// processor. So the same program meets it at the same point on an idle machine and on a busy one.
+/// The waits of several threads are added up, though some may have been at the same time: such a
+/// program gets rather too much time than too little. The clock also stands still while nobody
+/// looks at it, which is when the whole sandbox is frozen.
 class WallClock {
  public:
   WallClock(const sandbox::ProgramRequest& request, uint64_t cpu_limit_us);
 
-  /// Whether the limit may be reached, so that Judge() must be asked. To be called many times in a second.
+  /// Whether the limit may be reached, so that Judge() must be asked. To be called many times in a
+  /// second.
   bool IsDue();
 
   /// What became of a program that has used `cpu_us` so far.

@@ -7,28 +7,32 @@
 namespace evald {
 namespace {
 
-// Of a device's share of the open work, what one trial takes: guided self-scheduling (Polychronopoulos
-// and Kuck, 1987), in which trials shrink as the end comes near. Four rather than one, because shares
-// are only expected.
+// Of a device's share of the open work, what one trial takes: guided self-scheduling
+// (Polychronopoulos and Kuck, 1987), in which trials shrink as the end comes near. Four rather than
+// one, because shares are only expected.
 constexpr double kRounds = 4;
-// A task is tried out before any is done in bulk when it may hold up the end: when more than this part
-// of a device's share follows its documents. A quarter of a device's places is enough to learn from.
+// A task is tried out before any is done in bulk when it may hold up the end: when more than this
+// part of a device's share follows its documents. A quarter of a device's places is enough to learn
+// from.
 constexpr double kTriedShare = 1.0 / 16;
 constexpr double kTriedPlaces = 0.25;
 constexpr size_t kTasksPerTrialMax = 16;
 constexpr double kLittleKnown = 2.5;  // as a factor of doubt
-// Of a trial's documents over the prefix that it computes for them: so many times as long are worth it where it must
-// be, and a trial may be so many times as long where the prefix is what makes it long.
+// Of a trial's documents over the prefix that it computes for them: so many times as long are worth
+// it where it must be, and a trial may be so many times as long where the prefix is what makes it
+// long.
 constexpr double kWorthPrefixes = 4;
 constexpr double kPrefixesMax = 10;
 
 /// evald's own. Documents are cut into trials when a device asks, not before:
 ///
-/// - Order: the task first whose last document is followed by most: its own time and then that of its
+/// - Order: the task first whose last document is followed by most: its own time and then that of
+/// its
 ///   scoring. This is Jackson's rule (the largest delivery time first), which is optimal on one machine
 ///   and, with jobs as small as documents, nearly so on many. So what takes long to score starts first,
 ///   then what has long requests, and short documents are left to fill the end. Ties: the larger first.
-/// - Before that, of each task that is expected to have a long tail, a few documents. If it is longer than
+/// - Before that, of each task that is expected to have a long tail, a few documents. If it is
+/// longer than
 ///   expected, this is known while there is still time.
 /// - Size: a quarter of a device's share of what is open, and not so little that leasing and the
 ///   prefix that is computed again cost more than `overhead_share` of it. Of a task that is little known,
@@ -42,7 +46,8 @@ class Elastic : public Policy {
   explicit Elastic(const LeaseCosts& costs) : costs_(costs) {}
   const char* name() const override { return "elastic"; }
   const char* summary() const override {
-    return "evald's: cut when asked for, long tails first, ever smaller towards the end, stragglers doubled";
+    return "evald's: cut when asked for, long tails first, ever smaller towards the end, "
+           "stragglers doubled";
   }
   bool doubles_stragglers() const override { return true; }
 
@@ -51,11 +56,13 @@ class Elastic : public Policy {
     const double share = work.device_s() / std::max(1, work.devices());
     const double least = std::min(costs_.lease_s / costs_.overhead_share, costs_.trial_max_s);
     const double target = std::clamp(share / kRounds, least, costs_.trial_max_s);
-    if (!untouched_.empty() && untouched_.begin()->follows > std::max(share * kTriedShare, costs_.trial_max_s)) {
+    if (!untouched_.empty() &&
+        untouched_.begin()->follows > std::max(share * kTriedShare, costs_.trial_max_s)) {
       const size_t task = untouched_.begin()->task;
       const TaskEstimate& estimate = work.estimate(task);
       const double worth = kWorthPrefixes * estimate.prefix_s / std::max(MayCost(estimate), 1e-9);
-      const auto few = static_cast<int64_t>(std::max({1.0, work.places() * kTriedPlaces, std::floor(worth)}));
+      const auto few =
+          static_cast<int64_t>(std::max({1.0, work.places() * kTriedPlaces, std::floor(worth)}));
       return {{task, std::min(few, Documents(work, task, costs_.trial_max_s, share))}};
     }
     std::vector<Cut> trial;
@@ -94,12 +101,13 @@ class Elastic : public Policy {
   // Of a task that is little known a device is filled once, if there is as much for every device.
   static double Least(const OpenWork& work, const TaskEstimate& estimate, double open) {
     if (estimate.doubt < kLittleKnown) return 1;
-    return std::clamp(std::floor(open / std::max(1, work.devices())), 1.0, static_cast<double>(std::max(1, work.places())));
+    return std::clamp(std::floor(open / std::max(1, work.devices())), 1.0,
+                      static_cast<double>(std::max(1, work.places())));
   }
 
-  // A prefix is computed again by each trial: one that is dear is shared by more documents, as long as
-  // that leaves no device without work. Where halving a device's share would leave less than is worth
-  // the prefix, the device takes all of its share, since each computes it once in any case.
+  // A prefix is computed again by each trial: one that is dear is shared by more documents, as long
+  // as that leaves no device without work. Where halving a device's share would leave less than is
+  // worth the prefix, the device takes all of its share, since each computes it once in any case.
   double Prefixed(const TaskEstimate& estimate, double share) const {
     const double part = share / 2 < kWorthPrefixes * estimate.prefix_s ? share : share / 2;
     return std::clamp(part, estimate.prefix_s, estimate.prefix_s / costs_.overhead_share);
@@ -112,7 +120,8 @@ class Elastic : public Policy {
     const double most = std::max(costs_.trial_max_s, kPrefixesMax * estimate.prefix_s);
     const auto open = static_cast<double>(work.open(task));
     // What would be left is not worth a trial of its own.
-    const double count = std::min(wanted > open * 0.8 ? open : std::floor(wanted), std::floor(most / each));
+    const double count =
+        std::min(wanted > open * 0.8 ? open : std::floor(wanted), std::floor(most / each));
     return static_cast<int64_t>(std::clamp(count, Least(work, estimate, open), open));
   }
 
@@ -131,14 +140,16 @@ class Elastic : public Policy {
     Place place{-1, 0, task};
     if (work.open(task) > 0) {
       const TaskEstimate& estimate = work.estimate(task);
-      const double all = static_cast<double>(work.open(task)) * estimate.score_s / std::max(1, work.score_slots());
+      const double all =
+          static_cast<double>(work.open(task)) * estimate.score_s / std::max(1, work.score_slots());
       place.follows = estimate.request_s + std::max(estimate.score_s, all);
       place.device_s = estimate.device_s;
     }
     if (places_[task].follows >= 0) order_.erase(places_[task]);
     untouched_.erase(places_[task]);
     if (place.follows >= 0) order_.insert(place);
-    if (place.follows >= 0 && work.open(task) == work.estimate(task).documents) untouched_.insert(place);
+    if (place.follows >= 0 && work.open(task) == work.estimate(task).documents)
+      untouched_.insert(place);
     places_[task] = place;
   }
 
@@ -151,6 +162,8 @@ class Elastic : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeElasticPolicy(const LeaseCosts& costs) { return std::make_unique<Elastic>(costs); }
+std::unique_ptr<Policy> MakeElasticPolicy(const LeaseCosts& costs) {
+  return std::make_unique<Elastic>(costs);
+}
 
 }  // namespace evald

@@ -9,8 +9,8 @@
 
 namespace evald {
 
-/// Trials that were planned before the first was leased. Documents that come back go into no trial: they
-/// are still open when the plan has been worked off.
+/// Trials that were planned before the first was leased. Documents that come back go into no trial:
+/// they are still open when the plan has been worked off.
 class PlannedTrials {
  public:
   void Add(std::vector<Cut> trial) { trials_.push_back(std::move(trial)); }

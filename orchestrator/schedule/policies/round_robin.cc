@@ -9,13 +9,14 @@ namespace evald {
 namespace {
 
 /// The scheduler of "Characterization of Large Language Model Development in the Datacenter" (NSDI
-/// 2024), section 6.2, as far as it is described there: datasets are batched and split by what earlier
-/// runs cost, sorted with long CPU work first, and dealt round robin.
+/// 2024), section 6.2, as far as it is described there: datasets are batched and split by what
+/// earlier runs cost, sorted with long CPU work first, and dealt round robin.
 class RoundRobin : public Policy {
  public:
   const char* name() const override { return "round-robin"; }
   const char* summary() const override {
-    return "the paper's: datasets split and batched by priors, long scoring first, dealt round robin";
+    return "the paper's: datasets split and batched by priors, long scoring first, dealt round "
+           "robin";
   }
   Decouplings decouplings() const override { return {true, true, true, false, false}; }
 
@@ -44,7 +45,8 @@ class RoundRobin : public Policy {
       return long_a != long_b ? long_a : a.device_s > b.device_s;
     });
     queues_.resize(static_cast<size_t>(std::max(1, work.devices())));
-    for (size_t i = 0; i < trials.size(); ++i) queues_[i % queues_.size()].Add(std::move(trials[i].cuts));
+    for (size_t i = 0; i < trials.size(); ++i)
+      queues_[i % queues_.size()].Add(std::move(trials[i].cuts));
   }
 
   // What belonged to devices that were lost goes to the others in turn.

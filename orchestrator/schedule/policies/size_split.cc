@@ -8,15 +8,16 @@
 namespace evald {
 namespace {
 
-/// OpenCompass's way (its SizePartitioner): datasets are measured by rows, one that generates counting
-/// twenty times, cut into equal parts of at most a size, small ones put together up to it, and the
-/// largest started first. Each is a process that loads for itself; scoring is another job. The size is
-/// the same for all runs there, for people to set; here a quarter of a device's share.
+/// OpenCompass's way (its SizePartitioner): datasets are measured by rows, one that generates
+/// counting twenty times, cut into equal parts of at most a size, small ones put together up to it,
+/// and the largest started first. Each is a process that loads for itself; scoring is another job.
+/// The size is the same for all runs there, for people to set; here a quarter of a device's share.
 class SizeSplit : public Policy {
  public:
   const char* name() const override { return "size-split"; }
   const char* summary() const override {
-    return "equal parts by number of rows, largest first, each loading for itself, scored elsewhere";
+    return "equal parts by number of rows, largest first, each loading for itself, scored "
+           "elsewhere";
   }
   Decouplings decouplings() const override { return {false, true, false, false, false}; }
 
@@ -42,7 +43,8 @@ class SizeSplit : public Policy {
     const double limit = total / std::max(1, work.devices()) / 4;
     std::vector<Part> parts;
     for (size_t task = 0; task < work.tasks(); ++task) Split(work, task, limit, &parts);
-    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.size > b.size; });
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Part& a, const Part& b) { return a.size > b.size; });
     std::vector<Cut> batch;
     double size = 0;
     for (const Part& part : parts) {
@@ -58,9 +60,10 @@ class SizeSplit : public Policy {
 
   // A trial holds each task once. (Parts of split tasks are large: few are in a trial.)
   static void AddPart(std::vector<Cut>* trial, const Part& part) {
-    const auto same = part.whole ? trial->end() : std::find_if(trial->begin(), trial->end(), [&](const Cut& cut) {
-      return cut.task == part.cut.task;
-    });
+    const auto same =
+        part.whole ? trial->end() : std::find_if(trial->begin(), trial->end(), [&](const Cut& cut) {
+          return cut.task == part.cut.task;
+        });
     if (same != trial->end()) {
       same->documents += part.cut.documents;
     } else {

@@ -26,7 +26,8 @@ class CourierTest : public ::testing::Test {
                   http::Response response;
                   response.status = refuse ? 503 : 200;
                   response.body = refuse ? "{}" : R"({"files": []})";
-                  answer(std::move(response)); }});
+                  answer(std::move(response));
+                }});
     return router;
   }
 
@@ -36,7 +37,8 @@ class CourierTest : public ::testing::Test {
     Loop loop;
     StagerOptions staging;
     staging.root = folder_.path() / "staging";
-    const OrchestratorAddress address{"", "http://127.0.0.1:" + std::to_string(server_.port()), "", ""};
+    const OrchestratorAddress address{"", "http://127.0.0.1:" + std::to_string(server_.port()), "",
+                                      ""};
     Courier courier(&loop, address, folder_.path() / "spool", "me", staging,
                     {[&](const std::string&, const protocol::Message& message) {
                        to_process_.push_back(message);
@@ -49,7 +51,14 @@ class CourierTest : public ::testing::Test {
                      [&](const std::string&, const protocol::Message&) { ++undelivered_; }},
                     milliseconds(1));
     courier.SetConnected(connected);
-    courier.ToProcess("w0", protocol::Lease{7, 2, {{"sums", "/cache/prepared/ab12", "", 0, 4, "/runs/r/generations/sums/7.2.jsonl", {}}}, "f00d", "r"});
+    courier.ToProcess(
+        "w0",
+        protocol::Lease{
+            7,
+            2,
+            {{"sums", "/cache/prepared/ab12", "", 0, 4, "/runs/r/generations/sums/7.2.jsonl", {}}},
+            "f00d",
+            "r"});
     loop.Run();
   }
 

@@ -86,7 +86,8 @@ TEST_F(ProcessBookTest, ThreeOrchestratorsInARow) {
   EXPECT_TRUE(book_.empty());
 }
 
-// Jobs are numbered anew by each orchestrator: the end of an old one must not be taken for a new one's.
+// Jobs are numbered anew by each orchestrator: the end of an old one must not be taken for a new
+// one's.
 TEST_F(ProcessBookTest, AJobOfTheOneBeforeEndsUnheard) {
   book_.Started({"m0", "evald-metric", {}, ""});
   book_.Sent("m0", Job{3, "sums", "/p", 0, 4, "/g", "aa", "/s"});

@@ -25,16 +25,20 @@ class ApiCase : public ::testing::Test {
   Answer Get(const std::string& target, const std::string& headers = "") {
     return http::test::Fetch(server_->port(), http::test::Ask("GET", target, headers));
   }
-  Answer Post(const std::string& target, const std::string& body = "", const std::string& headers = "") {
+  Answer Post(const std::string& target, const std::string& body = "",
+              const std::string& headers = "") {
     return http::test::Fetch(server_->port(), http::test::Ask("POST", target, headers, body));
   }
-  Answer PostJson(const std::string& target, const std::string& body, const std::string& headers = "") {
+  Answer PostJson(const std::string& target, const std::string& body,
+                  const std::string& headers = "") {
     return Post(target, body, "Content-Type: application/json\r\n" + headers);
   }
   static Json Parse(const Answer& answer) { return ParseJson(answer.body, "the answer"); }
   /// Submits a run; its id.
   std::string Submit(const std::string& user = "") {
-    return Parse(PostJson("/v1/runs", R"({"config": {"tasks": ["sums"]}, "user": ")" + user + "\"}")).at("id");
+    return Parse(
+               PostJson("/v1/runs", R"({"config": {"tasks": ["sums"]}, "user": ")" + user + "\"}"))
+        .at("id");
   }
 
   TemporaryFolder folder_;

@@ -1,5 +1,5 @@
-// Serves the REST interface over a service in memory, for testers that come from outside: prints its
-// URL and serves until standard input ends.
+// Serves the REST interface over a service in memory, for testers that come from outside: prints
+// its URL and serves until standard input ends.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -1,8 +1,9 @@
 // Server-Sent Events: order, resume, many followers.
+#include "orchestrator/api/events.h"
+
 #include <set>
 
 #include "api_case.h"
-#include "orchestrator/api/events.h"
 
 namespace evald::test {
 namespace {
@@ -27,7 +28,8 @@ std::vector<int> UpTo(int last) {
 
 class EventsTest : public ApiCase {
  protected:
-  std::unique_ptr<http::test::SocketClient> Follow(const std::string& target, const std::string& headers = "") {
+  std::unique_ptr<http::test::SocketClient> Follow(const std::string& target,
+                                                   const std::string& headers = "") {
     auto client = std::make_unique<http::test::SocketClient>(server_->port());
     client->Send(http::test::Ask("GET", target, headers));
     EXPECT_THAT(client->ReceiveUntil("retry: 2000\n\n"), HasSubstr("200 OK"));
@@ -40,7 +42,8 @@ TEST_F(EventsTest, ComeAsTheyHappen) {
   service_.Emit("run-1", "task.done", {{"task", "sums"}});
   const std::string text = client->ReceiveUntil("\n\n");
   EXPECT_THAT(text, HasSubstr("id: 1\nevent: task.done\ndata: "
-                              "{\"sequence\":1,\"run\":\"run-1\",\"type\":\"task.done\",\"data\":{\"task\":\"sums\"}}\n"));
+                              "{\"sequence\":1,\"run\":\"run-1\",\"type\":\"task.done\",\"data\":{"
+                              "\"task\":\"sums\"}}\n"));
 }
 
 TEST_F(EventsTest, ResumeAfterTheLastOneSeen) {

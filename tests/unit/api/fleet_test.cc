@@ -19,7 +19,8 @@ TEST_F(FleetTest, ShowsTheServicesView) {
 }
 
 TEST_F(FleetTest, TakesAnnouncements) {
-  EXPECT_EQ(Parse(PostJson("/v1/checkpoints", R"({"path": "/models/a"})"))["checkpoint"], "/models/a");
+  EXPECT_EQ(Parse(PostJson("/v1/checkpoints", R"({"path": "/models/a"})"))["checkpoint"],
+            "/models/a");
   EXPECT_EQ(PostJson("/v1/checkpoints", R"({"path": "models/a"})").status, 400);
   EXPECT_EQ(PostJson("/v1/checkpoints", R"({})").status, 400);
   EXPECT_EQ(PostJson("/v1/checkpoints", R"({"path": "/a", "x": 1})").status, 400);
@@ -39,12 +40,13 @@ TEST_F(FleetTest, GivesMetrics) {
   Get("/v1/runs/run-1");
   const Answer answer = Get("/metrics");
   EXPECT_EQ(answer.headers.at("content-type"), "text/plain; version=0.0.4; charset=utf-8");
-  for (const char* line : {"evald_documents_generated_total 7\n", "evald_runs{state=\"queued\"} 1\n",
-                           "evald_workers{state=\"idle\"} 1\n", "evald_staged_bytes 10\n", "evald_ready 1\n",
-                           "evald_http_requests_total{method=\"GET\",route=\"/v1/runs/{run}\",code=\"200\"} 1\n",
-                           "evald_http_request_duration_seconds_count{route=\"/v1/runs/{run}\"} 1\n",
-                           "evald_http_request_duration_seconds_bucket{route=\"/v1/runs/{run}\",le=\"+Inf\"} 1\n",
-                           "# TYPE process_resident_memory_bytes gauge\n"}) {
+  for (const char* line :
+       {"evald_documents_generated_total 7\n", "evald_runs{state=\"queued\"} 1\n",
+        "evald_workers{state=\"idle\"} 1\n", "evald_staged_bytes 10\n", "evald_ready 1\n",
+        "evald_http_requests_total{method=\"GET\",route=\"/v1/runs/{run}\",code=\"200\"} 1\n",
+        "evald_http_request_duration_seconds_count{route=\"/v1/runs/{run}\"} 1\n",
+        "evald_http_request_duration_seconds_bucket{route=\"/v1/runs/{run}\",le=\"+Inf\"} 1\n",
+        "# TYPE process_resident_memory_bytes gauge\n"}) {
     EXPECT_THAT(answer.body, HasSubstr(line));
   }
 }
@@ -53,7 +55,8 @@ TEST(MetricsText, EscapesLabels) {
   api::MetricsText text;
   text.Family("a_total", "counter", "Help.");
   text.Sample({{"x", "a\"b\\c\nd"}}, 1.5);
-  EXPECT_EQ(text.text(), "# HELP a_total Help.\n# TYPE a_total counter\na_total{x=\"a\\\"b\\\\c\\nd\"} 1.5\n");
+  EXPECT_EQ(text.text(),
+            "# HELP a_total Help.\n# TYPE a_total counter\na_total{x=\"a\\\"b\\\\c\\nd\"} 1.5\n");
 }
 
 TEST_F(FleetTest, ServesThePageAndNothingBesideIt) {

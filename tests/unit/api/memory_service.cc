@@ -26,15 +26,17 @@ Json TaskEntry(const std::string& task, int documents, bool done) {
 void WriteSampleFile(const fs::path& path, int count) {
   std::ofstream out(path);
   for (int i = 0; i < count; ++i) {
-    const Json sample = {{"doc_id", i},
-                         {"doc", {{"question", "What is <b>" + std::to_string(i) + "</b>?"}}},
-                         {"target", std::to_string(i)},
-                         {"arguments", {{"gen_args_0", {{"arg_0", "Q: " + std::to_string(i)}, {"arg_1", {{"until", {"\n"}}}}}}}},
-                         {"resps", {{"answer " + std::to_string(i)}}},
-                         {"filtered_resps", {std::to_string(i)}},
-                         {"filter", i % 4 < 2 ? "strict" : "flexible"},
-                         {"metrics", {"exact_match"}},
-                         {"exact_match", i % 2 == 0 ? 1.0 : 0.0}};
+    const Json sample = {
+        {"doc_id", i},
+        {"doc", {{"question", "What is <b>" + std::to_string(i) + "</b>?"}}},
+        {"target", std::to_string(i)},
+        {"arguments",
+         {{"gen_args_0", {{"arg_0", "Q: " + std::to_string(i)}, {"arg_1", {{"until", {"\n"}}}}}}}},
+        {"resps", {{"answer " + std::to_string(i)}}},
+        {"filtered_resps", {std::to_string(i)}},
+        {"filter", i % 4 < 2 ? "strict" : "flexible"},
+        {"metrics", {"exact_match"}},
+        {"exact_match", i % 2 == 0 ? 1.0 : 0.0}};
     out << ToLine(sample) << "\n";
   }
 }
@@ -58,8 +60,13 @@ Json MemoryService::MakeRun(const Submission& submission) {
           {"ended", nullptr},
           {"directory", (folder_ / id).string()},
           {"progress",
-           {{"documents", 20}, {"generated", 0}, {"scored", 0}, {"elapsed_seconds", 0.5}, {"documents_per_second", nullptr},
-            {"remaining_seconds", nullptr}, {"phases", Json::array()},
+           {{"documents", 20},
+            {"generated", 0},
+            {"scored", 0},
+            {"elapsed_seconds", 0.5},
+            {"documents_per_second", nullptr},
+            {"remaining_seconds", nullptr},
+            {"phases", Json::array()},
             {"tasks", {TaskEntry("sums", 10, false), TaskEntry("choice", 10, false)}}}},
           {"exit_status", nullptr},
           {"problems", Json::array()},
@@ -77,7 +84,8 @@ void MemoryService::Submit(Submission submission, Done<Submitted> done) {
   if (submission.yaml.find("refuse") != std::string::npos) {
     return done(Error(ErrorKind::kUsage, "key 'refuse': not understood", "leave it out"));
   }
-  if (!refuse_submissions.empty()) return done(OverQuota{"runs", refuse_submissions, "submit again when some are over"});
+  if (!refuse_submissions.empty())
+    return done(OverQuota{"runs", refuse_submissions, "submit again when some are over"});
   Submitted submitted;
   {
     const std::lock_guard lock(mutex_);
@@ -106,9 +114,12 @@ void MemoryService::Act(const std::string& run, RunAction action, Done<Json> don
       if (entry.at("id") != run) continue;
       const bool again = entry.at("state") == "cancelled" && action == RunAction::kResume;
       if (entry.at("state") == "done" || (entry.at("state") == "cancelled" && !again)) {
-        return done(Error(ErrorKind::kUsage, "the run is over: " + entry.at("state").get<std::string>()));
+        return done(
+            Error(ErrorKind::kUsage, "the run is over: " + entry.at("state").get<std::string>()));
       }
-      entry["state"] = action == RunAction::kCancel ? "cancelled" : action == RunAction::kPause ? "paused" : "queued";
+      entry["state"] = action == RunAction::kCancel  ? "cancelled"
+                       : action == RunAction::kPause ? "paused"
+                                                     : "queued";
       changed = entry;
     }
   }
@@ -140,14 +151,34 @@ std::shared_ptr<ServiceView> MemoryService::MakeView() const {
     view->active_runs[run.at("id")] = run;
     if (state == "queued") view->queue.push_back(run.at("id"));
   }
-  view->workers = {{{"id", "w0"}, {"host", "local"}, {"device", "cpu:0"}, {"state", "idle"}, {"run", nullptr},
-                    {"fingerprint", nullptr}, {"trials", 3}, {"pid", 4711}, {"engine", "native"},
-                    {"pull", nullptr}, {"waits", nullptr}, {"restarts", 0}}};
-  view->hosts = {{{"id", "local"}, {"state", "connected"}, {"version", "0.1.0"}, {"pid", 4710}, {"devices", {{{"id", "cpu:0"}, {"worker", "w0"}, {"set_aside", nullptr}}}},
-                  {"staged", {"ab"}}, {"shared_memory", {{"total", 1000}, {"free", 500}}}}};
-  view->refused = {{{"name", "node7"}, {"reason", "it is evald 0.0.9, and this is 0.1.0; both must be the same"}, {"at", kTime}}};
-  view->staged = {{{"fingerprint", "ab"}, {"host", "local"}, {"directory", "/dev/shm/x/ab"}, {"bytes", 10},
-                   {"leases", 0}, {"last_used", kTime}}};
+  view->workers = {{{"id", "w0"},
+                    {"host", "local"},
+                    {"device", "cpu:0"},
+                    {"state", "idle"},
+                    {"run", nullptr},
+                    {"fingerprint", nullptr},
+                    {"trials", 3},
+                    {"pid", 4711},
+                    {"engine", "native"},
+                    {"pull", nullptr},
+                    {"waits", nullptr},
+                    {"restarts", 0}}};
+  view->hosts = {{{"id", "local"},
+                  {"state", "connected"},
+                  {"version", "0.1.0"},
+                  {"pid", 4710},
+                  {"devices", {{{"id", "cpu:0"}, {"worker", "w0"}, {"set_aside", nullptr}}}},
+                  {"staged", {"ab"}},
+                  {"shared_memory", {{"total", 1000}, {"free", 500}}}}};
+  view->refused = {{{"name", "node7"},
+                    {"reason", "it is evald 0.0.9, and this is 0.1.0; both must be the same"},
+                    {"at", kTime}}};
+  view->staged = {{{"fingerprint", "ab"},
+                   {"host", "local"},
+                   {"directory", "/dev/shm/x/ab"},
+                   {"bytes", 10},
+                   {"leases", 0},
+                   {"last_used", kTime}}};
   view->counters = {{"documents_generated_total", 7}};
   view->ready = ready_;
   return view;
@@ -190,7 +221,8 @@ std::optional<fs::path> MemoryService::Directory(const std::string& run) const {
   return folder_ / run;
 }
 
-std::vector<Event> MemoryService::EventsAfter(const std::string& run, int64_t sequence, int limit) const {
+std::vector<Event> MemoryService::EventsAfter(const std::string& run, int64_t sequence,
+                                              int limit) const {
   ++asked_events_;
   const std::lock_guard lock(mutex_);
   std::vector<Event> found;
@@ -235,8 +267,10 @@ void MemoryService::Finish(const std::string& run, int samples) {
       entry["state"] = "done";
       entry["started"] = entry["ended"] = kTime;
       entry["exit_status"] = 0;
-      entry["scores"] = {{"sums", {{"metric", "exact_match"}, {"value", 0.5}, {"stderr", nullptr}}}};
-      entry["progress"]["tasks"] = {TaskEntry("sums", samples, true), TaskEntry("choice", samples, true)};
+      entry["scores"] = {
+          {"sums", {{"metric", "exact_match"}, {"value", 0.5}, {"stderr", nullptr}}}};
+      entry["progress"]["tasks"] = {TaskEntry("sums", samples, true),
+                                    TaskEntry("choice", samples, true)};
     }
   }
   Emit(run, "run.state", {{"state", "done"}, {"exit_status", 0}});
@@ -269,7 +303,12 @@ Json WatchResource(const std::string& id, const WatchDefinition& watch, bool con
           {"submitted", 1},
           {"passed_over", 0},
           {"refused", 0},
-          {"recent", {{{"checkpoint", "step-1"}, {"decision", "submitted"}, {"run", "run-1"}, {"detail", nullptr}, {"time", kTime}}}},
+          {"recent",
+           {{{"checkpoint", "step-1"},
+             {"decision", "submitted"},
+             {"run", "run-1"},
+             {"detail", nullptr},
+             {"time", kTime}}}},
           {"problem", nullptr}};
 }
 
@@ -282,13 +321,15 @@ MemoryWatches::MemoryWatches() {
 }
 
 void MemoryWatches::Add(WatchDefinition definition, Done<RegisteredWatch> done) {
-  if (definition.yaml.find("refuse") != std::string::npos) return done(Error(ErrorKind::kUsage, "key 'refuse': not understood"));
+  if (definition.yaml.find("refuse") != std::string::npos)
+    return done(Error(ErrorKind::kUsage, "key 'refuse': not understood"));
   Json made;
   {
     const std::lock_guard lock(mutex_);
     last_ = definition;
     for (const Json& watch : watches_) {
-      if (watch.at("checkpoints") == definition.checkpoints.string() && watch.at("user") == definition.user) {
+      if (watch.at("checkpoints") == definition.checkpoints.string() &&
+          watch.at("user") == definition.user) {
         return done(RegisteredWatch{watch, false});
       }
     }
@@ -312,7 +353,8 @@ std::optional<Json> MemoryWatches::Find(const std::string& id) const {
 
 void MemoryWatches::Remove(const std::string& id, Done<Json> done) {
   const std::optional<Json> watch = Find(id);
-  if (!watch || watch->at("configured").get<bool>()) return done(Error(ErrorKind::kUsage, "it stands in the configuration"));
+  if (!watch || watch->at("configured").get<bool>())
+    return done(Error(ErrorKind::kUsage, "it stands in the configuration"));
   {
     const std::lock_guard lock(mutex_);
     std::erase(watches_, *watch);

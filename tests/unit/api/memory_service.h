@@ -20,12 +20,14 @@ class MemoryService : public RunService {
   void Submit(Submission submission, Done<Submitted> done) override;
   void Act(const std::string& run, RunAction action, Done<Json> done) override;
   void SetPriority(const std::string& run, int priority, Done<Json> done) override;
-  void Announce(const std::filesystem::path& checkpoint, const std::string& user, Done<Json> done) override;
+  void Announce(const std::filesystem::path& checkpoint, const std::string& user,
+                Done<Json> done) override;
   std::shared_ptr<const ServiceView> View() const override;
   RunPage Runs(const RunFilter& filter) const override;
   std::optional<Json> Run(const std::string& run) const override;
   std::optional<std::filesystem::path> Directory(const std::string& run) const override;
-  std::vector<Event> EventsAfter(const std::string& run, int64_t sequence, int limit) const override;
+  std::vector<Event> EventsAfter(const std::string& run, int64_t sequence,
+                                 int limit) const override;
   std::shared_ptr<void> OnEvents(std::function<void()> listener) override;
 
   void Emit(const std::string& run, const std::string& type, const Json& data);
@@ -51,8 +53,8 @@ class MemoryService : public RunService {
   mutable std::atomic<int> asked_events_{0};
 };
 
-/// A WatchRegistry that only remembers. What holds "refuse" is refused; the first watch stands in the
-/// configuration.
+/// A WatchRegistry that only remembers. What holds "refuse" is refused; the first watch stands in
+/// the configuration.
 class MemoryWatches : public WatchRegistry {
  public:
   MemoryWatches();

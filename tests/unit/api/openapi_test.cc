@@ -14,7 +14,8 @@ using OpenApiTest = ApiCase;
 TEST_F(OpenApiTest, IsServedAsItIsInTheRepository) {
   const Answer answer = Get("/v1/openapi.json");
   EXPECT_EQ(answer.status, 200);
-  EXPECT_TRUE(answer.body == ReadFile(std::filesystem::path(EVALD_SOURCE_DIR) / "docs/openapi.json"));
+  EXPECT_TRUE(answer.body ==
+              ReadFile(std::filesystem::path(EVALD_SOURCE_DIR) / "docs/openapi.json"));
 }
 
 TEST_F(OpenApiTest, NamesEachRouteAndNoOther) {
@@ -34,8 +35,10 @@ TEST_F(OpenApiTest, NamesEachRouteAndNoOther) {
   api::Context context;
   context.options = &options;
   http::Router router;
-  for (const auto add : {api::AddRunRoutes, api::AddEventRoutes, api::AddResultRoutes, api::AddSampleRoutes,
-                         api::AddFleetRoutes, api::AddWatchRoutes, api::AddLogRoutes, api::AddHealthRoutes, api::AddMetricsRoutes, api::AddAgentRoutes, api::AddPageRoutes}) {
+  for (const auto add :
+       {api::AddRunRoutes, api::AddEventRoutes, api::AddResultRoutes, api::AddSampleRoutes,
+        api::AddFleetRoutes, api::AddWatchRoutes, api::AddLogRoutes, api::AddHealthRoutes,
+        api::AddMetricsRoutes, api::AddAgentRoutes, api::AddPageRoutes}) {
     add(&router, &context);
   }
   for (const http::Route& route : router.routes()) {

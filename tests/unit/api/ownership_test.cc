@@ -27,11 +27,15 @@ TEST_F(OwnershipTest, RunsBelongToTheTokenThatSubmittedThem) {
   ASSERT_EQ(answer.status, 201);
   EXPECT_EQ(Parse(answer)["user"], "ada");
   EXPECT_EQ(Post("/v1/runs", R"({"yaml": "a: 1", "user": "bob"})", By("ada")).status, 403);
-  EXPECT_EQ(Parse(Post("/v1/runs", R"({"yaml": "a: 1", "user": "bob"})", By("root")))["user"], "bob");
+  EXPECT_EQ(Parse(Post("/v1/runs", R"({"yaml": "a: 1", "user": "bob"})", By("root")))["user"],
+            "bob");
   const std::string run = "/v1/runs/" + Parse(answer)["id"].get<std::string>();
   EXPECT_EQ(Post(run + "/pause", "", By("bob")).status, 403);
   const auto patch = [&](const std::string& who, int priority) {
-    return http::test::Fetch(server_->port(), http::test::Ask("PATCH", run, By(who), fmt::format(R"({{"priority": {}}})", priority))).status;
+    return http::test::Fetch(server_->port(),
+                             http::test::Ask("PATCH", run, By(who),
+                                             fmt::format(R"({{"priority": {}}})", priority)))
+        .status;
   };
   EXPECT_EQ(patch("bob", 1), 403);
   EXPECT_EQ(patch("ada", 50), 200);
@@ -57,7 +61,10 @@ TEST_F(OwnershipTest, TheRoleSubmitAsksForNoMoreThanItsPriority) {
 // A look at a folder costs the service's host something.
 TEST_F(OwnershipTest, TheRoleSubmitHasAFolderLookedAtNotTooOften) {
   const auto add = [&](const char* poll, const std::string& who) {
-    return Post("/v1/watches", fmt::format(R"({{"checkpoints": "/train/{0}{1}", "yaml": "a: 1", "poll_s": {0}}})", poll, who), By(who));
+    return Post("/v1/watches",
+                fmt::format(R"({{"checkpoints": "/train/{0}{1}", "yaml": "a: 1", "poll_s": {0}}})",
+                            poll, who),
+                By(who));
   };
   const Answer refused = add("0.9", "ada");
   EXPECT_EQ(refused.status, 400);
@@ -82,7 +89,9 @@ TEST_F(OwnershipTest, SoDoWatches) {
   EXPECT_EQ(Post("/v1/watches", body + R"(, "user": "ada"})", By("bob")).status, 403);
   EXPECT_EQ(Post("/v1/watches", body + "}", By("eve")).status, 403);
   const auto remove = [&](const std::string& who) {
-    return http::test::Fetch(server_->port(), http::test::Ask("DELETE", answer.headers.at("location"), By(who))).status;
+    return http::test::Fetch(server_->port(),
+                             http::test::Ask("DELETE", answer.headers.at("location"), By(who)))
+        .status;
   };
   EXPECT_EQ(remove("bob"), 403);
   EXPECT_EQ(remove("eve"), 403);

@@ -1,11 +1,9 @@
 // What is read from a run's folder, and what is not.
-#include "api_case.h"
-
 #include <sys/stat.h>
 
 #include <fstream>
 
-
+#include "api_case.h"
 #include "orchestrator/api/samples.h"
 
 namespace evald::test {
@@ -37,7 +35,8 @@ TEST_F(ResultsTest, FilesAreThereWhenTheRunIsDone) {
   const Answer results = Get(run_ + "/results");
   EXPECT_EQ(results.status, 200);
   EXPECT_EQ(Parse(results)["results"]["sums"]["exact_match,none"], 0.5);
-  EXPECT_EQ(Get(run_ + "/results", "If-None-Match: " + results.headers.at("etag") + "\r\n").status, 304);
+  EXPECT_EQ(Get(run_ + "/results", "If-None-Match: " + results.headers.at("etag") + "\r\n").status,
+            304);
   EXPECT_EQ(Get(run_ + "/timeline").status, 200);
   EXPECT_EQ(Get(run_ + "/verdict").status, 404);
   const Answer report = Get(run_ + "/report");
@@ -82,7 +81,8 @@ TEST_F(ResultsTest, SamplesAreFiltered) {
   EXPECT_THAT(Ids(Parse(Get(samples + "correct=false&cursor=" + wrong["next"].get<std::string>()))),
               ::testing::ElementsAre(5, 7));
   EXPECT_THAT(Ids(Parse(Get(samples + "filter=flexible"))), ::testing::ElementsAre(2, 3));
-  EXPECT_THAT(Ids(Parse(Get(samples + "filter=flexible&correct=true"))), ::testing::ElementsAre(2, 6));
+  EXPECT_THAT(Ids(Parse(Get(samples + "filter=flexible&correct=true"))),
+              ::testing::ElementsAre(2, 6));
   EXPECT_TRUE(Parse(Get(samples + "filter=none"))["samples"].empty());
   EXPECT_TRUE(Parse(Get(samples + "cursor=999"))["samples"].empty());
   EXPECT_EQ(Get(samples + "correct=maybe").status, 400);
@@ -93,13 +93,24 @@ TEST_F(ResultsTest, NamesDoNotLeadOutOfTheFolder) {
   service_.Finish(id_);
   std::ofstream(folder_.path() / "samples_secret.jsonl") << "{}\n";
   std::ofstream(folder_.path() / "results.json") << "secret\n";
-  const std::string tasks[] = {"../samples_secret", "..%2F..%2Fsamples_secret", "%2e%2e%2fsecret", "sums%00", "sums.jsonl",
-                               "/../../secret", "%2Fetc%2Fpasswd", "sums%2F..%2Fsums", "secret", "", "..", "%2e%2e"};
+  const std::string tasks[] = {"../samples_secret",
+                               "..%2F..%2Fsamples_secret",
+                               "%2e%2e%2fsecret",
+                               "sums%00",
+                               "sums.jsonl",
+                               "/../../secret",
+                               "%2Fetc%2Fpasswd",
+                               "sums%2F..%2Fsums",
+                               "secret",
+                               "",
+                               "..",
+                               "%2e%2e"};
   for (const std::string& task : tasks) {
     const Answer answer = Get(run_ + "/samples/" + task);
     EXPECT_TRUE(answer.status == 404 || answer.status == 400) << task << " " << answer.status;
   }
-  const std::string runs[] = {"..", "%2e%2e", ".", "%2e", "..%2f" + id_, id_ + "%2f..", id_ + "%00", "/"};
+  const std::string runs[] = {"..",          "%2e%2e",      ".",         "%2e",
+                              "..%2f" + id_, id_ + "%2f..", id_ + "%00", "/"};
   for (const std::string& run : runs) {
     const Answer answer = Get("/v1/runs/" + run + "/results");
     EXPECT_TRUE(answer.status == 404 || answer.status == 400) << run << " " << answer.status;
@@ -124,7 +135,8 @@ TEST_F(ResultsTest, LinksAndOddFilesAreNotFollowed) {
 
 TEST_F(ResultsTest, DamagedSamplesAreAProblemAndNoCrash) {
   service_.Finish(id_);
-  for (const char* text : {"{\"doc_id\": 0", "[]", "\xff\xfe", "\n\n", "{\"metrics\": [1]}", "{\"arguments\": 3}"}) {
+  for (const char* text :
+       {"{\"doc_id\": 0", "[]", "\xff\xfe", "\n\n", "{\"metrics\": [1]}", "{\"arguments\": 3}"}) {
     std::ofstream(folder_.path() / id_ / "samples_sums.jsonl") << text << "\n";
     for (const char* query : {"", "?correct=true"}) {
       const int status = Get(run_ + "/samples/sums" + query).status;
@@ -143,7 +155,8 @@ TEST(SampleIndex, PagesDeepInALargeFileCostNoMoreThanTheFirst) {
     std::ofstream out(path);
     for (int i = 0; i < 100'000; ++i) {
       if (i == 99'000) tail = static_cast<uint64_t>(out.tellp());
-      out << R"({"doc_id":)" << i << R"(,"filter":"none","metrics":["acc"],"acc":)" << (i % 1000 == 0 ? 1 : 0) << "}\n";
+      out << R"({"doc_id":)" << i << R"(,"filter":"none","metrics":["acc"],"acc":)"
+          << (i % 1000 == 0 ? 1 : 0) << "}\n";
     }
   }
   const api::RunFile file = api::OpenRunFile(folder.path(), "samples_t.jsonl");

@@ -9,8 +9,9 @@ using ::testing::HasSubstr;
 using RunsTest = ApiCase;
 
 TEST_F(RunsTest, TakesYaml) {
-  const Answer answer = Post("/v1/runs?base=/data/a%20b&user=me&priority=-3&set=a.b=1&set=c%3D2", "tasks: [sums]\n",
-                             "Content-Type: application/yaml; charset=utf-8\r\n");
+  const Answer answer =
+      Post("/v1/runs?base=/data/a%20b&user=me&priority=-3&set=a.b=1&set=c%3D2", "tasks: [sums]\n",
+           "Content-Type: application/yaml; charset=utf-8\r\n");
   ASSERT_EQ(answer.status, 201) << answer.body;
   const Json run = Parse(answer);
   EXPECT_EQ(answer.headers.at("location"), "/v1/runs/" + run["id"].get<std::string>());
@@ -23,7 +24,10 @@ TEST_F(RunsTest, TakesYaml) {
 }
 
 TEST_F(RunsTest, TakesJsonAsAnObjectOrAsText) {
-  EXPECT_EQ(PostJson("/v1/runs", R"({"config": {"tasks": ["sums"]}, "set": ["a=1"], "priority": 7})").status, 201);
+  EXPECT_EQ(
+      PostJson("/v1/runs", R"({"config": {"tasks": ["sums"]}, "set": ["a=1"], "priority": 7})")
+          .status,
+      201);
   EXPECT_EQ(service_.last_submission().yaml, R"({"tasks":["sums"]})");
   EXPECT_EQ(service_.last_submission().priority, 7);
   EXPECT_EQ(PostJson("/v1/runs", R"({"yaml": "tasks: [sums]\n"})").status, 201);
@@ -40,7 +44,10 @@ TEST_F(RunsTest, ARetryUnderTheSameKeyIsHarmless) {
   EXPECT_EQ(second.headers.at("location"), first.headers.at("location"));
   EXPECT_EQ(Parse(Get("/v1/runs"))["runs"].size(), 1u);
   EXPECT_EQ(PostJson("/v1/runs", R"({"yaml": "a: 1"})", "Idempotency-Key: a b\r\n").status, 400);
-  EXPECT_EQ(PostJson("/v1/runs", R"({"yaml": "a: 1"})", "Idempotency-Key: " + std::string(201, 'k') + "\r\n").status, 400);
+  EXPECT_EQ(PostJson("/v1/runs", R"({"yaml": "a: 1"})",
+                     "Idempotency-Key: " + std::string(201, 'k') + "\r\n")
+                .status,
+            400);
 }
 
 TEST_F(RunsTest, RefusesWhatItDoesNotKnow) {
@@ -68,8 +75,9 @@ TEST_F(RunsTest, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(answer.headers.at("content-type"), "application/problem+json");
     EXPECT_THAT(answer.body, HasSubstr(words)) << body;
   }
-  for (const char* target : {"/v1/runs?limit=0", "/v1/runs?limit=201", "/v1/runs?limit=1&limit=2", "/v1/runs?limit=",
-                             "/v1/runs?state=finished", "/v1/runs?cursor=x", "/v1/runs?cursor=-1", "/v1/runs?usr=a"}) {
+  for (const char* target : {"/v1/runs?limit=0", "/v1/runs?limit=201", "/v1/runs?limit=1&limit=2",
+                             "/v1/runs?limit=", "/v1/runs?state=finished", "/v1/runs?cursor=x",
+                             "/v1/runs?cursor=-1", "/v1/runs?usr=a"}) {
     EXPECT_EQ(Get(target).status, 400) << target;
   }
   EXPECT_THAT(Get("/v1/runs?usr=a").body, HasSubstr("did you mean 'user'"));
@@ -83,7 +91,8 @@ TEST_F(RunsTest, RefusesDeepAndLargeBodies) {
   const Answer answer = PostJson("/v1/runs", deep);
   EXPECT_EQ(answer.status, 400);
   EXPECT_THAT(answer.body, HasSubstr("nested deeper"));
-  EXPECT_EQ(PostJson("/v1/runs", "{\"yaml\": \"" + std::string(2'000'000, 'a') + "\"}").status, 413);
+  EXPECT_EQ(PostJson("/v1/runs", "{\"yaml\": \"" + std::string(2'000'000, 'a') + "\"}").status,
+            413);
 }
 
 TEST_F(RunsTest, WhatTheServiceRefusesIsUnprocessable) {
@@ -110,10 +119,16 @@ TEST_F(RunsTest, ChangesRuns) {
   const std::string run = "/v1/runs/" + Submit();
   EXPECT_EQ(Parse(Post(run + "/pause"))["state"], "paused");
   EXPECT_EQ(Parse(PostJson(run + "/resume", " { }\r\n"))["state"], "queued");
-  for (const char* body : {"{\"force\": true}", "[]", "{", "}", "null"}) EXPECT_EQ(PostJson(run + "/cancel", body).status, 400) << body;
-  const std::string request = http::test::Ask("PATCH", run, "Content-Type: application/merge-patch+json\r\n", R"({"priority": 9})");
+  for (const char* body : {"{\"force\": true}", "[]", "{", "}", "null"})
+    EXPECT_EQ(PostJson(run + "/cancel", body).status, 400) << body;
+  const std::string request = http::test::Ask(
+      "PATCH", run, "Content-Type: application/merge-patch+json\r\n", R"({"priority": 9})");
   EXPECT_EQ(Parse(http::test::Fetch(server_->port(), request))["priority"], 9);
-  EXPECT_EQ(http::test::Fetch(server_->port(), http::test::Ask("PATCH", run, "Content-Type: application/json\r\n", "{}")).status, 400);
+  EXPECT_EQ(
+      http::test::Fetch(server_->port(),
+                        http::test::Ask("PATCH", run, "Content-Type: application/json\r\n", "{}"))
+          .status,
+      400);
   EXPECT_EQ(Parse(PostJson(run + "/cancel", "{}"))["state"], "cancelled");
   const Answer again = Post(run + "/cancel");
   EXPECT_EQ(again.status, 409);
@@ -121,7 +136,8 @@ TEST_F(RunsTest, ChangesRuns) {
   EXPECT_EQ(Post("/v1/runs/none/cancel").status, 404);
   EXPECT_EQ(Get("/v1/runs/none").status, 404);
   EXPECT_EQ(Post(run + "/explode").status, 404);
-  EXPECT_EQ(http::test::Fetch(server_->port(), http::test::Ask("DELETE", run)).headers.at("allow"), "GET, HEAD, PATCH");
+  EXPECT_EQ(http::test::Fetch(server_->port(), http::test::Ask("DELETE", run)).headers.at("allow"),
+            "GET, HEAD, PATCH");
 }
 
 TEST_F(RunsTest, AnUnchangedRunIsNotSentAgain) {

@@ -1,4 +1,5 @@
-// Files that agents give: in order, no larger than announced and than their kind may be, whole or not at all.
+// Files that agents give: in order, no larger than announced and than their kind may be, whole or
+// not at all.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -20,16 +21,21 @@ class Uploads : public ApiCase {
  protected:
   void SetUp() override {
     files_.Begin("agent");
-    files_.Sent("agent", "w0", protocol::Lease{7, 1, {{"sums", "/prepared", "", 0, 4, target().string(), {}}}, "r"});
+    files_.Sent(
+        "agent", "w0",
+        protocol::Lease{7, 1, {{"sums", "/prepared", "", 0, 4, target().string(), {}}}, "r"});
     ApiOptions options;
     options.agent_files = &files_;
     Start(std::move(options));
   }
   fs::path target() { return folder_.path() / "7.1.jsonl"; }
   Answer Put(const std::string& content, uint64_t offset, uint64_t bytes, const std::string& hash) {
-    return http::test::Fetch(server_->port(),
-                             http::test::Ask("PUT", fmt::format("/v1/agents/agent/files/{}?file={}&offset={}&bytes={}", hash,
-                                                                target().string(), offset, bytes), "", content));
+    return http::test::Fetch(
+        server_->port(),
+        http::test::Ask("PUT",
+                        fmt::format("/v1/agents/agent/files/{}?file={}&offset={}&bytes={}", hash,
+                                    target().string(), offset, bytes),
+                        "", content));
   }
   // What lies on the disk of unfinished files: their names' lengths, and the blocks behind them.
   uint64_t LengthOfParts() {
@@ -82,7 +88,8 @@ TEST_F(Uploads, WhatIsNotWhatItsHashSaysLeavesNothing) {
 
 // However many hashes an agent names for one file, one unfinished file of that agent is kept.
 TEST_F(Uploads, OneUnfinishedFileIsKeptForEach) {
-  for (const char digit : {'a', 'b', 'c'}) EXPECT_EQ(Put("x", 0, 9, std::string(32, digit)).status, 200);
+  for (const char digit : {'a', 'b', 'c'})
+    EXPECT_EQ(Put("x", 0, 9, std::string(32, digit)).status, 200);
   EXPECT_EQ(LengthOfParts(), 1u);
 }
 

@@ -54,8 +54,10 @@ TEST(WebhookQueue, DropsTheOldestThatIsNotUnderWay) {
 
 TEST(WebhookQueue, ReadsStatuses) {
   for (const long status : {200, 202, 204}) EXPECT_EQ(api::OutcomeOf(status), Outcome::kDelivered);
-  for (const long status : {0, 408, 429, 500, 503}) EXPECT_EQ(api::OutcomeOf(status), Outcome::kTryAgain);
-  for (const long status : {301, 400, 401, 404, 410}) EXPECT_EQ(api::OutcomeOf(status), Outcome::kGiveUp);
+  for (const long status : {0, 408, 429, 500, 503})
+    EXPECT_EQ(api::OutcomeOf(status), Outcome::kTryAgain);
+  for (const long status : {301, 400, 401, 404, 410})
+    EXPECT_EQ(api::OutcomeOf(status), Outcome::kGiveUp);
 }
 
 TEST(Webhooks, SignatureIsHmacOfTimeAndBody) {
@@ -63,7 +65,8 @@ TEST(Webhooks, SignatureIsHmacOfTimeAndBody) {
   const std::string text = "1700000000.{\"a\":1}";
   unsigned char digest[32];
   unsigned int bytes = 0;
-  ::HMAC(::EVP_sha256(), "key", 3, reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest, &bytes);
+  ::HMAC(::EVP_sha256(), "key", 3, reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         digest, &bytes);
   std::string hex;
   for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
   EXPECT_EQ(WebhookSignature("key", 1700000000, "{\"a\":1}"), "t=1700000000,v1=" + hex);
@@ -82,14 +85,16 @@ class Receiver {
   explicit Receiver(int failures) : failures_(failures) {
     http::Router router;
     router.Add({"POST", "/hook", http::Role::kNone,
-                [this](const std::shared_ptr<const http::Request>& request, const http::Responder& answer) {
+                [this](const std::shared_ptr<const http::Request>& request,
+                       const http::Responder& answer) {
                   const std::lock_guard lock(mutex_);
                   calls_.push_back(*request);
                   http::Response response;
                   response.status = failures_-- > 0 ? 503 : 204;
                   answer(std::move(response));
                   came_.notify_all();
-                }, 1 << 20});
+                },
+                1 << 20});
     server_ = std::make_unique<http::Server>(http::ServerOptions{}, std::move(router));
   }
   std::vector<http::Request> WaitFor(size_t count) {
@@ -120,14 +125,16 @@ TEST(Webhooks, AreDeliveredInOrderSignedAndRetried) {
   service.Emit("run-2", "run.state", {{"state", "failed"}});
   const std::vector<http::Request> calls = receiver.WaitFor(4);
   ASSERT_EQ(calls.size(), 4u);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(calls[static_cast<size_t>(i)].headers.Get("Evald-Delivery"), "3");
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(calls[static_cast<size_t>(i)].headers.Get("Evald-Delivery"), "3");
   EXPECT_EQ(calls[3].headers.Get("Evald-Delivery"), "4");
   EXPECT_EQ(calls[3].headers.Get("Evald-Event"), "run.state");
   EXPECT_EQ(ParseJson(calls[3].body, "call")["data"]["state"], "failed");
   const std::string signature = calls[3].headers.Get("Evald-Signature");
   const int64_t seconds = std::stoll(signature.substr(2));
   EXPECT_EQ(signature, WebhookSignature("secret", seconds, calls[3].body));
-  for (int i = 0; i < 6000 && webhooks.statistics().delivered < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 6000 && webhooks.statistics().delivered < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(webhooks.statistics().delivered, 2u);
   EXPECT_EQ(webhooks.statistics().waiting, 0u);
 }
@@ -140,7 +147,8 @@ TEST(Webhooks, AReceiverThatIsAwayHoldsNothingUp) {
   target.attempts_max = 2;
   Webhooks webhooks(&service, {target});
   for (int i = 0; i < 5; ++i) service.Emit("", "worker", {});
-  for (int i = 0; i < 6000 && webhooks.statistics().failed < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 6000 && webhooks.statistics().failed < 5; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(webhooks.statistics().failed, 5u);
 }
 

@@ -14,8 +14,9 @@ TEST(ChatDate, IsADayOrAMoment) {
 }
 
 TEST(ChatDate, OtherTextsAreNone) {
-  for (const char* text : {"", "2026-1-31", "2026-06-31", "2026-01-31T14:05", "2026-01-31T14:05:60", "2026-01-31x14:05:09",
-                           "2026-01-31T14:05:9 ", "2026-01-31T25:00:00", "today"}) {
+  for (const char* text :
+       {"", "2026-1-31", "2026-06-31", "2026-01-31T14:05", "2026-01-31T14:05:60",
+        "2026-01-31x14:05:09", "2026-01-31T14:05:9 ", "2026-01-31T25:00:00", "today"}) {
     EXPECT_EQ(ReadChatDate(text), std::nullopt) << text;
   }
 }

@@ -36,7 +36,9 @@ class Example {
       given->chosen.push_back("run");
       given->resume_given = resume.given();
     });
-    line_.AddCommand("fail", "Refuses").OnChosen([] { throw Error(ErrorKind::kUsage, "fail: one of the two"); });
+    line_.AddCommand("fail", "Refuses").OnChosen([] {
+      throw Error(ErrorKind::kUsage, "fail: one of the two");
+    });
   }
 
   bool Parse(std::vector<std::string> words) {
@@ -64,7 +66,8 @@ class Example {
 
 TEST(CommandLine, SetsWhatIsGivenAndKeepsDefaults) {
   Given given;
-  EXPECT_TRUE(Example(&given).Parse({"run", "a.yaml", "--set", "x=1", "--set", "y=2", "-q", "--resume"}));
+  EXPECT_TRUE(
+      Example(&given).Parse({"run", "a.yaml", "--set", "x=1", "--set", "y=2", "-q", "--resume"}));
   EXPECT_EQ(given.file, "a.yaml");
   EXPECT_EQ(given.limit, 3);
   EXPECT_TRUE(given.quiet);
@@ -79,7 +82,8 @@ TEST(CommandLine, AMistakeNamesTheCommandWhoseHelpSaysMore) {
   EXPECT_EQ(Example(&given).Refusal({"run", "a.yaml", "--limit", "11"}),
             "--limit: Value 11 not in range 1 to 10; see 'prog run --help'");
   EXPECT_EQ(Example(&given).Refusal({"run"}), "file is required; see 'prog run --help'");
-  EXPECT_EQ(Example(&given).Refusal({"rnu"}), "unknown command 'rnu'; did you mean 'run'?; see 'prog --help'");
+  EXPECT_EQ(Example(&given).Refusal({"rnu"}),
+            "unknown command 'rnu'; did you mean 'run'?; see 'prog --help'");
   EXPECT_EQ(Example(&given).Refusal({"--wrong"}), "unknown option '--wrong'; see 'prog --help'");
   EXPECT_EQ(Example(&given).Refusal({"fail"}), "fail: one of the two; see 'prog fail --help'");
 }
@@ -111,7 +115,8 @@ TEST(CommandLine, AProgramWithOneAnswerToMistakesEndsWithItsStatus) {
   std::vector<char*> argv{words[0].data(), words[1].data()};
   testing::internal::CaptureStderr();
   EXPECT_EQ(example.line().ParseOrStatus(2, argv.data()), 2);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "prog: error: file is required; see 'prog run --help'\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "prog: error: file is required; see 'prog run --help'\n");
 }
 
 }  // namespace

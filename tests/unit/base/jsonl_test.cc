@@ -19,8 +19,10 @@ std::string Refusal(const std::string& text) {
 
 // Python's json writes these, and people wonder where the file is broken.
 TEST(ParseJson, NamesTheLineOfNaNAndInfinity) {
-  EXPECT_EQ(Refusal("{\n \"a\": NaN}"), "f.json: line 2 holds NaN, which Python's json writes and which is no JSON");
-  EXPECT_THAT(Refusal("{\"a\":1,\n\n\"b\":[-Infinity]}"), testing::HasSubstr("line 3 holds Infinity"));
+  EXPECT_EQ(Refusal("{\n \"a\": NaN}"),
+            "f.json: line 2 holds NaN, which Python's json writes and which is no JSON");
+  EXPECT_THAT(Refusal("{\"a\":1,\n\n\"b\":[-Infinity]}"),
+              testing::HasSubstr("line 3 holds Infinity"));
   EXPECT_THAT(Refusal("Infinity"), testing::HasSubstr("line 1 holds Infinity"));
   EXPECT_THAT(Refusal("{\"Infinity\": nul}"), testing::HasSubstr("not JSON at byte"));
   EXPECT_THAT(Refusal("{\"NaN\": \"NaN\" 1}"), testing::HasSubstr("not JSON at byte"));

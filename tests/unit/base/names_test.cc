@@ -11,8 +11,9 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Names, TakeWhatTheHarnessUses) {
-  for (const char* name : {"gsm8k", "mmlu_flan_cot_fewshot_STEM", "social sciences", "egymmlu_arabic_language_(general)", "_a",
-                           "arc-easy.v1.1", "mmlu::stem", "2024", "lr=1e-4,step@100", "c++"}) {
+  for (const char* name : {"gsm8k", "mmlu_flan_cot_fewshot_STEM", "social sciences",
+                           "egymmlu_arabic_language_(general)", "_a", "arc-easy.v1.1", "mmlu::stem",
+                           "2024", "lr=1e-4,step@100", "c++"}) {
     EXPECT_EQ(WrongWithName(name), "") << name;
   }
   EXPECT_EQ(WrongWithName(std::string(200, 'a')), "");
@@ -37,19 +38,23 @@ TEST(Names, RefuseWhatIsAPathOrMovesATerminal) {
       {"bad\xff", "it holds '\\xff'"},
       {std::string(201, 'a'), "it has 201 bytes, expected at most 200"},
   };
-  for (const auto& [name, wrong] : cases) EXPECT_THAT(WrongWithName(name), HasSubstr(wrong)) << name;
+  for (const auto& [name, wrong] : cases)
+    EXPECT_THAT(WrongWithName(name), HasSubstr(wrong)) << name;
 }
 
 TEST(Labels, AreTextOnOneLine) {
-  for (const char* label : {"step=100", "org/model", "\u6a21\u578b", "-", "/a b"}) EXPECT_EQ(WrongWithLabel(label), "") << label;
-  for (const std::string& label : {std::string(), std::string("a\nb"), std::string("\x1b[2J"), std::string("\u009b"),
-                                  std::string("\u202e"), std::string("\xff"), std::string(256, 'a')}) {
+  for (const char* label : {"step=100", "org/model", "\u6a21\u578b", "-", "/a b"})
+    EXPECT_EQ(WrongWithLabel(label), "") << label;
+  for (const std::string& label :
+       {std::string(), std::string("a\nb"), std::string("\x1b[2J"), std::string("\u009b"),
+        std::string("\u202e"), std::string("\xff"), std::string(256, 'a')}) {
     EXPECT_NE(WrongWithLabel(label), "") << label;
   }
 }
 
 TEST(FolderNames, OrdinaryNamesStay) {
-  for (const std::string& name : {std::string("gsm8k"), std::string("mmlu_STEM"), std::string("arc-easy.v1"), std::string(200, 'a')}) {
+  for (const std::string& name : {std::string("gsm8k"), std::string("mmlu_STEM"),
+                                  std::string("arc-easy.v1"), std::string(200, 'a')}) {
     EXPECT_EQ(FolderNameOf(name), name);
   }
 }
@@ -73,9 +78,25 @@ TEST(FolderNames, LongOnesAreCutAtAWholeByteAndKeptApart) {
 }
 
 TEST(FolderNames, TwoNamesNeverShareOne) {
-  const std::vector<std::string> names = {"",   "%",  "%2E", ".",  "a/b", "a%2Fb", "a%252Fb", "A/b", "a//b", "a b",
-                                          "%-", "a.", ".a",  "..", "a\nb", std::string(250, 'a'), std::string(251, 'a'),
-                                          std::string(199, ' '), std::string(198, ' ') + "/",
+  const std::vector<std::string> names = {"",
+                                          "%",
+                                          "%2E",
+                                          ".",
+                                          "a/b",
+                                          "a%2Fb",
+                                          "a%252Fb",
+                                          "A/b",
+                                          "a//b",
+                                          "a b",
+                                          "%-",
+                                          "a.",
+                                          ".a",
+                                          "..",
+                                          "a\nb",
+                                          std::string(250, 'a'),
+                                          std::string(251, 'a'),
+                                          std::string(199, ' '),
+                                          std::string(198, ' ') + "/",
                                           FolderNameOf(std::string(250, 'a'))};
   std::set<std::string> folders;
   for (const std::string& name : names) {

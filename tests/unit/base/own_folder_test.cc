@@ -39,7 +39,7 @@ class OwnFolder : public ::testing::Test {
     return "";
   }
   static mode_t ModeOf(const fs::path& path) {
-    struct stat info {};
+    struct stat info{};
     return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
   }
   fs::path Make(const std::string& name, mode_t mode, uid_t owner = ::geteuid()) {
@@ -85,17 +85,21 @@ TEST_F(OwnFolder, WhatIsNoFolderIsRefused) {
 
 TEST_F(OwnFolder, AnotherUsersIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
-  EXPECT_THAT(ErrorOf(Make("theirs", 0777, kOther)), HasSubstr("belongs to user 12345, expected 0"));
-  EXPECT_THAT(ErrorOf(Make("private", 0700, kOther)), HasSubstr("belongs to user 12345, expected 0"));
+  EXPECT_THAT(ErrorOf(Make("theirs", 0777, kOther)),
+              HasSubstr("belongs to user 12345, expected 0"));
+  EXPECT_THAT(ErrorOf(Make("private", 0700, kOther)),
+              HasSubstr("belongs to user 12345, expected 0"));
 }
 
-// As /tmp/.cache/evald, when somebody else has made /tmp/.cache: they could exchange what lies in it.
+// As /tmp/.cache/evald, when somebody else has made /tmp/.cache: they could exchange what lies in
+// it.
 TEST_F(OwnFolder, BelowAFolderThatAnyoneCouldHaveMadeItIsRefused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make another user's folder";
   const fs::path open = Make("tmp", 01777);
   Make("tmp/.cache", 0777, kOther);
   ASSERT_EQ(::chmod((open / ".cache").c_str(), 01777), 0);
-  EXPECT_THAT(ErrorOf(open / ".cache" / "evald"), HasSubstr("tmp/.cache, which belongs to user 12345"));
+  EXPECT_THAT(ErrorOf(open / ".cache" / "evald"),
+              HasSubstr("tmp/.cache, which belongs to user 12345"));
   // A link of theirs, too, wherever it leads.
   Make("mine", 0700);
   fs::create_directory_symlink(scratch_ / "mine", open / "link");
@@ -106,7 +110,8 @@ TEST_F(OwnFolder, BelowAFolderThatAnyoneCouldHaveMadeItIsRefused) {
 
 TEST_F(OwnFolder, BelowAFolderWhereAllMayRenameItIsRefused) {
   Make("open", 0777);
-  EXPECT_THAT(ErrorOf(scratch_ / "open" / "evald"), HasSubstr("every user may rename it (mode 777"));
+  EXPECT_THAT(ErrorOf(scratch_ / "open" / "evald"),
+              HasSubstr("every user may rename it (mode 777"));
   // Also where a link hides that.
   fs::create_directory_symlink(scratch_ / "open", scratch_ / "hidden");
   EXPECT_THAT(ErrorOf(scratch_ / "hidden" / "evald"), HasSubstr("every user may rename it"));

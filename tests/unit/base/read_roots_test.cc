@@ -103,8 +103,8 @@ TEST_F(ReadRootsTest, SaysTheSameOfWhatIsOutsideAndOfWhatIsNotThere) {
   for (const fs::path& path :
        {root_ / "absolute", root_ / "relative", root_ / "folder" / "secret", root_ / "loop",
         root_ / "pipe", root_ / "sub", root_ / "file" / "part", root_ / ".." / "outside" / "secret",
-        folder_ / "outside" / "secret", folder_ / "outside" / "absent", folder_ / "rooted" / "x", fs::path("/dev/zero"),
-        fs::path("/proc/self/environ"), fs::path("file"), fs::path()}) {
+        folder_ / "outside" / "secret", folder_ / "outside" / "absent", folder_ / "rooted" / "x",
+        fs::path("/dev/zero"), fs::path("/proc/self/environ"), fs::path("file"), fs::path()}) {
     EXPECT_EQ(Refusal(Roots(), path), absent) << path;
     EXPECT_FALSE(Roots().HasFile(path)) << path;
   }
@@ -118,12 +118,15 @@ TEST_F(ReadRootsTest, LooksAtNothingOutsideOnItsWay) {
   fs::create_symlink("../outside/../root/file", root_ / "there");
   fs::create_symlink("../absent/../root/file", root_ / "not_there");
   EXPECT_EQ(Read(Roots(), root_ / "there"), Read(Roots(), root_ / "not_there"));
-  EXPECT_EQ(Read(Roots(), folder_ / "outside" / ".." / "root" / "file"), Read(Roots(), folder_ / "absent" / ".." / "root" / "file"));
+  EXPECT_EQ(Read(Roots(), folder_ / "outside" / ".." / "root" / "file"),
+            Read(Roots(), folder_ / "absent" / ".." / "root" / "file"));
 }
 
 TEST_F(ReadRootsTest, OpensNoPipesAndDevicesAnywhere) {
-  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);  // opened to be read, it would wait for a writer
-  for (const fs::path& path : {root_ / "pipe", fs::path("/dev/zero"), root_ / "sub", root_ / "absent"}) {
+  ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600),
+            0);  // opened to be read, it would wait for a writer
+  for (const fs::path& path :
+       {root_ / "pipe", fs::path("/dev/zero"), root_ / "sub", root_ / "absent"}) {
     EXPECT_THROW(ReadRoots().OpenFile(path), Error) << path;
     EXPECT_FALSE(ReadRoots().HasFile(path));
   }
@@ -158,7 +161,8 @@ TEST_F(ReadRootsTest, LinksOfAFolderAreFollowedUpToItsRoot) {
   const ReadFolder folder(snapshot, Roots());
   EXPECT_EQ(folder.Read("inside"), "weights");
   EXPECT_TRUE(folder.HasFile("inside"));
-  for (const char* name : {"outside", "folder/secret", "../../../../outside/secret", "/etc/passwd"}) {
+  for (const char* name :
+       {"outside", "folder/secret", "../../../../outside/secret", "/etc/passwd"}) {
     EXPECT_FALSE(folder.HasFile(name)) << name;
     EXPECT_THROW(folder.OpenFile(name), Error) << name;
   }
@@ -173,8 +177,10 @@ TEST_F(ReadRootsTest, ListsNoMoreThanIsAllowed) {
   EXPECT_EQ(ReadFolder(root_ / "sub", Roots()).Names(".", 6).size(), 6u);
 }
 
-// A chain of folders below `folder`, each made within the one before, since no single path may be so long.
-void MakeChain(const fs::path& folder, const std::string& name, int length, const std::string& text) {
+// A chain of folders below `folder`, each made within the one before, since no single path may be
+// so long.
+void MakeChain(const fs::path& folder, const std::string& name, int length,
+               const std::string& text) {
   UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY));
   for (int i = 0; i < length; ++i) {
     ASSERT_EQ(::mkdirat(fd.get(), name.c_str(), 0700), 0);
@@ -197,14 +203,18 @@ size_t OpenFiles() {
 
 TEST_F(ReadRootsTest, APathHasNoMoreBytesPartsAndLinksThanItMay) {
   MakeChain(root_, "d", 300, "far");
-  const fs::path near = root_ / Repeated("d/", 250) / "..", far = root_ / Repeated("d/", 256) / "file";
+  const fs::path near = root_ / Repeated("d/", 250) / "..",
+                 far = root_ / Repeated("d/", 256) / "file";
   EXPECT_TRUE(ReadFolder(near, Roots()).exists());
-  EXPECT_NE(Refusal(Roots(), far).find("more than 256 parts"), std::string::npos) << Refusal(Roots(), far);
+  EXPECT_NE(Refusal(Roots(), far).find("more than 256 parts"), std::string::npos)
+      << Refusal(Roots(), far);
   EXPECT_FALSE(Roots().HasFile(far));
   const fs::path around = root_ / (Repeated("sub/../", 200) + "file");  // not deep, and long
   EXPECT_NE(Refusal(Roots(), around).find("more than 256 parts"), std::string::npos);
   fs::create_directory_symlink(Repeated("d/", 200), root_ / "link");
-  EXPECT_NE(Refusal(Roots(), root_ / "link" / Repeated("d/", 90) / "file").find("more than 256 parts"), std::string::npos);
+  EXPECT_NE(
+      Refusal(Roots(), root_ / "link" / Repeated("d/", 90) / "file").find("more than 256 parts"),
+      std::string::npos);
   for (const ReadRoots& roots : {Roots(), ReadRoots()}) {
     const std::string text = Refusal(roots, root_ / std::string(100'000, 'x'));
     EXPECT_NE(text.find("is too long"), std::string::npos) << text;
@@ -240,16 +250,19 @@ TEST_F(ReadRootsTest, NothingIsReadOfProcessesAndTheKernelByAnyName) {
   fs::create_directory_symlink("/proc", root_ / "processes");
   const std::string parent = "/proc/" + std::to_string(::getppid());
   for (const fs::path& path :
-       {fs::path("/proc/self/environ"), fs::path("/proc/thread-self/environ"), fs::path("/proc/self/task/../environ"),
-        fs::path(parent + "/environ"), fs::path(parent + "/cmdline"), fs::path("/proc/self/root/proc/self/environ"),
-        fs::path("/proc/cpuinfo"), fs::path("/dev/fd/../environ"), fs::path("/sys/kernel/uevent_seqnum"), root_ / "link",
+       {fs::path("/proc/self/environ"), fs::path("/proc/thread-self/environ"),
+        fs::path("/proc/self/task/../environ"), fs::path(parent + "/environ"),
+        fs::path(parent + "/cmdline"), fs::path("/proc/self/root/proc/self/environ"),
+        fs::path("/proc/cpuinfo"), fs::path("/dev/fd/../environ"),
+        fs::path("/sys/kernel/uevent_seqnum"), root_ / "link",
         root_ / "processes" / "self" / "environ"}) {
     for (const ReadRoots& roots : {ReadRoots(), ReadRoots({"/"}), ReadRoots({"/proc", root_})}) {
       EXPECT_FALSE(roots.HasFile(path)) << path;
       EXPECT_THROW(roots.OpenFile(path), Error) << path;
     }
   }
-  EXPECT_NE(Refusal(ReadRoots(), "/proc/self/environ").find("the kernel shows processes"), std::string::npos);
+  EXPECT_NE(Refusal(ReadRoots(), "/proc/self/environ").find("the kernel shows processes"),
+            std::string::npos);
   EXPECT_FALSE(ReadFolder("/proc/self", ReadRoots()).exists());
   EXPECT_THROW(ReadFolder(root_, ReadRoots()).OpenFile("processes/self/environ"), Error);
   EXPECT_FALSE(ReadFolder(root_, ReadRoots()).Folder("processes").exists());

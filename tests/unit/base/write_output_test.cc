@@ -52,7 +52,8 @@ TEST_F(WriteOutputTest, APipeIsWrittenTo) {
 }
 
 TEST_F(WriteOutputTest, ADeviceStaysOne) {
-  fs::create_symlink("/dev/full", folder_ / "full");  // as root, /dev/full itself could be renamed over
+  fs::create_symlink("/dev/full",
+                     folder_ / "full");  // as root, /dev/full itself could be renamed over
   EXPECT_THROW(WriteOutput(folder_ / "full", "one"), Error);
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
   WriteOutput("/dev/null", "one");

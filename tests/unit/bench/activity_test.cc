@@ -14,7 +14,8 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 
 Activity Kernel(double begin, double end, uint32_t name = 0) {
-  return {static_cast<uint64_t>(begin * kSecond), static_cast<uint64_t>(end * kSecond), 0, Activity::kKernel, name};
+  return {static_cast<uint64_t>(begin * kSecond), static_cast<uint64_t>(end * kSecond), 0,
+          Activity::kKernel, name};
 }
 Activity Copy(double begin, double end, uint64_t bytes) {
   return {static_cast<uint64_t>(begin * kSecond), static_cast<uint64_t>(end * kSecond), bytes,
@@ -23,8 +24,10 @@ Activity Copy(double begin, double end, uint64_t bytes) {
 
 TEST(ShareBusyTest, CountsFromTheLastWeightToTheLastKernel) {
   ActivityTrace trace;
-  // In no order. The last weights are in at 2 s; a kernel before it and a copy after it do not count.
-  trace.activities = {Kernel(5, 6), Kernel(0, 1), Copy(1, 2, 60), Copy(0.5, 1, 40), Kernel(2.5, 4), Copy(8, 9, 500)};
+  // In no order. The last weights are in at 2 s; a kernel before it and a copy after it do not
+  // count.
+  trace.activities = {Kernel(5, 6),     Kernel(0, 1),   Copy(1, 2, 60),
+                      Copy(0.5, 1, 40), Kernel(2.5, 4), Copy(8, 9, 500)};
   const BusyShare share = ShareBusy(trace, 100);
   EXPECT_DOUBLE_EQ(share.window_seconds, 4);
   EXPECT_DOUBLE_EQ(share.busy_seconds, 2.5);
@@ -57,7 +60,8 @@ TEST(ShareBusyTest, CopiesAreNoComputing) {
 
 TEST(ShareBusyTest, GapsAreSortedByLength) {
   ActivityTrace trace;
-  trace.activities = {Copy(0, 1, 10), Kernel(1, 2), Kernel(2.5, 3), Kernel(3.05, 4), Kernel(4.000005, 5)};
+  trace.activities = {Copy(0, 1, 10), Kernel(1, 2), Kernel(2.5, 3), Kernel(3.05, 4),
+                      Kernel(4.000005, 5)};
   const BusyShare share = ShareBusy(trace, 10);
   ASSERT_EQ(share.gaps_seconds.size(), 6U);
   EXPECT_NEAR(share.gaps_seconds[0], 5e-6, 1e-9);
@@ -81,12 +85,14 @@ TEST(ShareBusyTest, WithoutTheWeightsThereIsNoWindow) {
 class ReadActivityTest : public testing::Test {
  protected:
   ReadActivityTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "evald-activity-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "evald-activity-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
   }
   ~ReadActivityTest() override { std::filesystem::remove_all(folder_); }
   void Write(const std::string& name, const std::vector<Activity>& activities, size_t cut = 0) {
-    const std::string bytes(reinterpret_cast<const char*>(activities.data()), activities.size() * sizeof(Activity));
+    const std::string bytes(reinterpret_cast<const char*>(activities.data()),
+                            activities.size() * sizeof(Activity));
     WriteFileAtomic(folder_ / name, bytes.substr(0, bytes.size() - cut));
   }
   std::filesystem::path folder_;

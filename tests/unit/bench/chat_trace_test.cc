@@ -24,10 +24,12 @@ TEST(ChatTraceTest, HasTheSourcesMeans) {
 TEST(ChatTraceTest, HasTheSourcesHistogram) {
   const auto trace = ChatTrace(2104, 7);
   const auto prompts_to = [&](int most) {
-    return std::count_if(trace.begin(), trace.end(), [&](const ChatLengths& x) { return x.prompt <= most; });
+    return std::count_if(trace.begin(), trace.end(),
+                         [&](const ChatLengths& x) { return x.prompt <= most; });
   };
   const auto outputs_to = [&](int most) {
-    return std::count_if(trace.begin(), trace.end(), [&](const ChatLengths& x) { return x.output <= most; });
+    return std::count_if(trace.begin(), trace.end(),
+                         [&](const ChatLengths& x) { return x.output <= most; });
   };
   EXPECT_NEAR(prompts_to(20), 511, 1);
   EXPECT_NEAR(prompts_to(200), 1182, 1);

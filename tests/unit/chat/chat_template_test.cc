@@ -91,7 +91,8 @@ TEST(ChatTemplate, TheHarnessNamesATokenForPadding) {
     SCOPED_TRACE(testing::Message() << number << ": " << line["files"]["tokenizer_config.json"]);
     const Folder folder;
     for (const auto& [name, content] : line["files"].items()) folder.Write(name, content.dump());
-    const Json messages = Json::array({{{"role", "user"}, {"content", "How many legs has a spider?\n"}}});
+    const Json messages =
+        Json::array({{{"role", "user"}, {"content", "How many legs has a spider?\n"}}});
     EXPECT_EQ(ChatTemplate::Load(folder.path, "", std::nullopt).RenderForHarness(messages, true),
               line["output"].get<std::string>());
     ++lines;
@@ -155,7 +156,8 @@ TEST(ChatTemplate, KnowsTheNamedTokensOfTheTokenizersClass) {
 TEST(ChatTemplate, TheDateIsTheOneThatWasGiven) {
   const std::string text = R"({{ strftime_now("%d %b %Y") }}{{ messages[0].content }})";
   constexpr int64_t kDay = 1769817600;  // 2026-01-31
-  EXPECT_EQ(ChatTemplate(text, Json::object(), ChatDate{kDay, false}, "t").Render(kHello, true), "31 Jan 2026Hello");
+  EXPECT_EQ(ChatTemplate(text, Json::object(), ChatDate{kDay, false}, "t").Render(kHello, true),
+            "31 Jan 2026Hello");
   try {
     ChatTemplate(text, Json::object(), std::nullopt, "t").Render(kHello, true);
     FAIL();

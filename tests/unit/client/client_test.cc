@@ -28,7 +28,9 @@ Error Complaint(Call call) {
 }
 
 TEST(EventParser, ReadsTheSameWhereverBytesAreCut) {
-  const std::string text = ": hello\nretry: 1\n\nid: 1\nevent: a\ndata: x\ndata:y\n\nid: 2\r\ndata: z\r\n\r\nid: 3\n\ndata: half";
+  const std::string text =
+      ": hello\nretry: 1\n\nid: 1\nevent: a\ndata: x\ndata:y\n\nid: 2\r\ndata: z\r\n\r\nid: "
+      "3\n\ndata: half";
   for (size_t step = 1; step <= text.size(); ++step) {
     EventParser parser;
     std::vector<EventParser::Message> messages;
@@ -53,11 +55,14 @@ TEST(EventParser, RefusesAnEventWithoutEnd) {
 
 TEST(ClientFlags, ATokenDoesNotCrossANetworkUnencrypted) {
   ::setenv("EVALD_TOKEN", "0123456789abcdef", 1);
-  for (const char* server : {"http://eval.lan:8642", "http://127.0.0.1.evil.example", "http://localhost.evil.example",
-                             "http://127.0.0.1@evil.example", "http://localhost:1@evil.example/"}) {
-    EXPECT_THAT(Complaint([&] { ReadClientFlags({server}); }).what(), HasSubstr("unencrypted")) << server;
+  for (const char* server :
+       {"http://eval.lan:8642", "http://127.0.0.1.evil.example", "http://localhost.evil.example",
+        "http://127.0.0.1@evil.example", "http://localhost:1@evil.example/"}) {
+    EXPECT_THAT(Complaint([&] { ReadClientFlags({server}); }).what(), HasSubstr("unencrypted"))
+        << server;
   }
-  for (const char* server : {"http://127.0.0.1:1", "http://localhost/", "http://[::1]:1", "https://eval.lan"}) {
+  for (const char* server :
+       {"http://127.0.0.1:1", "http://localhost/", "http://[::1]:1", "https://eval.lan"}) {
     EXPECT_EQ(ReadClientFlags({server}).token, "0123456789abcdef") << server;
   }
   ::unsetenv("EVALD_TOKEN");
@@ -83,7 +88,8 @@ TEST_F(ClientTest, AsksAndIsRefusedInTheServicesWords) {
   Start();
   Client client = Connect();
   const Json run = client.Post("/v1/runs", {{"yaml", "a: 1"}}, {"Idempotency-Key: k"});
-  EXPECT_EQ(client.Post("/v1/runs", {{"yaml", "a: 1"}}, {"Idempotency-Key: k"}).at("id"), run.at("id"));
+  EXPECT_EQ(client.Post("/v1/runs", {{"yaml", "a: 1"}}, {"Idempotency-Key: k"}).at("id"),
+            run.at("id"));
   EXPECT_EQ(client.Get("/v1/runs/run-1").at("state"), "queued");
   const Error unknown = Complaint([&] { client.Get("/v1/runs/none"); });
   EXPECT_EQ(unknown.kind(), ErrorKind::kUsage);
@@ -114,10 +120,13 @@ TEST_F(ClientTest, FollowsOverARestartWithoutMissingOrRepeating) {
   });
   std::vector<int> sequences, expected;
   for (int i = 1; i <= 22; ++i) expected.push_back(i);
-  client.Follow("/v1/runs/run-1/events", [&](const Json& event) {
-    sequences.push_back(event.at("sequence"));
-    return event.at("data").value("state", "") != "done";
-  }, nullptr);
+  client.Follow(
+      "/v1/runs/run-1/events",
+      [&](const Json& event) {
+        sequences.push_back(event.at("sequence"));
+        return event.at("data").value("state", "") != "done";
+      },
+      nullptr);
   other.join();
   EXPECT_EQ(sequences, expected);
 }
@@ -126,7 +135,8 @@ TEST_F(ClientTest, FollowingEndsWhenTheServiceRefusesOrStaysAway) {
   Start();
   Client client = Connect();
   const auto all = [](const Json&) { return true; };
-  EXPECT_EQ(Complaint([&] { client.Follow("/v1/runs/none/events", all, nullptr); }).kind(), ErrorKind::kUsage);
+  EXPECT_EQ(Complaint([&] { client.Follow("/v1/runs/none/events", all, nullptr); }).kind(),
+            ErrorKind::kUsage);
   server_.reset();
   const Error away = Complaint([&] { client.Follow("/v1/events", all, nullptr, 0.1); });
   EXPECT_EQ(away.kind(), ErrorKind::kInfrastructure);

@@ -16,8 +16,18 @@ Json RunOf(const std::string& id, const std::string& state) {
           {"checkpoint", "/models/a"},
           {"created", "2026-01-02T10:15:00.000Z"},
           {"progress",
-           {{"documents", 200}, {"generated", 100}, {"scored", 50}, {"remaining_seconds", 65.0}, {"elapsed_seconds", 30.5}, {"phases", Json::array()},
-            {"tasks", {{{"task", "sums"}, {"documents", 200}, {"generated", 100}, {"scored", 50}, {"headline", nullptr}}}}}},
+           {{"documents", 200},
+            {"generated", 100},
+            {"scored", 50},
+            {"remaining_seconds", 65.0},
+            {"elapsed_seconds", 30.5},
+            {"phases", Json::array()},
+            {"tasks",
+             {{{"task", "sums"},
+               {"documents", 200},
+               {"generated", 100},
+               {"scored", 50},
+               {"headline", nullptr}}}}}},
           {"exit_status", nullptr},
           {"problems", {"disk full"}},
           {"scores", {{"sums", {{"metric", "acc"}, {"value", 0.25}, {"stderr", nullptr}}}}},
@@ -44,7 +54,9 @@ TEST(RunTable, NothingThatAServiceSaysMovesTheCursor) {
   run["problems"] = {"a\x1b]0;b"};
   for (const std::string& line : RunDetails(run)) EXPECT_EQ(line.find('\x1b'), std::string::npos);
   EXPECT_EQ(ForTerminal("a\tb\n\x1b", true), "a\tb\n\\x1b");
-  EXPECT_EQ(ForTerminal("\xc2\x9b" "2J \xc3\xbc\n"), "\\u009b2J \xc3\xbc\\n");
+  EXPECT_EQ(ForTerminal("\xc2\x9b"
+                        "2J \xc3\xbc\n"),
+            "\\u009b2J \xc3\xbc\\n");
 }
 
 TEST(RunDetails, SayWhatWentWrong) {

@@ -53,13 +53,26 @@ TEST(EngineCheck, WhatIsWrongIsNamedWithItsPlace) {
 
 // A fault of a setting that shows in its value: the list says so, and the program that reads it.
 TEST(EngineCheck, TheListAndTheEnginesAgreeOnEveryWrongValueOfEverySetting) {
-  const Json values = {5, -1, 0.5, 1e300, UINT64_MAX, "", "mmx", true, Json::array(), {nullptr}, {"a", 5}, Json::object(), {{"a", nullptr}}};
+  const Json values = {5,
+                       -1,
+                       0.5,
+                       1e300,
+                       UINT64_MAX,
+                       "",
+                       "mmx",
+                       true,
+                       Json::array(),
+                       {nullptr},
+                       {"a", 5},
+                       Json::object(),
+                       {{"a", nullptr}}};
   for (const EngineSetting& setting : EngineSettings()) {
     for (const Json& value : values) {
       EvalConfig config;
       config.engine.name = setting.engine;
       config.engine.settings[setting.key] = value;
-      if (config.engine.name == "openai" && std::string(setting.key) != "command") config.engine.settings.emplace("base_url", "http://h");
+      if (config.engine.name == "openai" && std::string(setting.key) != "command")
+        config.engine.settings.emplace("base_url", "http://h");
       if (config.engine.name == "replay") config.engine.settings.emplace("generations", "/");
       std::string said;
       try {
@@ -68,11 +81,14 @@ TEST(EngineCheck, TheListAndTheEnginesAgreeOnEveryWrongValueOfEverySetting) {
         said = e.message();
       }
       const auto listed = FindSettingProblem(setting.engine, config.engine.settings);
-      const std::string text = fmt::format("{} {}: {}; the worker says '{}'", setting.engine, setting.key, value.dump(), said);
+      const std::string text = fmt::format("{} {}: {}; the worker says '{}'", setting.engine,
+                                           setting.key, value.dump(), said);
       // Paths and variables of this form may be absent here, which no list knows.
-      const bool looked_up = setting.use == SettingUse::kReadPath || setting.use == SettingUse::kVariable;
+      const bool looked_up =
+          setting.use == SettingUse::kReadPath || setting.use == SettingUse::kVariable;
       if (listed) {
-        EXPECT_THAT(said, HasSubstr(fmt::format("'engine.{}': {}", listed->key, listed->problem))) << text;
+        EXPECT_THAT(said, HasSubstr(fmt::format("'engine.{}': {}", listed->key, listed->problem)))
+            << text;
       } else if (!looked_up) {
         EXPECT_EQ(said, "") << text;
       }

@@ -63,61 +63,96 @@ TEST(EvalConfig, ErrorsOfSetNameTheAssignment) {
 
 TEST(EvalConfig, ATabIsCalledATab) {
   const std::string sentence = " is indented by a tab; YAML is indented by spaces";
-  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine:\n\tname: emulated\n"), HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
-  EXPECT_THAT(Problem("tasks:\n  - gsm8k\n\t- mmlu\n"), HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
+  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine:\n\tname: emulated\n"),
+              HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
+  EXPECT_THAT(Problem("tasks:\n  - gsm8k\n\t- mmlu\n"),
+              HasSubstr("eval.yaml:3: not YAML: line 3" + sentence));
   EXPECT_THAT(Problem("\ttasks: [gsm8k]\n"), HasSubstr("line 1" + sentence));
   EXPECT_THAT(Problem("tasks:\n\t- gsm8k\n"), HasSubstr("line 2" + sentence));
-  EXPECT_EQ(Problem("{\n\t\"tasks\": [\"gsm8k\"],\n\t\"engine\": {\"name\": \"emulated\"}\n}\n"), "") << "JSON may be";
+  EXPECT_EQ(Problem("{\n\t\"tasks\": [\"gsm8k\"],\n\t\"engine\": {\"name\": \"emulated\"}\n}\n"),
+            "")
+      << "JSON may be";
 }
 
 TEST(EvalConfig, TheDataFolderIsThere) {
   EXPECT_EQ(Problem(kPlain, {"data_dir=/tmp"}), "");
-  EXPECT_THAT(Problem(std::string(kPlain) + "data_dir: nowhere\n"),
-              StartsWith("/somewhere/eval.yaml:5: key 'data_dir': /somewhere/nowhere is not a folder"));
+  EXPECT_THAT(
+      Problem(std::string(kPlain) + "data_dir: nowhere\n"),
+      StartsWith("/somewhere/eval.yaml:5: key 'data_dir': /somewhere/nowhere is not a folder"));
 }
 
 TEST(EvalConfig, AMisplacedKeyIsSentWhereItBelongs) {
   const std::pair<const char*, const char*> cases[] = {
-      {"limit: 10\n", "eval.yaml:5: unknown key 'limit'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, limit: 100}]"},
-      {"num_fewshot: 5\n", "unknown key 'num_fewshot'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, num_fewshot: 5}]"},
+      {"limit: 10\n",
+       "eval.yaml:5: unknown key 'limit'; it belongs to an entry of 'tasks', as in tasks: [{task: "
+       "gsm8k, limit: 100}]"},
+      {"num_fewshot: 5\n",
+       "unknown key 'num_fewshot'; it belongs to an entry of 'tasks', as in tasks: [{task: gsm8k, "
+       "num_fewshot: 5}]"},
       {"model: /tmp\n", "unknown key 'model'; here this is 'checkpoint'"},
       {"model_args: /tmp\n", "unknown key 'model_args'; valid keys here: "},
-      {"temperature: 1\n", "unknown key 'temperature'; it belongs to 'generation_kwargs' in an entry of 'tasks'"},
+      {"temperature: 1\n",
+       "unknown key 'temperature'; it belongs to 'generation_kwargs' in an entry of 'tasks'"},
       {"threads: 1\n", "unknown key 'threads'; it belongs to 'workers'"},
-      {"output: {cache_dir: x}\n", "eval.yaml:5: unknown key 'output.cache_dir'; it belongs to the top of the file"},
+      {"output: {cache_dir: x}\n",
+       "eval.yaml:5: unknown key 'output.cache_dir'; it belongs to the top of the file"},
       {"output: {output_dir: x}\n", "unknown key 'output.output_dir'; here this is 'dir'"},
-      {"metrics: {cpu_seconds: 1}\n", "unknown key 'metrics.cpu_seconds'; it belongs to 'metrics.sandbox'"},
-      {"gates: {task: gsm8k, rules: []}\n", "unknown key 'gates.task'; it belongs to an entry of 'tasks', or to an entry of 'gates.rules'"},
-      {"gates: {rules: [{task: gsm8k, metric: acc, min: 1, baseline: x}]}\n", "it belongs to 'gates'"},
+      {"metrics: {cpu_seconds: 1}\n",
+       "unknown key 'metrics.cpu_seconds'; it belongs to 'metrics.sandbox'"},
+      {"gates: {task: gsm8k, rules: []}\n",
+       "unknown key 'gates.task'; it belongs to an entry of 'tasks', or to an entry of "
+       "'gates.rules'"},
+      {"gates: {rules: [{task: gsm8k, metric: acc, min: 1, baseline: x}]}\n",
+       "it belongs to 'gates'"},
   };
-  for (const auto& [text, problem] : cases) EXPECT_THAT(Problem(std::string(kPlain) + text), HasSubstr(problem)) << text;
-  EXPECT_THAT(Problem("tasks: [gsm8k]\nmodel: /tmp\n"), HasSubstr("eval.yaml:2: unknown key 'model'; here this is 'checkpoint'"));
-  EXPECT_THAT(Problem("tsks: [gsm8k]\ncheckpoint: /tmp\n"), HasSubstr("eval.yaml:1: unknown key 'tsks'; did you mean 'tasks'?"));
-  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine: {name: native, threads: 2}\n"), HasSubstr("key 'engine.threads': unknown key; it belongs to 'workers'"));
-  EXPECT_THAT(Problem("tasks: [{task: gsm8k, limits: 3}]\n"), HasSubstr("or did you mean 'limit'?"));
+  for (const auto& [text, problem] : cases)
+    EXPECT_THAT(Problem(std::string(kPlain) + text), HasSubstr(problem)) << text;
+  EXPECT_THAT(Problem("tasks: [gsm8k]\nmodel: /tmp\n"),
+              HasSubstr("eval.yaml:2: unknown key 'model'; here this is 'checkpoint'"));
+  EXPECT_THAT(Problem("tsks: [gsm8k]\ncheckpoint: /tmp\n"),
+              HasSubstr("eval.yaml:1: unknown key 'tsks'; did you mean 'tasks'?"));
+  EXPECT_THAT(Problem("tasks: [gsm8k]\nengine: {name: native, threads: 2}\n"),
+              HasSubstr("key 'engine.threads': unknown key; it belongs to 'workers'"));
+  EXPECT_THAT(Problem("tasks: [{task: gsm8k, limits: 3}]\n"),
+              HasSubstr("or did you mean 'limit'?"));
 }
 
 TEST(EvalConfig, ErrorsOfTheSandboxNameTheirKeyOnce) {
-  const auto sandbox = [](const std::string& text) { return Problem(std::string(kPlain) + "metrics:\n  sandbox:\n    " + text + "\n"); };
-  EXPECT_THAT(sandbox("wall_secnds: 1"), StartsWith("/somewhere/eval.yaml:7: unknown key 'metrics.sandbox.wall_secnds'; did you mean 'wall_seconds'?"));
-  EXPECT_THAT(sandbox("wall_seconds: 0"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.wall_seconds': found '0', expected a number from"));
-  EXPECT_THAT(sandbox("memory_bytes: 1"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.memory_bytes': found 1 B, expected at least 16"));
-  EXPECT_THAT(sandbox("python: python3"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.python': found 'python3', expected an absolute path"));
-  EXPECT_THAT(sandbox("unsafe: perhaps"), StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.unsafe': found 'perhaps', expected true or false"));
+  const auto sandbox = [](const std::string& text) {
+    return Problem(std::string(kPlain) + "metrics:\n  sandbox:\n    " + text + "\n");
+  };
+  EXPECT_THAT(sandbox("wall_secnds: 1"),
+              StartsWith("/somewhere/eval.yaml:7: unknown key 'metrics.sandbox.wall_secnds'; did "
+                         "you mean 'wall_seconds'?"));
+  EXPECT_THAT(sandbox("wall_seconds: 0"),
+              StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.wall_seconds': found '0', "
+                         "expected a number from"));
+  EXPECT_THAT(sandbox("memory_bytes: 1"),
+              StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.memory_bytes': found 1 B, "
+                         "expected at least 16"));
+  EXPECT_THAT(sandbox("python: python3"),
+              StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.python': found 'python3', "
+                         "expected an absolute path"));
+  EXPECT_THAT(sandbox("unsafe: perhaps"),
+              StartsWith("/somewhere/eval.yaml:7: key 'metrics.sandbox.unsafe': found 'perhaps', "
+                         "expected true or false"));
 }
 
 TEST(EvalConfig, TheModelsNameIsShortAndPlain) {
   EXPECT_EQ(Problem(kPlain, {"name=step-1"}), "");
-  EXPECT_THAT(Problem(kPlain, {"name=" + std::string(256, 'x')}), HasSubstr("key 'name': must be at most 255 bytes"));
+  EXPECT_THAT(Problem(kPlain, {"name=" + std::string(256, 'x')}),
+              HasSubstr("key 'name': must be at most 255 bytes"));
   EXPECT_THAT(Problem(std::string(kPlain) + "name: \"\\e[2J\"\n"),
-              StartsWith("/somewhere/eval.yaml:5: key 'name': must be at most 255 bytes without control characters"));
+              StartsWith("/somewhere/eval.yaml:5: key 'name': must be at most 255 bytes without "
+                         "control characters"));
 }
 
 TEST(EvalConfig, BootstrapIterationsAreBounded) {
   EXPECT_EQ(Problem(kPlain, {"bootstrap_iters=1000000"}), "");
   EXPECT_EQ(Problem(kPlain, {"bootstrap_iters=0"}), "");
   EXPECT_THAT(Problem(std::string(kPlain) + "bootstrap_iters: 1000001\n"),
-              AllOf(StartsWith("/somewhere/eval.yaml:5: key 'bootstrap_iters': found '1000001'"), HasSubstr("1000000")));
+              AllOf(StartsWith("/somewhere/eval.yaml:5: key 'bootstrap_iters': found '1000001'"),
+                    HasSubstr("1000000")));
 }
 
 TEST(EvalConfig, PromptsAreWrittenAsItSays) {
@@ -129,8 +164,8 @@ TEST(EvalConfig, PromptsAreWrittenAsItSays) {
   EXPECT_FALSE(read({}).Multiturn());
   EXPECT_TRUE(read({"chat_template=true"}).Multiturn());
   EXPECT_EQ(read({"chat_template=tool_use"}).template_name, "tool_use");
-  const PromptsConfig all = read({"chat_template=true", "fewshot_as_multiturn=false", "chat_date=2026-01-31",
-                                  "system_instruction=Be brief."});
+  const PromptsConfig all = read({"chat_template=true", "fewshot_as_multiturn=false",
+                                  "chat_date=2026-01-31", "system_instruction=Be brief."});
   EXPECT_FALSE(all.Multiturn());
   EXPECT_EQ(all.chat_date, (ChatDate{1769817600, false}));
   EXPECT_EQ(all.system_instruction, "Be brief.");
@@ -143,16 +178,21 @@ TEST(EvalConfig, GenerationSettingsOfTheCheckpointAreIgnoredWhereItSays) {
   };
   const EvalConfig plain = read("seed=1"), ignored = read("generation_config=ignore");
   EXPECT_EQ(ToJson(plain, true)["generation_config"], "checkpoint");
-  EXPECT_EQ(ToJson(ignored, true)["generation_config"], "ignore") << "a run is not resumed with the other";
+  EXPECT_EQ(ToJson(ignored, true)["generation_config"], "ignore")
+      << "a run is not resumed with the other";
   EXPECT_FALSE(plain.engine.settings.contains("generation_config"));
-  EXPECT_EQ(ignored.engine.settings["generation_config"], "ignore") << "workers of the one serve no run of the other";
+  EXPECT_EQ(ignored.engine.settings["generation_config"], "ignore")
+      << "workers of the one serve no run of the other";
   EXPECT_EQ(ToJson(read("generation_config=checkpoint"), true), ToJson(read("seed=1234"), true));
-  EXPECT_THAT(Problem(text, {"generation_config=of_course"}),
-              HasSubstr("key 'generation_config': found 'of_course', expected checkpoint or ignore"));
-  EXPECT_THAT(Problem(text + "engine: {generation_config: ignore}\n", {}), HasSubstr("beside 'engine'"));
+  EXPECT_THAT(
+      Problem(text, {"generation_config=of_course"}),
+      HasSubstr("key 'generation_config': found 'of_course', expected checkpoint or ignore"));
+  EXPECT_THAT(Problem(text + "engine: {generation_config: ignore}\n", {}),
+              HasSubstr("beside 'engine'"));
   // Engines that have their answers already know no such setting.
-  const EvalConfig emulated = ParseEvalConfig("tasks: [gsm8k]\nengine: {name: emulated}\ngeneration_config: ignore\n",
-                                              "/somewhere/eval.yaml", {});
+  const EvalConfig emulated =
+      ParseEvalConfig("tasks: [gsm8k]\nengine: {name: emulated}\ngeneration_config: ignore\n",
+                      "/somewhere/eval.yaml", {});
   EXPECT_TRUE(emulated.engine.settings.empty());
   EXPECT_FALSE(ToJson(emulated, true).contains("generation_config"));
 }
@@ -175,12 +215,14 @@ TEST(EvalConfig, DevicesAreAskedForByNameOrCounted) {
 
 TEST(EvalConfig, DevicesThatAreNoneAreRefused) {
   EXPECT_THAT(Problem(kPlain, {"workers.count=2", "workers.devices=auto"}),
-              HasSubstr("key 'workers.count': says how many work on the CPU; it cannot be given together with 'devices'"));
+              HasSubstr("key 'workers.count': says how many work on the CPU; it cannot be given "
+                        "together with 'devices'"));
   const std::string text = "tasks: [gsm8k]\nengine: {name: emulated}\nworkers:\n  devices: ";
   EXPECT_THAT(Problem(text + "cuda:0\n"),
-              StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': found 'cuda:0', expected auto, cuda:all,"));
-  EXPECT_THAT(Problem(text + "[]\n"),
-              StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': found an empty list, expected auto, cuda:all,"));
+              StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': found 'cuda:0', expected "
+                         "auto, cuda:all,"));
+  EXPECT_THAT(Problem(text + "[]\n"), StartsWith("/somewhere/eval.yaml:4: key 'workers.devices': "
+                                                 "found an empty list, expected auto, cuda:all,"));
   EXPECT_THAT(Problem("tasks: [gsm8k]\nengine: {name: emulated}\n", {"workers.devices=[]"}),
               StartsWith("--set workers.devices=[]: key 'workers.devices': found an empty list"));
   EXPECT_EQ(Problem(text + "\n"), "") << "a key without a value is one that is not given";
@@ -190,11 +232,16 @@ TEST(EvalConfig, DevicesThatAreNoneAreRefused) {
 
 TEST(EvalConfig, PromptsThatCannotBeWrittenAreRefused) {
   const std::string text = std::string(kPlain) + "checkpoint: /tmp\n";
-  EXPECT_THAT(Problem(text, {"chat_template=7"}), HasSubstr("key 'chat_template': found 7, expected true, false or"));
+  EXPECT_THAT(Problem(text, {"chat_template=7"}),
+              HasSubstr("key 'chat_template': found 7, expected true, false or"));
   EXPECT_THAT(Problem(kPlain, {"chat_template=true"}), HasSubstr("needs a checkpoint"));
-  EXPECT_THAT(Problem(text, {"fewshot_as_multiturn=true"}), HasSubstr("there are turns only with 'chat_template'"));
-  for (const char* day : {"2026-1-31", "2026-06-31", "2026-01-31T00:00", "2026-01-31T24:61:00", "today"}) {
-    EXPECT_THAT(Problem(text, {fmt::format("chat_date={}", day)}), HasSubstr("expected a day such as 2026-01-31")) << day;
+  EXPECT_THAT(Problem(text, {"fewshot_as_multiturn=true"}),
+              HasSubstr("there are turns only with 'chat_template'"));
+  for (const char* day :
+       {"2026-1-31", "2026-06-31", "2026-01-31T00:00", "2026-01-31T24:61:00", "today"}) {
+    EXPECT_THAT(Problem(text, {fmt::format("chat_date={}", day)}),
+                HasSubstr("expected a day such as 2026-01-31"))
+        << day;
   }
 }
 
@@ -207,8 +254,10 @@ TEST(EvalConfig, PromptsDecideScores) {
   EXPECT_FALSE(deciding({}).contains("prompts"));
   EXPECT_NE(deciding({}), deciding({"chat_template=true"}));
   EXPECT_NE(deciding({}), deciding({"system_instruction=x"}));
-  EXPECT_NE(deciding({"chat_template=true"}), deciding({"chat_template=true", "fewshot_as_multiturn=false"}));
-  EXPECT_NE(deciding({"chat_template=true"}), deciding({"chat_template=true", "chat_date=2026-01-31"}));
+  EXPECT_NE(deciding({"chat_template=true"}),
+            deciding({"chat_template=true", "fewshot_as_multiturn=false"}));
+  EXPECT_NE(deciding({"chat_template=true"}),
+            deciding({"chat_template=true", "chat_date=2026-01-31"}));
   EXPECT_NE(deciding({"chat_template=true", "chat_date=2026-01-31"}),
             deciding({"chat_template=true", "chat_date=2026-01-31T00:00:00"}));
 }
@@ -226,10 +275,11 @@ TEST(EvalConfig, TasksAndEngineKeysKnowTheirPlaces) {
 }
 
 TEST(EvalConfig, SandboxSizesAndProcesses) {
-  const EvalConfig config = ParseEvalConfig(
-      std::string(kPlain) +
-          "metrics: {sandbox: {memory_bytes: 256MiB, tmpfs_bytes: 65536, allow_processes: true, allow_ctypes: true}}\n",
-      "/somewhere/eval.yaml", {});
+  const EvalConfig config =
+      ParseEvalConfig(std::string(kPlain) +
+                          "metrics: {sandbox: {memory_bytes: 256MiB, tmpfs_bytes: 65536, "
+                          "allow_processes: true, allow_ctypes: true}}\n",
+                      "/somewhere/eval.yaml", {});
   EXPECT_EQ(config.metrics.sandbox.memory_bytes, 256u << 20);
   EXPECT_EQ(config.metrics.sandbox.tmpfs_bytes, 65536u);
   EXPECT_TRUE(config.metrics.sandbox.allow_processes);

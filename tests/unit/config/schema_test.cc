@@ -81,13 +81,15 @@ TEST(Schema, HintsKnowEveryKey) {
         if (form.contains("properties")) node = form;
       }
     } else {
-      for (const std::string& part : section.empty() ? std::vector<std::string>() : Split(section, '.')) {
+      for (const std::string& part :
+           section.empty() ? std::vector<std::string>() : Split(section, '.')) {
         const bool list = part.ends_with("[]");
         node = node["properties"][list ? part.substr(0, part.size() - 2) : part];
         if (list) node = Json(node["items"]);
       }
     }
-    EXPECT_EQ(KeysOf(node["properties"]), Keys(mapping.keys.begin(), mapping.keys.end())) << section;
+    EXPECT_EQ(KeysOf(node["properties"]), Keys(mapping.keys.begin(), mapping.keys.end()))
+        << section;
   }
 }
 

@@ -45,7 +45,8 @@ class ServeConfigTest : public testing::Test {
 
 TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
   const ServeConfig config = Read(
-      "listen: '[::1]:9000'\nstate_dir: state\nroots: [models, /data]\nengine_urls: ['http://gpu1:8000']\n"
+      "listen: '[::1]:9000'\nstate_dir: state\nroots: [models, /data]\nengine_urls: "
+      "['http://gpu1:8000']\n"
       "watch: [{checkpoints: run7, eval: eval.yaml, which: every, every: 3, marker: DONE}]\n");
   EXPECT_EQ(config.address, "::1");
   EXPECT_EQ(config.port, 9000);
@@ -59,7 +60,8 @@ TEST_F(ServeConfigTest, PathsStartFromItsFolder) {
 }
 
 TEST_F(ServeConfigTest, QuotasOfUsers) {
-  const ServeConfig config = Read("quotas: {runs_per_user: 3, watches_per_user: 2, submit_priority: 7}\n");
+  const ServeConfig config =
+      Read("quotas: {runs_per_user: 3, watches_per_user: 2, submit_priority: 7}\n");
   EXPECT_EQ(config.runs_per_user_max, 3);
   EXPECT_EQ(config.watches_per_user_max, 2);
   EXPECT_EQ(config.submit_priority_max, 7);
@@ -67,10 +69,14 @@ TEST_F(ServeConfigTest, QuotasOfUsers) {
 }
 
 TEST_F(ServeConfigTest, AKeyBelongsToAListedServer) {
-  const ServeConfig config = Read("engine_urls: ['http://gpu1:8000']\nengine_keys: {'http://gpu1:8000': GPU1_KEY}\n");
-  EXPECT_EQ(config.engine_keys, (std::map<std::string, std::string>{{"http://gpu1:8000", "GPU1_KEY"}}));
-  EXPECT_THAT(Problem("engine_keys: {'http://gpu2:8000': K}\n"), HasSubstr("'http://gpu2:8000' is not one of 'engine_urls'"));
-  EXPECT_THAT(Problem("engine_urls: [a]\nengine_keys: {a: 3}\n"), HasSubstr("expected the name of a variable"));
+  const ServeConfig config =
+      Read("engine_urls: ['http://gpu1:8000']\nengine_keys: {'http://gpu1:8000': GPU1_KEY}\n");
+  EXPECT_EQ(config.engine_keys,
+            (std::map<std::string, std::string>{{"http://gpu1:8000", "GPU1_KEY"}}));
+  EXPECT_THAT(Problem("engine_keys: {'http://gpu2:8000': K}\n"),
+              HasSubstr("'http://gpu2:8000' is not one of 'engine_urls'"));
+  EXPECT_THAT(Problem("engine_urls: [a]\nengine_keys: {a: 3}\n"),
+              HasSubstr("expected the name of a variable"));
 }
 
 TEST_F(ServeConfigTest, AloneItListensOnLoopback) {
@@ -88,12 +94,15 @@ TEST_F(ServeConfigTest, MistakesNameLineKeyAndWhatIsExpected) {
       {"lisen: 1\n", "serve.yaml:1: unknown key 'lisen'; did you mean 'listen'"},
       {"listen: 127.0.0.1:99999\n", "expected address:port"},
       {"active_runs: 0\n", "serve.yaml:1: key 'active_runs'"},
-      {"workers: {devices: []}\n", "serve.yaml:1: key 'workers.devices': found an empty list, expected auto, cuda:all,"},
+      {"workers: {devices: []}\n",
+       "serve.yaml:1: key 'workers.devices': found an empty list, expected auto, cuda:all,"},
       {"tls: {certificate: a.pem}\n", "'tls.key': is absent"},
       {"watch: [{eval: eval.yaml}]\n", "is absent, expected the folder that checkpoints appear in"},
       {"watch: [{checkpoints: a, eval: none.yaml}]\n", "none.yaml: no such file"},
-      {"watch: [{checkpoints: a, eval: eval.yaml, which: some}]\n", "expected all, newest or every"},
-      {"watch: [{checkpoints: a, eval: eval.yaml, every: 2}]\n", "goes together with 'which: every'"},
+      {"watch: [{checkpoints: a, eval: eval.yaml, which: some}]\n",
+       "expected all, newest or every"},
+      {"watch: [{checkpoints: a, eval: eval.yaml, every: 2}]\n",
+       "goes together with 'which: every'"},
       {"webhooks: [{url: 'ftp://a'}]\n", "expected http://... or https://..."},
   };
   for (const auto& [text, problem] : cases) EXPECT_THAT(Problem(text), HasSubstr(problem)) << text;

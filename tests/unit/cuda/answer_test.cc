@@ -79,8 +79,8 @@ TEST_F(AnswerTest, TheFirstOfTheLargest) {
   }
 }
 
-// As torch: log_softmax of a row with NaN or plus infinity is NaN throughout (and argmax of that is 0); argmax of the
-// logits is the first NaN. Minus infinity is a logit like others.
+// As torch: log_softmax of a row with NaN or plus infinity is NaN throughout (and argmax of that is
+// 0); argmax of the logits is the first NaN. Minus infinity is a logit like others.
 TEST_F(AnswerTest, RowsThatAreNotFinite) {
   const int64_t vocab = 5001, place = 4321;
   const float low = -HUGE_VALF, high = HUGE_VALF;
@@ -89,9 +89,10 @@ TEST_F(AnswerTest, RowsThatAreNotFinite) {
     bool defined;
     int32_t token;
   };
-  const std::vector<Case> cases = {{{{place, NAN}, {place + 1, NAN}}, false, place}, {{{place, -NAN}}, false, place},
-                                   {{{place, high}, {7, high}}, false, 7},           {{{7, high}, {place, NAN}}, false, place},
-                                   {{{place, 50}, {7, low}, {1, low}}, true, place}, {{{place, 50}}, true, place}};
+  const std::vector<Case> cases = {
+      {{{place, NAN}, {place + 1, NAN}}, false, place}, {{{place, -NAN}}, false, place},
+      {{{place, high}, {7, high}}, false, 7},           {{{7, high}, {place, NAN}}, false, place},
+      {{{place, 50}, {7, low}, {1, low}}, true, place}, {{{place, 50}}, true, place}};
   const auto rows = static_cast<int64_t>(cases.size());
   std::vector<float> logits = Normals(rows * vocab);
   for (int64_t row = 0; row < rows; ++row) {
@@ -120,7 +121,8 @@ TEST_F(AnswerTest, MinusInfinityHasNoShare) {
   DeviceWish sampled;
   sampled.sample = 1;
   sampled.uniform = 0.6;
-  EXPECT_NEAR(Answers(logits, vocab, {Target(kept), Target(0)})[0].log_probability, std::log(0.25), 1e-12);
+  EXPECT_NEAR(Answers(logits, vocab, {Target(kept), Target(0)})[0].log_probability, std::log(0.25),
+              1e-12);
   EXPECT_EQ(Answers(logits, vocab, {sampled, sampled})[0].token, kept + 2);
   const auto none = Answers(logits, vocab, {DeviceWish{}, DeviceWish{}})[1];
   EXPECT_EQ(none.defined, 0);

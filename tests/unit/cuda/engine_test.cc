@@ -50,23 +50,29 @@ TEST_P(AheadTest, ChangesNoAnswer) {
   EXPECT_EQ(ahead->WorkReport()["rows_computed"], in_turn->WorkReport()["rows_computed"]);
 }
 
-// Settings that change logits are applied by the processor to what the device computed: no batch goes on before.
+// Settings that change logits are applied by the processor to what the device computed: no batch
+// goes on before.
 TEST(AheadEngineTest, GenerationSettingsAreTheProcessors) {
   CheckpointCopy copy("linear");
-  copy.Write("generation_config.json",
-             R"({"eos_token_id": 1, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2, "min_new_tokens": 5, "min_p": 0.02})");
+  copy.Write(
+      "generation_config.json",
+      R"({"eos_token_id": 1, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2, "min_new_tokens": 5, "min_p": 0.02})");
   std::vector<Request> requests;
   for (int doc = 0; doc < 6; ++doc) {
     requests.push_back(GenerateRequest("The answer is " + std::to_string(doc), {}, 12));
     requests.back().doc_id = doc;
     requests.back().sampling.do_sample = doc % 2 == 1;
     // The device's own choice beside the others in one batch.
-    if (doc > 3) requests.back().sampling.settings = {{"repetition_penalty", nullptr}, {"no_repeat_ngram_size", 0},
-                                                      {"min_new_tokens", 0}, {"min_p", 0.0}};
+    if (doc > 3)
+      requests.back().sampling.settings = {{"repetition_penalty", nullptr},
+                                           {"no_repeat_ngram_size", 0},
+                                           {"min_new_tokens", 0},
+                                           {"min_p", 0.0}};
   }
   const auto processor = LoadedEngine(copy.path());
   const auto expected = AnswerLines(processor.get(), requests);
-  for (const Json& settings : {Json{{"ahead", false}}, Json::object(), Json{{"concurrency", 2}}, Json{{"chunk", 9}}}) {
+  for (const Json& settings :
+       {Json{{"ahead", false}}, Json::object(), Json{{"concurrency", 2}}, Json{{"chunk", 9}}}) {
     const auto engine = GpuEngine(copy.path(), settings);
     EXPECT_EQ(AnswerLines(engine.get(), requests), expected) << settings;
   }

@@ -1,6 +1,4 @@
 // Checkpoints one after the other on one device, published ones and such as are being staged.
-#include "worker/native/cuda/checkpoint_loader.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 #include "evald/error.h"
 #include "tests/unit/native/native_test_util.h"
 #include "transfer_reference.h"
+#include "worker/native/cuda/checkpoint_loader.h"
 
 namespace evald::native::cuda {
 namespace {
@@ -27,7 +26,8 @@ PullOptions SmallChunks() {
   return options;
 }
 
-// Other weights of the same shape: each tensor's bytes in another order, finite whatever their type.
+// Other weights of the same shape: each tensor's bytes in another order, finite whatever their
+// type.
 void ChangeWeights(CheckpointCopy* copy) {
   copy->ChangeTensors("", [](Tensors::Tensor* tensor) {
     std::reverse(tensor->data.begin(), tensor->data.end());
@@ -42,8 +42,8 @@ void Shard(const fs::path& folder) {
   Json map = Json::object();
   for (const auto& [name, tensor] : all.tensors) {
     const size_t layer = name.find("layers.");
-    const std::string shard =
-        fmt::format("model-{}.safetensors", layer == std::string::npos ? "x" : name.substr(layer + 7, 1));
+    const std::string shard = fmt::format(
+        "model-{}.safetensors", layer == std::string::npos ? "x" : name.substr(layer + 7, 1));
     shards[shard].tensors[name] = tensor;
     map[name] = shard;
   }

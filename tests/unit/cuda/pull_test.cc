@@ -139,10 +139,15 @@ PullOptions Small(int threads, uint64_t chunk_bytes = 4096, int depth = 3) {
 
 TEST(ConvertTest, RoundsToTheNearestAsTheFormatsAreDefined) {
   std::mt19937 random(7);
-  std::vector<float> values = {0.0F, -0.0F, 1.0F, 65504.0F, 65519.9F, 65520.0F, -70000.0F, 1e-8F,
-                               2.98023e-8F, 2.9802323e-8F, 5.96e-8F, 6.1035156e-5F, 6.1e-5F,
-                               std::numeric_limits<float>::max(), 3.39e38F,
-                               std::numeric_limits<float>::denorm_min(), 1e-40F};
+  std::vector<float> values = {0.0F,        -0.0F,
+                               1.0F,        65504.0F,
+                               65519.9F,    65520.0F,
+                               -70000.0F,   1e-8F,
+                               2.98023e-8F, 2.9802323e-8F,
+                               5.96e-8F,    6.1035156e-5F,
+                               6.1e-5F,     std::numeric_limits<float>::max(),
+                               3.39e38F,    std::numeric_limits<float>::denorm_min(),
+                               1e-40F};
   for (int i = 0; i < 200'000; ++i) {
     auto bits = static_cast<uint32_t>(random());
     if (i % 2 == 0) bits = (bits & 0x8fffffff) | 0x30000000;  // near fp16's range
@@ -309,10 +314,9 @@ TEST(PullTest, RefusesAWeightThatTheDevicesTypeCannotHold) {
   const Memory device(MemoryKind::kDevice, 64);
   const auto* from = reinterpret_cast<const char*>(weights.data());
   Puller puller(Small(1));
-  EXPECT_THAT(ErrorOf([&] {
-                puller.Run({{from, device.data(), 3, WeightType::kF32, WeightType::kF16}});
-              }),
-              HasSubstr("too large for fp16"));
+  EXPECT_THAT(
+      ErrorOf([&] { puller.Run({{from, device.data(), 3, WeightType::kF32, WeightType::kF16}}); }),
+      HasSubstr("too large for fp16"));
   puller.Run({{from, device.data(), 3, WeightType::kF32, WeightType::kBF16}});
 }
 

@@ -69,8 +69,9 @@ TEST(Documents, BadFilesNameFileAndLine) {
               HasSubstr("cut.csv:2: a quoted field is not closed"));
   EXPECT_THAT(MessageOf([&] { Read(scratch.Write("ragged.csv", "a,b\n1,2\n3,4,5\n")); }),
               HasSubstr("ragged.csv:3: found 3 fields, expected at most 2"));
-  EXPECT_THAT(MessageOf([&] { Read(scratch.Write("doubled.jsonl", "{\"a\": {\"b\": 1, \"b\": 2}}\n")); }),
-              HasSubstr("doubled.jsonl:1: a key is written twice"));
+  EXPECT_THAT(
+      MessageOf([&] { Read(scratch.Write("doubled.jsonl", "{\"a\": {\"b\": 1, \"b\": 2}}\n")); }),
+      HasSubstr("doubled.jsonl:1: a key is written twice"));
 }
 
 // A file of the task's own: read by the name of its format, not by its ending.
@@ -80,10 +81,12 @@ TEST(Documents, AsTheLoaderReadsThem) {
     const auto path = scratch.Write(name, text);
     Documents out;
     DatasetColumns columns;
-    ReadDocuments(ReadRoots().OpenFile(path), path, {}, {true, format}, std::nullopt, nullptr, &columns, &out);
+    ReadDocuments(ReadRoots().OpenFile(path), path, {}, {true, format}, std::nullopt, nullptr,
+                  &columns, &out);
     return out;
   };
-  EXPECT_EQ(ToLine(read("a.txt", "{\"a\":1}\n{\"a\":0.5,\"b\":[]}\n", DataFormat::kJson).rows[0]), R"({"a":1.0,"b":null})");
+  EXPECT_EQ(ToLine(read("a.txt", "{\"a\":1}\n{\"a\":0.5,\"b\":[]}\n", DataFormat::kJson).rows[0]),
+            R"({"a":1.0,"b":null})");
   EXPECT_EQ(ToLine(read("a.tsv", "a,b\n1,x\n", DataFormat::kCsv).rows[0]), R"({"a":1,"b":"x"})");
   const Documents dates = read("d.jsonl", "{\"d\":\"2020-01-02\"}\n", DataFormat::kJson);
   EXPECT_EQ(ToLine(jinja::PlainDates(dates.rows[0])), R"({"d":"2020-01-02 00:00:00"})");
@@ -96,7 +99,8 @@ TEST(Documents, AsTheLoaderReadsThem) {
 // A file that stands for a dataset of the hub: its texts have been texts there.
 TEST(Documents, StandingForADatasetTextsStayTexts) {
   const Scratch scratch;
-  const Documents docs = Read(scratch.Write("a.jsonl", "{\"d\":\"2020-01-02\",\"n\":1}\n{\"d\":\"2020-01-03\",\"n\":0.5}\n{}\n"));
+  const Documents docs = Read(scratch.Write(
+      "a.jsonl", "{\"d\":\"2020-01-02\",\"n\":1}\n{\"d\":\"2020-01-03\",\"n\":0.5}\n{}\n"));
   EXPECT_EQ(ToLine(docs.rows[0]), R"({"d":"2020-01-02","n":1.0})");
   EXPECT_EQ(ToLine(docs.rows[2]), R"({"d":null,"n":null})");
 }

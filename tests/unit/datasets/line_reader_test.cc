@@ -43,7 +43,8 @@ class LineReaderTest : public ::testing::Test {
   ~LineReaderTest() override { fs::remove_all(folder_); }
 
   // The file stays open until the next one is.
-  LineReader Open(const std::string& content, bool packed = false, LineReader::Limits limits = kWide) {
+  LineReader Open(const std::string& content, bool packed = false,
+                  LineReader::Limits limits = kWide) {
     const fs::path file = folder_ / "file";
     std::ofstream(file, std::ios::binary) << content;
     fd_ = ReadRoots().OpenFile(file);
@@ -76,7 +77,12 @@ TEST_F(LineReaderTest, GivesLines) {
   EXPECT_THAT(Lines(Open("a")), ElementsAre("a"));
   EXPECT_THAT(Lines(Open("a\n")), ElementsAre("a"));
   EXPECT_THAT(Lines(Open("\na\r\n\nb")), ElementsAre("", "a\r", "", "b"));
-  EXPECT_THAT(Lines(Open("\xef\xbb\xbf" "a\n\xef\xbb\xbf" "b")), ElementsAre("a", "\xef\xbb\xbf" "b"));
+  EXPECT_THAT(Lines(Open("\xef\xbb\xbf"
+                         "a\n\xef\xbb\xbf"
+                         "b")),
+              ElementsAre("a",
+                          "\xef\xbb\xbf"
+                          "b"));
   EXPECT_THAT(Lines(Open("\xef\xbb")), ElementsAre("\xef\xbb"));
 }
 
@@ -100,28 +106,36 @@ TEST_F(LineReaderTest, GivesTheSameLinesHoweverTheyArePacked) {
 
 TEST_F(LineReaderTest, RefusesLinesThatAreTooLong) {
   const LineReader::Limits limits{10, 100};
-  EXPECT_THAT(Lines(Open("0123456789\n0123456789", false, limits)), ElementsAre("0123456789", "0123456789"));
+  EXPECT_THAT(Lines(Open("0123456789\n0123456789", false, limits)),
+              ElementsAre("0123456789", "0123456789"));
   for (const std::string end : {"", "\n", "\nmore\n"}) {
     const std::string text = "a\n0123456789a" + end;
-    EXPECT_THAT(ErrorOf([&] { Lines(Open(text, false, limits)); }), HasSubstr("file:2: the line has more than 10 B"));
-    EXPECT_THAT(ErrorOf([&] { Lines(Open(Pack(text), true, limits)); }), HasSubstr("'limits.line'"));
+    EXPECT_THAT(ErrorOf([&] { Lines(Open(text, false, limits)); }),
+                HasSubstr("file:2: the line has more than 10 B"));
+    EXPECT_THAT(ErrorOf([&] { Lines(Open(Pack(text), true, limits)); }),
+                HasSubstr("'limits.line'"));
   }
 }
 
 TEST_F(LineReaderTest, RefusesFilesThatAreTooLongToBeReadWhole) {
   const LineReader::Limits limits{10, 100};
   EXPECT_EQ(Open(std::string(100, 'a'), false, limits).Rest(), std::string(100, 'a'));
-  EXPECT_THAT(ErrorOf([&] { Open(std::string(101, 'a'), false, limits).Rest(); }), HasSubstr("'limits.file'"));
-  EXPECT_THAT(ErrorOf([&] { Open(Pack(std::string(1 << 24, 'a')), true, limits).Rest(); }), HasSubstr("'limits.file'"));
-  EXPECT_THAT(ErrorOf([&] { Open(std::string(1 << 20, ' '), false, limits).FirstCharacter(); }), HasSubstr("'limits.line'"));
+  EXPECT_THAT(ErrorOf([&] { Open(std::string(101, 'a'), false, limits).Rest(); }),
+              HasSubstr("'limits.file'"));
+  EXPECT_THAT(ErrorOf([&] { Open(Pack(std::string(1 << 24, 'a')), true, limits).Rest(); }),
+              HasSubstr("'limits.file'"));
+  EXPECT_THAT(ErrorOf([&] { Open(std::string(1 << 20, ' '), false, limits).FirstCharacter(); }),
+              HasSubstr("'limits.line'"));
 }
 
 TEST_F(LineReaderTest, RefusesBrokenGzip) {
   const std::string packed = Pack(std::string(1 << 20, 'a') + "\n");
   const std::string random = Pack("some text that is not the end of it");
-  for (const std::string& broken : {std::string(), std::string("text"), packed.substr(0, packed.size() / 2),
-                                    packed.substr(0, packed.size() - 1), packed + "text", random + packed.substr(0, 3)}) {
-    EXPECT_THAT(ErrorOf([&] { Lines(Open(broken, true, {1 << 22, 1 << 22})); }), HasSubstr("broken or cut short"));
+  for (const std::string& broken :
+       {std::string(), std::string("text"), packed.substr(0, packed.size() / 2),
+        packed.substr(0, packed.size() - 1), packed + "text", random + packed.substr(0, 3)}) {
+    EXPECT_THAT(ErrorOf([&] { Lines(Open(broken, true, {1 << 22, 1 << 22})); }),
+                HasSubstr("broken or cut short"));
   }
 }
 

@@ -1,4 +1,5 @@
-// JSON and CSV files against what load_dataset of the `datasets` library makes of them (tests/oracle/loader_golden.py).
+// JSON and CSV files against what load_dataset of the `datasets` library makes of them
+// (tests/oracle/loader_golden.py).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,7 +23,9 @@ std::string TextOf(const Json& content) {
     const auto pattern = piece[1].get<std::string>();
     const size_t at = pattern.find("%d");
     for (int i = 0; i < piece[0].get<int>(); ++i) {
-      text += at == std::string::npos ? pattern : pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
+      text += at == std::string::npos
+                  ? pattern
+                  : pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
     }
   }
   return text;
@@ -50,10 +53,13 @@ Documents ReadCase(const Json& given) {
 // Files that the harness reads and evald refuses; docs/tasks.md says which.
 bool MayRefuse(const std::string& name) {
   static const std::set<std::string> kNames = {
-      "splits, mixed where text is", "files, mixed where text is",
+      "splits, mixed where text is",
+      "files, mixed where text is",
       "null in a list",
-      "csv files, whole fractions", "csv files, gaps",
-      "csv, beyond 63 bits", "csv, beyond 63 bits with a gap",
+      "csv files, whole fractions",
+      "csv files, gaps",
+      "csv, beyond 63 bits",
+      "csv, beyond 63 bits with a gap",
   };
   return kNames.count(name) != 0;
 }
@@ -78,16 +84,18 @@ void Compare(const Json& given, bool refusals_count) {
   ASSERT_EQ(count, given["count"].get<size_t>()) << name;
   for (size_t i = 0; i < given["rows"].size(); ++i) {
     const size_t at = count <= 100 || i < 2 ? i : count - 4 + i;
-    EXPECT_EQ(jinja::PythonRepr(documents.rows[at]), given["rows"][i].get<std::string>()) << name << ", row " << at;
+    EXPECT_EQ(jinja::PythonRepr(documents.rows[at]), given["rows"][i].get<std::string>())
+        << name << ", row " << at;
   }
 }
 
 TEST(LoaderGolden, RowsAreThoseOfLoadDataset) {
   size_t cases = 0;
-  ForEachJsonLine(fs::path(EVALD_SOURCE_DIR) / "tests/golden/datasets/loader.jsonl", [&](size_t, Json&& given) {
-    ++cases;
-    Compare(given, true);
-  });
+  ForEachJsonLine(fs::path(EVALD_SOURCE_DIR) / "tests/golden/datasets/loader.jsonl",
+                  [&](size_t, Json&& given) {
+                    ++cases;
+                    Compare(given, true);
+                  });
   EXPECT_GE(cases, 150u);
 }
 

@@ -73,18 +73,22 @@ TEST(TaskErrors, KeysAndTypes) {
 }
 
 TEST(TaskErrors, LabelsThatCannotBeScored) {
-  const std::string choice = std::string(kHead) +
-                             "output_type: multiple_choice\ndoc_to_text: \"{{q}}\"\ndoc_to_target: a\ndoc_to_choice: c\n"
-                             "metric_list: [{metric: acc}]\n";
+  const std::string choice =
+      std::string(kHead) +
+      "output_type: multiple_choice\ndoc_to_text: \"{{q}}\"\ndoc_to_target: a\ndoc_to_choice: c\n"
+      "metric_list: [{metric: acc}]\n";
   const auto with = [&](const std::string& label, const std::string& choices) {
     return Refusal(choice, "{\"q\":\"x\",\"a\":" + label + ",\"c\":" + choices + "}\n");
   };
   EXPECT_EQ(with("1", "[\"x\",\"y\"]"), "");
-  EXPECT_EQ(with("7", "[\"x\",\"y\"]"), "") << "a label beyond the choices is never right, as in the harness";
+  EXPECT_EQ(with("7", "[\"x\",\"y\"]"), "")
+      << "a label beyond the choices is never right, as in the harness";
   EXPECT_EQ(with("\"y\"", "[\"x\",\"y\"]"), "");
   EXPECT_EQ(with("1", "[\"\",\"y\"]"), "");
-  EXPECT_THAT(with("1.5", "[\"x\",\"y\"]"),
-              AllOf(HasSubstr("d.jsonl:1: "), HasSubstr("doc_to_target gives 1.5, expected a label or the text of a choice")));
+  EXPECT_THAT(
+      with("1.5", "[\"x\",\"y\"]"),
+      AllOf(HasSubstr("d.jsonl:1: "),
+            HasSubstr("doc_to_target gives 1.5, expected a label or the text of a choice")));
   EXPECT_THAT(with("null", "[\"x\",\"y\"]"), HasSubstr("doc_to_target gives None"));
   EXPECT_THAT(with("[\"x\"]", "[\"x\",\"y\"]"), HasSubstr("expected a list of labels"));
   EXPECT_THAT(with("0", "[]"), HasSubstr("doc_to_choice gives no choice"));
@@ -92,28 +96,36 @@ TEST(TaskErrors, LabelsThatCannotBeScored) {
 
 TEST(TaskErrors, DataFilesThatAreNotServed) {
   const auto with = [](const std::string& kwargs) {
-    return Refusal("task: t\ndataset_path: json\ndataset_kwargs: " + kwargs + "\ntest_split: test\n" + kPrompt);
+    return Refusal("task: t\ndataset_path: json\ndataset_kwargs: " + kwargs +
+                   "\ntest_split: test\n" + kPrompt);
   };
-  EXPECT_THAT(with("{data_files: {test: '[ab].jsonl'}}"), HasSubstr("patterns are not served: list the files"));
+  EXPECT_THAT(with("{data_files: {test: '[ab].jsonl'}}"),
+              HasSubstr("patterns are not served: list the files"));
   EXPECT_THAT(with("{data_files: {test: d.jsonl}, field: data}"), HasSubstr("'field'"));
-  EXPECT_THAT(with("{data_files: {test: d.jsonl}, sep: ';'}"), HasSubstr("a dataset_path of 'csv'"));
-  EXPECT_THAT(with("{data_files: {train: none.jsonl, test: d.jsonl}}"), HasSubstr("none.jsonl is not there"));
+  EXPECT_THAT(with("{data_files: {test: d.jsonl}, sep: ';'}"),
+              HasSubstr("a dataset_path of 'csv'"));
+  EXPECT_THAT(with("{data_files: {train: none.jsonl, test: d.jsonl}}"),
+              HasSubstr("none.jsonl is not there"));
   EXPECT_EQ(with("{data_files: {test: d.jsonl}}"), "");
 }
 
 TEST(TaskErrors, DatesOnlyPrint) {
   const std::string dates = "{\"q\":\"x\",\"a\":\"2020-01-02\"}\n";
-  EXPECT_EQ(Refusal(std::string(kHead) + "doc_to_text: \"{{a}} {{[a]}} {{a is string}} {{a == a}}\"\ndoc_to_target: \"{{a}}\"\n",
+  EXPECT_EQ(Refusal(std::string(kHead) + "doc_to_text: \"{{a}} {{[a]}} {{a is string}} {{a == "
+                                         "a}}\"\ndoc_to_target: \"{{a}}\"\n",
                     dates),
             "");
-  EXPECT_THAT(Refusal(With(""), dates), HasSubstr("the field 'a' holds dates, which only templates can print"));
-  EXPECT_THAT(Refusal(std::string(kHead) + "doc_to_text: \"{{a.year}}\"\ndoc_to_target: q\n", dates),
-              HasSubstr("the attribute 'year' of a date is not supported"));
+  EXPECT_THAT(Refusal(With(""), dates),
+              HasSubstr("the field 'a' holds dates, which only templates can print"));
+  EXPECT_THAT(
+      Refusal(std::string(kHead) + "doc_to_text: \"{{a.year}}\"\ndoc_to_target: q\n", dates),
+      HasSubstr("the attribute 'year' of a date is not supported"));
 }
 
 TEST(TaskErrors, FunctionsThatAreNotImplemented) {
   EXPECT_THAT(Refusal(With("process_docs: !function utils.process_docs\n")),
-              AllOf(HasSubstr("the function 'process_docs' of /"), HasSubstr("/t/utils.py is not implemented"),
+              AllOf(HasSubstr("the function 'process_docs' of /"),
+                    HasSubstr("/t/utils.py is not implemented"),
                     HasSubstr("known for process_docs: none")));
   EXPECT_THAT(Refusal(With("num_fewshot: 1\nfewshot_config: {samples: !function utils.list}\n")),
               HasSubstr("known for fewshot_config.samples: mbpp/utils.list_fewshot_samples"));
@@ -150,7 +162,9 @@ TEST(TaskErrors, WhatWasPreparedAndIsDamagedIsPreparedAgain) {
   options.cache_dir = scratch / "cache";
   TaskRequest request;
   request.name = "t";
-  const auto prepare = [&] { return PrepareTask(TaskRegistry({scratch / "t"}).Resolve({request}).leaves.at(0), options); };
+  const auto prepare = [&] {
+    return PrepareTask(TaskRegistry({scratch / "t"}).Resolve({request}).leaves.at(0), options);
+  };
   const std::filesystem::path folder = prepare();
   for (const char* name : {"documents.jsonl", "requests.jsonl", "index.bin", "hashes.json"}) {
     const std::string whole = ReadFile(folder / name);

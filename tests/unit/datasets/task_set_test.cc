@@ -100,16 +100,15 @@ TEST(TaskRegistry, RefusesNamesThatAreNotKnownOrDoubled) {
   EXPECT_THAT(
       MessageOf([&] { registry.Resolve({Named("gsm8")}); }),
       HasSubstr("eval.yaml:3: there is no task, group or tag 'gsm8'; did you mean 'gsm8k'?"));
-  EXPECT_THAT(MessageOf([&] {
-                registry.Resolve({Named("mmlu"), Named("mmlu_anatomy")});
-              }),
+  EXPECT_THAT(MessageOf([&] { registry.Resolve({Named("mmlu"), Named("mmlu_anatomy")}); }),
               HasSubstr("'mmlu_anatomy' is asked for twice, by 'mmlu' and by 'mmlu_anatomy'"));
 }
 
 TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
   const Scratch scratch;
   constexpr const char* kRest =
-      "dataset_path: json\ndataset_kwargs: {data_files: d.jsonl}\ntest_split: test\ndoc_to_text: a\ndoc_to_target: b\n";
+      "dataset_path: json\ndataset_kwargs: {data_files: d.jsonl}\ntest_split: test\ndoc_to_text: "
+      "a\ndoc_to_target: b\n";
   scratch.Write("good.yaml", std::string("task: good\ntag: shown\n") + kRest);
   scratch.Write("broken.yaml", "task: broken\ndoc_to_text: [\n");
   scratch.Write("later.yaml", std::string("task: good\n") + kRest);
@@ -121,27 +120,34 @@ TEST(TaskRegistry, ABadFileIsPassedOverUnlessItIsAskedFor) {
   EXPECT_EQ(registry.Problems().size(), 6u);
   EXPECT_THAT(Leaves(registry.Resolve({Named("good")})), ElementsAre("good"));
   EXPECT_THAT(Leaves(registry.Resolve({Named("shown")})), ElementsAre("good"));
-  const auto refusal = [&](const char* name) { return MessageOf([&] { registry.Resolve({Named(name)}); }); };
-  EXPECT_THAT(refusal("broken"), AllOf(HasSubstr("eval.yaml:3"), HasSubstr("broken.yaml:3: broken YAML")));
+  const auto refusal = [&](const char* name) {
+    return MessageOf([&] { registry.Resolve({Named(name)}); });
+  };
+  EXPECT_THAT(refusal("broken"),
+              AllOf(HasSubstr("eval.yaml:3"), HasSubstr("broken.yaml:3: broken YAML")));
   EXPECT_THAT(refusal("../../x"), HasSubstr("path.yaml:1: the name of a task: it holds '/'"));
   EXPECT_THAT(refusal("tagged"), HasSubstr("tag.yaml:2: the name of a tag: it holds '/'"));
   // The built-in task of that name is another one.
-  EXPECT_THAT(refusal("gsm8k"), HasSubstr("gsm8k.yaml:3: the included file 'none.yaml' is not there"));
+  EXPECT_THAT(refusal("gsm8k"),
+              HasSubstr("gsm8k.yaml:3: the included file 'none.yaml' is not there"));
   for (const TaskListing& task : registry.List()) EXPECT_NE(task.name, "gsm8k");
   // A later folder may say what it is.
   const Scratch later;
   later.Write("gsm8k.yaml", std::string("task: gsm8k\n") + kRest);
-  EXPECT_THAT(Leaves(TaskRegistry({scratch.path(), later.path()}).Resolve({Named("gsm8k")})), ElementsAre("gsm8k"));
+  EXPECT_THAT(Leaves(TaskRegistry({scratch.path(), later.path()}).Resolve({Named("gsm8k")})),
+              ElementsAre("gsm8k"));
 }
 
 TEST(TaskRegistry, TasksThatArePythonCodeAreRefusedWhenTheyAreAskedFor) {
   const Scratch scratch;
   for (const char* name : {"a", "b"}) {  // lm_eval's own have all three keys
-    scratch.Write(std::string(name) + ".yaml", fmt::format("group: scrolls\ntask: scrolls_{}\nclass: !function task.T\n", name));
+    scratch.Write(std::string(name) + ".yaml",
+                  fmt::format("group: scrolls\ntask: scrolls_{}\nclass: !function task.T\n", name));
   }
   const TaskRegistry registry({scratch.path()});
   EXPECT_TRUE(registry.Problems().empty());
-  EXPECT_THAT(MessageOf([&] { registry.Resolve({Named("scrolls_b")}); }), HasSubstr("the key 'class' is not supported"));
+  EXPECT_THAT(MessageOf([&] { registry.Resolve({Named("scrolls_b")}); }),
+              HasSubstr("the key 'class' is not supported"));
 }
 
 TEST(TaskRegistry, NamesOfInlineGroupsAndTasksAreChecked) {
@@ -211,8 +217,8 @@ TEST(Prepare, KeysAndReuse) {
   EXPECT_EQ(task.Document(1).target, "2");
 }
 
-// A submitter may write his file at any moment. `doing` is told of each reading before it: the first makes the key, the
-// second the rows.
+// A submitter may write his file at any moment. `doing` is told of each reading before it: the
+// first makes the key, the second the rows.
 class ChangingFile : public ::testing::Test {
  protected:
   ChangingFile() {
@@ -227,7 +233,8 @@ class ChangingFile : public ::testing::Test {
   }
   void ChangeAtReading(int which, const std::string& content) {
     options_.doing = [this, which, content, readings = 0](const std::string& what) mutable {
-      if (what.find("reading") != std::string::npos && ++readings == which) scratch_.Write("t/d.jsonl", content);
+      if (what.find("reading") != std::string::npos && ++readings == which)
+        scratch_.Write("t/d.jsonl", content);
     };
   }
 
@@ -241,7 +248,8 @@ TEST_F(ChangingFile, IsRefusedAndLeavesNothingUnderTheHonestKey) {
   for (const int reading : {3, 4}) {
     scratch_.Write("t/d.jsonl", honest_);
     ChangeAtReading(reading, evil_);
-    EXPECT_THAT(MessageOf([&] { Prepare(); }), AllOf(HasSubstr("d.jsonl: "), HasSubstr("changed while it was read")));
+    EXPECT_THAT(MessageOf([&] { Prepare(); }),
+                AllOf(HasSubstr("d.jsonl: "), HasSubstr("changed while it was read")));
     for (const char* other : {"", "{\"q\":\"x\",\"a\":\"1\"}\n"}) {
       scratch_.Write("t/d.jsonl", honest_);
       ChangeAtReading(reading, other);
@@ -262,14 +270,17 @@ TEST_F(ChangingFile, OfTheSameContentIsTheSame) {
 // The same bytes are other rows under a name that has them read otherwise.
 TEST(Prepare, TheEndingOfADataFileIsInTheKey) {
   const Scratch scratch;
-  scratch.Write("t/t.yaml", "task: t\ndataset_path: some/d\ntest_split: test\ndoc_to_text: hello\ndoc_to_target: \"1\"\n");
+  scratch.Write("t/t.yaml",
+                "task: t\ndataset_path: some/d\ntest_split: test\ndoc_to_text: "
+                "hello\ndoc_to_target: \"1\"\n");
   std::set<std::filesystem::path> keys;
   for (const char* name : {"test.jsonl", "test.csv"}) {
     scratch.Write(std::string("data-") + name + "/d/" + name, "{\"q\":\"x\"}\n{\"q\":\"y\"}\n");
     PrepareOptions options;
     options.cache_dir = scratch / "cache";
     options.data_dir = scratch / (std::string("data-") + name);
-    keys.insert(PrepareTask(TaskRegistry({scratch / "t"}).Resolve({Named("t")}).leaves.at(0), options));
+    keys.insert(
+        PrepareTask(TaskRegistry({scratch / "t"}).Resolve({Named("t")}).leaves.at(0), options));
   }
   EXPECT_EQ(keys.size(), 2u);
 }

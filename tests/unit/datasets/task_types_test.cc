@@ -1,5 +1,5 @@
-// Every key of a task file with values of every wrong type: each is taken, or refused by one error that names the file and
-// the key, before anything is computed.
+// Every key of a task file with values of every wrong type: each is taken, or refused by one error
+// that names the file and the key, before anything is computed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,17 +16,20 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr const char* kData = "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n{\"q\":\"z\",\"a\":\"3\"}\n";
+constexpr const char* kData =
+    "{\"q\":\"x\",\"a\":\"1\"}\n{\"q\":\"y\",\"a\":\"2\"}\n{\"q\":\"z\",\"a\":\"3\"}\n";
 
 /// What preparing a task does, and scoring it with some answer. Throws as they do.
-void PrepareAndScore(const TaskRegistry& registry, const std::string& name, const std::filesystem::path& cache) {
+void PrepareAndScore(const TaskRegistry& registry, const std::string& name,
+                     const std::filesystem::path& cache) {
   TaskRequest request;
   request.name = name;
   request.where = "eval.yaml:1";
   PrepareOptions options;
   options.cache_dir = cache;
   options.checker = [](const TaskDefinition& task) -> DocumentCheck {
-    return [scorer = std::make_shared<const Scorer>(task, nullptr)](const PreparedDocument& document) { scorer->Check(document); };
+    return [scorer = std::make_shared<const Scorer>(task, nullptr)](
+               const PreparedDocument& document) { scorer->Check(document); };
   };
   for (const LeafTask& leaf : registry.Resolve({request}).leaves) {
     try {
@@ -57,7 +60,8 @@ void PrepareAndScore(const TaskRegistry& registry, const std::string& name, cons
 }
 
 /// A task file whose key `key` (with dots) has the value `value`, in YAML's flow style.
-std::string TaskWith(std::map<std::string, std::string> keys, const std::string& key, const std::string& value) {
+std::string TaskWith(std::map<std::string, std::string> keys, const std::string& key,
+                     const std::string& value) {
   keys[key] = value;
   std::string text;
   for (const auto& [name, given] : keys) text += name + ": " + given + "\n";
@@ -65,16 +69,45 @@ std::string TaskWith(std::map<std::string, std::string> keys, const std::string&
 }
 
 const std::vector<std::string>& WrongValues() {
-  static const std::vector<std::string> kValues = {
-      "null", "true", "3", "-1", "0", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "100000000000000000000000",
-      "1.5", ".inf", ".nan", "text", "\"\"", "\"{{ q\"", "[]", "[null]", "[1.5]", "[text, 3]", "[[]]", "{}", "{a: 1}", "{a: null}",
-      "{a: [null]}", "!function utils.f", "2026-01-31", "1:30", "!!binary aGk=", "\"a\\0b\"", "[{}]", "[{a: 1}]"};
+  static const std::vector<std::string> kValues = {"null",
+                                                   "true",
+                                                   "3",
+                                                   "-1",
+                                                   "0",
+                                                   "9223372036854775807",
+                                                   "9223372036854775808",
+                                                   "-9223372036854775808",
+                                                   "100000000000000000000000",
+                                                   "1.5",
+                                                   ".inf",
+                                                   ".nan",
+                                                   "text",
+                                                   "\"\"",
+                                                   "\"{{ q\"",
+                                                   "[]",
+                                                   "[null]",
+                                                   "[1.5]",
+                                                   "[text, 3]",
+                                                   "[[]]",
+                                                   "{}",
+                                                   "{a: 1}",
+                                                   "{a: null}",
+                                                   "{a: [null]}",
+                                                   "!function utils.f",
+                                                   "2026-01-31",
+                                                   "1:30",
+                                                   "!!binary aGk=",
+                                                   "\"a\\0b\"",
+                                                   "[{}]",
+                                                   "[{a: 1}]"};
   return kValues;
 }
 
-/// The names in a form such as "{metric: acc, filter_list: VALUE}" and what contains it: an error names one of them.
+/// The names in a form such as "{metric: acc, filter_list: VALUE}" and what contains it: an error
+/// names one of them.
 std::vector<std::string> WordsOf(const std::string& key, const std::string& form) {
-  std::vector<std::string> words = {key, "task '", "group '", "group", "member", "few-shot example"};
+  std::vector<std::string> words = {key,     "task '", "group '",
+                                    "group", "member", "few-shot example"};
   std::string word;
   for (const char c : form) {
     if (std::islower(static_cast<unsigned char>(c)) != 0 || c == '_') {
@@ -91,8 +124,10 @@ class TaskTypes : public ::testing::Test {
  protected:
   using Keys = std::map<std::string, std::string>;
 
-  // A file of its own for `keys`, in which `key` has the value `value`. Errors have to hold one of the words `named`.
-  void Add(const Keys& keys, const std::string& key, const std::string& value, const std::vector<std::string>& named) {
+  // A file of its own for `keys`, in which `key` has the value `value`. Errors have to hold one of
+  // the words `named`.
+  void Add(const Keys& keys, const std::string& key, const std::string& value,
+           const std::vector<std::string>& named) {
     Keys own = keys;
     const std::string name = fmt::format("t{}", cases_.size());
     own[own.count("group") > 0 ? "group" : "task"] = name;
@@ -122,13 +157,16 @@ class TaskTypes : public ::testing::Test {
       const std::string message = e.what();
       const bool input = e.kind() == ErrorKind::kInput || e.kind() == ErrorKind::kUsage;
       // Under another name it is another task.
-      const bool renamed = (one.key == "task" || one.key == "group") && message.find("there is no task, group or tag") != std::string::npos;
+      const bool renamed = (one.key == "task" || one.key == "group") &&
+                           message.find("there is no task, group or tag") != std::string::npos;
       const bool file = renamed || message.find(".yaml:", message.find("/t/")) != std::string::npos;
       bool names = renamed;
-      for (const std::string& word : one.named) names = names || message.find(word) != std::string::npos;
+      for (const std::string& word : one.named)
+        names = names || message.find(word) != std::string::npos;
       if (input && file && names) return "";
-      return fmt::format("{}: {}: {} ({}{}{})\n", one.key, one.value, message, input ? "" : "not of kind input ",
-                         file ? "" : "without file ", names ? "" : "without key");
+      return fmt::format("{}: {}: {} ({}{}{})\n", one.key, one.value, message,
+                         input ? "" : "not of kind input ", file ? "" : "without file ",
+                         names ? "" : "without key");
     } catch (const std::exception& e) {
       return fmt::format("{}: {}: no Error but {}\n", one.key, one.value, e.what());
     }
@@ -140,16 +178,29 @@ class TaskTypes : public ::testing::Test {
 };
 
 const std::map<std::string, std::string> kGenerate = {
-    {"task", "t"}, {"dataset_path", "json"}, {"dataset_kwargs", "{data_files: {test: d.jsonl}}"}, {"test_split", "test"},
-    {"doc_to_text", "q"}, {"doc_to_target", "a"}, {"num_fewshot", "1"}, {"fewshot_split", "test"}};
+    {"task", "t"},
+    {"dataset_path", "json"},
+    {"dataset_kwargs", "{data_files: {test: d.jsonl}}"},
+    {"test_split", "test"},
+    {"doc_to_text", "q"},
+    {"doc_to_target", "a"},
+    {"num_fewshot", "1"},
+    {"fewshot_split", "test"}};
 const std::map<std::string, std::string> kChoice = {
-    {"task", "t"}, {"dataset_path", "json"}, {"dataset_kwargs", "{data_files: {test: d.jsonl}}"}, {"test_split", "test"},
-    {"doc_to_text", "q"}, {"doc_to_target", "1"}, {"doc_to_choice", "[x, y]"}, {"output_type", "multiple_choice"}};
+    {"task", "t"},
+    {"dataset_path", "json"},
+    {"dataset_kwargs", "{data_files: {test: d.jsonl}}"},
+    {"test_split", "test"},
+    {"doc_to_text", "q"},
+    {"doc_to_target", "1"},
+    {"doc_to_choice", "[x, y]"},
+    {"output_type", "multiple_choice"}};
 
 TEST_F(TaskTypes, EveryKeyOfATask) {
   for (const auto& keys : {kGenerate, kChoice}) {
     for (const std::string& key : TaskKeys()) {
-      for (const std::string& value : WrongValues()) Add(keys, key, value, {key, "task '", "data_files has no split"});
+      for (const std::string& value : WrongValues())
+        Add(keys, key, value, {key, "task '", "data_files has no split"});
     }
   }
   EXPECT_EQ(Problems(), "");
@@ -191,10 +242,15 @@ TEST_F(TaskTypes, WhatStandsInsideAKey) {
       {"filter_list", "[{name: f, filter: VALUE}]"},
       {"filter_list", "[{name: f, filter: [VALUE]}]"},
       {"filter_list", "[{name: f, filter: [{function: VALUE}]}]"},
-      {"filter_list", "[{name: f, filter: [{function: regex, regex_pattern: VALUE}, {function: take_first}]}]"},
-      {"filter_list", "[{name: f, filter: [{function: regex, group_select: VALUE}, {function: take_first}]}]"},
-      {"filter_list", "[{name: f, filter: [{function: regex, fallback: VALUE}, {function: take_first}]}]"},
-      {"filter_list", "[{name: f, filter: [{function: take_first_k, k: VALUE}, {function: majority_vote}, {function: take_first}]}]"},
+      {"filter_list",
+       "[{name: f, filter: [{function: regex, regex_pattern: VALUE}, {function: take_first}]}]"},
+      {"filter_list",
+       "[{name: f, filter: [{function: regex, group_select: VALUE}, {function: take_first}]}]"},
+      {"filter_list",
+       "[{name: f, filter: [{function: regex, fallback: VALUE}, {function: take_first}]}]"},
+      {"filter_list",
+       "[{name: f, filter: [{function: take_first_k, k: VALUE}, {function: majority_vote}, "
+       "{function: take_first}]}]"},
       {"metadata", "{version: VALUE}"},
       {"metadata", "[VALUE]"},
   };
@@ -215,13 +271,19 @@ TEST_F(TaskTypes, WhatStandsInsideAKey) {
 
 TEST_F(TaskTypes, EveryKeyOfAGroup) {
   const std::map<std::string, std::string> group = {{"group", "t"}, {"task", "[u]"}};
-  for (const char* key : {"group", "group_alias", "task", "aggregate_metric_list", "tag", "metadata", "include", "task_list", "num_fewshot"}) {
+  for (const char* key : {"group", "group_alias", "task", "aggregate_metric_list", "tag",
+                          "metadata", "include", "task_list", "num_fewshot"}) {
     for (const std::string& value : WrongValues()) Add(group, key, value, {key, "group '"});
   }
   const std::pair<const char*, const char*> nested[] = {
-      {"task", "[VALUE]"}, {"task", "[{task: VALUE}]"}, {"task", "[{group: VALUE}]"}, {"task", "[{group: g, task: VALUE}]"},
-      {"aggregate_metric_list", "[{metric: VALUE}]"}, {"aggregate_metric_list", "[{metric: acc, aggregation: VALUE}]"},
-      {"aggregate_metric_list", "[{metric: acc, weight_by_size: VALUE}]"}, {"aggregate_metric_list", "[{metric: acc, filter_list: VALUE}]"}};
+      {"task", "[VALUE]"},
+      {"task", "[{task: VALUE}]"},
+      {"task", "[{group: VALUE}]"},
+      {"task", "[{group: g, task: VALUE}]"},
+      {"aggregate_metric_list", "[{metric: VALUE}]"},
+      {"aggregate_metric_list", "[{metric: acc, aggregation: VALUE}]"},
+      {"aggregate_metric_list", "[{metric: acc, weight_by_size: VALUE}]"},
+      {"aggregate_metric_list", "[{metric: acc, filter_list: VALUE}]"}};
   for (const auto& [key, form] : nested) {
     for (const std::string& value : WrongValues()) {
       std::string given = form;
@@ -242,23 +304,29 @@ std::string Refusal(const std::string& yaml) {
 
 TEST(TaskFiles, AnIntegerBeyond64BitsNamesItsKey) {
   const std::string text = TaskWith(kGenerate, "num_fewshot", "9223372036854775808");
-  EXPECT_THAT(Refusal(text), HasSubstr("t.yaml:6: key 'num_fewshot': the integer 9223372036854775808 is beyond 64 bits"));
+  EXPECT_THAT(
+      Refusal(text),
+      HasSubstr("t.yaml:6: key 'num_fewshot': the integer 9223372036854775808 is beyond 64 bits"));
   // In a file whose name is not to be seen, too.
   EXPECT_THAT(Refusal("{\"task\": \"t\", \"num_fewshot\": 9223372036854775808}\n"),
-              AllOf(HasSubstr("there is no task, group or tag 't'"), HasSubstr("t.yaml:1: key 'num_fewshot': the integer")));
+              AllOf(HasSubstr("there is no task, group or tag 't'"),
+                    HasSubstr("t.yaml:1: key 'num_fewshot': the integer")));
 }
 
 TEST(TaskFiles, ATargetThatCannotBeScoredIsRefusedWhenItIsPrepared) {
   std::map<std::string, std::string> zero = kGenerate;
   zero.erase("num_fewshot");
   EXPECT_THAT(Refusal(TaskWith(zero, "doc_to_target", "[null]")),
-              AllOf(HasSubstr("d.jsonl:1: task 't': the task at "), HasSubstr("t.yaml:6: doc_to_target gives [null], expected text")));
-  EXPECT_THAT(Refusal(TaskWith(kChoice, "doc_to_target", "[x]")), HasSubstr("doc_to_target gives ['x'], expected a list of labels"));
+              AllOf(HasSubstr("d.jsonl:1: task 't': the task at "),
+                    HasSubstr("t.yaml:6: doc_to_target gives [null], expected text")));
+  EXPECT_THAT(Refusal(TaskWith(kChoice, "doc_to_target", "[x]")),
+              HasSubstr("doc_to_target gives ['x'], expected a list of labels"));
 }
 
 TEST(TaskFiles, ATabIsCalledATab) {
-  EXPECT_THAT(Refusal("task: t\ndataset_kwargs:\n\tdata_files: d.jsonl\n"),
-              HasSubstr("t.yaml:3: broken YAML: line 3 is indented by a tab; YAML is indented by spaces"));
+  EXPECT_THAT(
+      Refusal("task: t\ndataset_kwargs:\n\tdata_files: d.jsonl\n"),
+      HasSubstr("t.yaml:3: broken YAML: line 3 is indented by a tab; YAML is indented by spaces"));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Json Parse(const std::string& text) { return ParseYaml(text, "t.yaml", "folder", ReadRoots()).value; }
+Json Parse(const std::string& text) {
+  return ParseYaml(text, "t.yaml", "folder", ReadRoots()).value;
+}
 
 TEST(Yaml, ReadsTheTypesOfYaml11) {
   EXPECT_EQ(
@@ -48,7 +50,8 @@ TEST(Yaml, AnchorsAndMerges) {
 TEST(Yaml, RefusesWithFileAndLine) {
   EXPECT_THAT(MessageOf([] { Parse("a: 1\nb: [1, 2\n"); }), HasSubstr("t.yaml:"));
   EXPECT_EQ(Parse("a: 1\na: 2\n")["a"], 2);
-  EXPECT_THAT(MessageOf([] { Parse("a: !python/object x\n"); }), HasSubstr("t.yaml:1: key 'a': the tag"));
+  EXPECT_THAT(MessageOf([] { Parse("a: !python/object x\n"); }),
+              HasSubstr("t.yaml:1: key 'a': the tag"));
   EXPECT_THAT(MessageOf([] { Parse("a: 2020-01-02\n"); }), HasSubstr("put it in quotes"));
   EXPECT_THAT(MessageOf([] { Parse("- 1\n"); }), HasSubstr("is a mapping"));
   std::string bomb = "a0: &a0 [x]\n";
@@ -77,16 +80,20 @@ TEST(Yaml, AFunctionIsTheBuiltInOneByItsFilesContentAlone) {
     return LoadTaskYaml(path.string()).value["f"].get<std::string>();
   };
   const std::string own = "!function " + (scratch / "humaneval/utils").string();
-  EXPECT_EQ(named("humaneval/t.yaml", "utils.pass_at_k"), own + ".pass_at_k") << "there is no file: it is not lm_eval's";
-  scratch.Write("humaneval/utils.py", "def pass_at_k(references, predictions, k):\n    return {'pass@1': 0.5}\n");
+  EXPECT_EQ(named("humaneval/t.yaml", "utils.pass_at_k"), own + ".pass_at_k")
+      << "there is no file: it is not lm_eval's";
+  scratch.Write("humaneval/utils.py",
+                "def pass_at_k(references, predictions, k):\n    return {'pass@1': 0.5}\n");
   EXPECT_EQ(named("humaneval/t.yaml", "utils.pass_at_k"), own + ".pass_at_k");
   // One that lies beside the task comes before lm_eval's.
   scratch.Write("lm_eval/tasks/humaneval/utils.py", "pass_at_k = None\n");
   EXPECT_EQ(named("t.yaml", "lm_eval.tasks.humaneval.utils.pass_at_k"),
             "!function " + (scratch / "lm_eval/tasks/humaneval/utils").string() + ".pass_at_k");
-  EXPECT_EQ(named("u.yaml", "lm_eval.tasks.mbpp.utils.pass_at_1"), "!function mbpp/utils.pass_at_1");
+  EXPECT_EQ(named("u.yaml", "lm_eval.tasks.mbpp.utils.pass_at_1"),
+            "!function mbpp/utils.pass_at_1");
   for (const char* bad : {"f", "../utils.f", "/etc/passwd.f", "utils.f/g", "a..b.f", "utils."}) {
-    EXPECT_THAT(MessageOf([&] { named("bad.yaml", bad); }), HasSubstr("bad.yaml:2: key 'f': '")) << bad;
+    EXPECT_THAT(MessageOf([&] { named("bad.yaml", bad); }), HasSubstr("bad.yaml:2: key 'f': '"))
+        << bad;
   }
 }
 
@@ -116,23 +123,24 @@ TEST(Yaml, IncludesAreOverlaid) {
               HasSubstr("lost.yaml:2: the included file 'none.yaml' is not there; looked at"));
 }
 
-// Each scalar of tests/oracle/yaml_golden.py is PyYAML's, or refused where it is a date or no finite number. What PyYAML
-// refuses may be read.
+// Each scalar of tests/oracle/yaml_golden.py is PyYAML's, or refused where it is a date or no
+// finite number. What PyYAML refuses may be read.
 TEST(Yaml, ScalarsArePyYamls) {
   size_t values = 0;
-  ForEachJsonLine(std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/datasets/yaml_scalars.jsonl",
-                  [&](size_t line, Json&& given) {
-                    const auto text = given["text"].get<std::string>();
-                    Json found;
-                    const std::string refusal = MessageOf([&] { found = Parse(text)["a"]; });
-                    if (given.contains("special")) {
-                      EXPECT_THAT(refusal, HasSubstr("t.yaml:1: ")) << text;
-                    }
-                    if (!given.contains("value")) return;
-                    ++values;
-                    EXPECT_EQ(refusal, "") << "line " << line << ": " << text;
-                    EXPECT_EQ(ToLine(found), ToLine(given["value"])) << "line " << line << ": " << text;
-                  });
+  ForEachJsonLine(
+      std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/datasets/yaml_scalars.jsonl",
+      [&](size_t line, Json&& given) {
+        const auto text = given["text"].get<std::string>();
+        Json found;
+        const std::string refusal = MessageOf([&] { found = Parse(text)["a"]; });
+        if (given.contains("special")) {
+          EXPECT_THAT(refusal, HasSubstr("t.yaml:1: ")) << text;
+        }
+        if (!given.contains("value")) return;
+        ++values;
+        EXPECT_EQ(refusal, "") << "line " << line << ": " << text;
+        EXPECT_EQ(ToLine(found), ToLine(given["value"])) << "line " << line << ": " << text;
+      });
   EXPECT_GE(values, 700u);
 }
 

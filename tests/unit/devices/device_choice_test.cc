@@ -14,11 +14,15 @@ using testing::HasSubstr;
 using Devices = std::vector<std::string>;
 
 GpuListing Two() {
-  return {{{"cuda:GPU-a", "NVIDIA H200", 1, 0, "9.0"}, {"cuda:GPU-b", "NVIDIA H200", 1, 1, "9.0"}}, "driver 13.0", "", false};
+  return {{{"cuda:GPU-a", "NVIDIA H200", 1, 0, "9.0"}, {"cuda:GPU-b", "NVIDIA H200", 1, 1, "9.0"}},
+          "driver 13.0",
+          "",
+          false};
 }
 GpuListing None() { return {{}, "", "no NVIDIA driver is loaded", false}; }
 
-Devices Choose(const Devices& asked, const GpuListing& listing, const std::string& engine = "native") {
+Devices Choose(const Devices& asked, const GpuListing& listing,
+               const std::string& engine = "native") {
   return ChooseDevices(asked, engine, 3, [&] { return listing; });
 }
 
@@ -46,8 +50,9 @@ TEST(DeviceChoice, NobodyAsksForGpusThatAreNotUsed) {
 
 TEST(DeviceChoice, NamedGpusMustBeThere) {
   EXPECT_THAT(Choose({"cuda:GPU-b"}, Two()), ElementsAre("cuda:GPU-b"));
-  EXPECT_THAT(Problem([] { Choose({"cuda:GPU-b", "cuda:GPU-c"}, Two()); }, ErrorKind::kInfrastructure),
-              HasSubstr("device cuda:GPU-c is not there; visible: cuda:GPU-a, cuda:GPU-b"));
+  EXPECT_THAT(
+      Problem([] { Choose({"cuda:GPU-b", "cuda:GPU-c"}, Two()); }, ErrorKind::kInfrastructure),
+      HasSubstr("device cuda:GPU-c is not there; visible: cuda:GPU-a, cuda:GPU-b"));
   EXPECT_THAT(Problem([] { Choose({"cuda:GPU-b"}, None()); }, ErrorKind::kInfrastructure),
               HasSubstr("there is no GPU: no NVIDIA driver is loaded"));
 }
@@ -68,8 +73,11 @@ TEST(DeviceChoice, WhatIsWrongIsSaid) {
   EXPECT_EQ(WrongWithDevices({"cpu:0", "cpu:12"}), "");
   EXPECT_EQ(WrongWithDevices({"cuda:GPU-8f6d-1", "cuda:MIG-12"}), "");
   EXPECT_THAT(WrongWithDevices({}), HasSubstr("found an empty list, expected auto"));
-  for (const char* bad : {"gpu:0", "cuda:0", "cuda:", "cuda:GPU-a/../b", "cpu:", "cpu:x", "cpu:-1", "cpu:12345", "", "AUTO"}) {
-    EXPECT_THAT(WrongWithDevices({bad}), HasSubstr("expected auto, cuda:all, cuda:<uuid> or cpu:<number>")) << bad;
+  for (const char* bad : {"gpu:0", "cuda:0", "cuda:", "cuda:GPU-a/../b", "cpu:", "cpu:x", "cpu:-1",
+                          "cpu:12345", "", "AUTO"}) {
+    EXPECT_THAT(WrongWithDevices({bad}),
+                HasSubstr("expected auto, cuda:all, cuda:<uuid> or cpu:<number>"))
+        << bad;
   }
   EXPECT_THAT(WrongWithDevices({"auto", "cpu:0"}), HasSubstr("'auto' stands alone"));
   EXPECT_THAT(WrongWithDevices({"cuda:GPU-a", "cuda:all"}), HasSubstr("'cuda:all' stands alone"));

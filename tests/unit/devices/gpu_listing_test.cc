@@ -26,7 +26,8 @@ class GpuListingTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  GpuListing ListWith(const std::string& script, std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  GpuListing ListWith(const std::string& script,
+                      std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
     const fs::path program = folder_ / "evald-worker-cuda";
     std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
     ::chmod(program.c_str(), 0700);
@@ -63,8 +64,9 @@ TEST_F(GpuListingTest, WithoutGpusItSaysWhatIsMissing) {
 }
 
 TEST_F(GpuListingTest, AWorkerThatAnswersNonsenseIsBroken) {
-  for (const char* script : {"echo nonsense", "exit 3", "kill -9 $$", R"(echo '{"driver":""}')",
-                             R"(echo '{"devices":[{"id":"cpu:0","name":"","memory_bytes":1}],"driver":""}')"}) {
+  for (const char* script :
+       {"echo nonsense", "exit 3", "kill -9 $$", R"(echo '{"driver":""}')",
+        R"(echo '{"devices":[{"id":"cpu:0","name":"","memory_bytes":1}],"driver":""}')"}) {
     const GpuListing listing = ListWith(script);
     EXPECT_TRUE(listing.broken) << script;
     EXPECT_THAT(listing.missing, HasSubstr("--list-devices")) << script;

@@ -7,7 +7,9 @@ namespace {
 
 using namespace protocol;
 
-Slice SliceOf(const std::string& file) { return {"sums", "/cache/prepared/ab12", "", 0, 4, file, {}}; }
+Slice SliceOf(const std::string& file) {
+  return {"sums", "/cache/prepared/ab12", "", 0, 4, file, {}};
+}
 
 class AgentFilesTest : public testing::Test {
  protected:
@@ -47,7 +49,9 @@ TEST_F(AgentFilesTest, WhatIsRevokedMayNotBeWrittenAnyMore) {
 }
 
 TEST_F(AgentFilesTest, AJobGivesGenerationsByTheirHashAndItsScoresFile) {
-  files_.Sent("me", "m0", Job{3, "sums", "/cache/prepared/ab12", 0, 4, "/runs/r/7.1.jsonl", "aa", "/runs/r/s.jsonl", "r"});
+  files_.Sent("me", "m0",
+              Job{3, "sums", "/cache/prepared/ab12", 0, 4, "/runs/r/7.1.jsonl", "aa",
+                  "/runs/r/s.jsonl", "r"});
   EXPECT_EQ(files_.Generations("me", "aa"), "/runs/r/7.1.jsonl");
   EXPECT_FALSE(files_.Generations("me", "bb"));
   const auto scores = files_.Upload("me", "/runs/r/s.jsonl");

@@ -27,10 +27,11 @@ class ConversationTest : public testing::Test {
  protected:
   std::shared_ptr<TestWire> Connect(uint64_t peer_received) {
     auto wire = std::make_shared<TestWire>();
-    EXPECT_TRUE(conversation_.Attach(wire, peer_received,
-                                     {[this](const AgentMessage& m) { heard_.push_back(std::get<KillProcess>(m).process); },
-                                      [this](const std::string& why) { cut_ = why; }},
-                                     MonotonicMicros()));
+    EXPECT_TRUE(conversation_.Attach(
+        wire, peer_received,
+        {[this](const AgentMessage& m) { heard_.push_back(std::get<KillProcess>(m).process); },
+         [this](const std::string& why) { cut_ = why; }},
+        MonotonicMicros()));
     return wire;
   }
   static std::string Line(uint64_t number, uint64_t ack, const std::string& text) {
@@ -61,7 +62,8 @@ TEST_F(ConversationTest, WhatWasSaidWithoutAConnectionIsSentWithTheNext) {
 
 TEST_F(ConversationTest, RepeatedAndOvertakenLinesAreDeliveredOnceAndInOrder) {
   const auto wire = Connect(0);
-  for (const auto& [number, text] : std::vector<std::pair<uint64_t, std::string>>{{2, "b"}, {1, "a"}, {2, "b"}, {1, "a"}, {3, "c"}}) {
+  for (const auto& [number, text] : std::vector<std::pair<uint64_t, std::string>>{
+           {2, "b"}, {1, "a"}, {2, "b"}, {1, "a"}, {3, "c"}}) {
     wire->on_line(Line(number, 0, text));
   }
   EXPECT_EQ(heard_, (std::vector<std::string>{"a", "b", "c"}));
@@ -94,11 +96,13 @@ TEST_F(ConversationTest, WhatMakesNoSenseCutsTheConnection) {
   EXPECT_FALSE(conversation_.Attach(wire, 3, {}, 0)) << "it has more than was sent";
 }
 
-// Whoever has a worker token can read and never acknowledge, so that everything would be kept to be sent again.
+// Whoever has a worker token can read and never acknowledge, so that everything would be kept to be
+// sent again.
 TEST(Conversation, WithAPeerThatAcknowledgesNothingIsLost) {
   Conversation conversation({.unacknowledged_bytes_max = 10'000});
   std::string cut = "-";
-  const Conversation::Handlers handlers{[](const AgentMessage&) {}, [&](const std::string& why) { cut = why; }};
+  const Conversation::Handlers handlers{[](const AgentMessage&) {},
+                                        [&](const std::string& why) { cut = why; }};
   ASSERT_TRUE(conversation.Attach(std::make_shared<TestWire>(), 0, handlers, MonotonicMicros()));
   for (int i = 0; i < 1000; ++i) conversation.Send(KillProcess{std::string(100, 'x')});
   EXPECT_TRUE(conversation.lost());
@@ -106,7 +110,8 @@ TEST(Conversation, WithAPeerThatAcknowledgesNothingIsLost) {
   EXPECT_EQ(cut, "-") << "whoever sends does not expect the connection to end meanwhile";
   conversation.Tick(MonotonicMicros());
   EXPECT_NE(cut.find("acknowledged"), std::string::npos) << cut;
-  EXPECT_FALSE(conversation.Attach(std::make_shared<TestWire>(), 0, handlers, MonotonicMicros())) << "it begins anew";
+  EXPECT_FALSE(conversation.Attach(std::make_shared<TestWire>(), 0, handlers, MonotonicMicros()))
+      << "it begins anew";
   conversation.Reset();
   EXPECT_TRUE(conversation.Attach(std::make_shared<TestWire>(), 0, handlers, MonotonicMicros()));
 }

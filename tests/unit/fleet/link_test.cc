@@ -70,7 +70,8 @@ TEST(Link, AResetForgetsEverything) {
 }
 
 // Two ends over a network that loses with a connection whatever was under way, and before that
-// delivers in any order and more than once: each end's messages arrive at the other as they were said.
+// delivers in any order and more than once: each end's messages arrive at the other as they were
+// said.
 class Network {
  public:
   explicit Network(unsigned seed) : random_(seed) {}
@@ -85,10 +86,12 @@ class Network {
       if (flying_[end].empty()) continue;
       const size_t which = random_() % flying_[end].size();
       const Flying one = flying_[end][which];
-      if (random_() % 4 != 0) flying_[end].erase(flying_[end].begin() + static_cast<long>(which));  // else: again later
+      if (random_() % 4 != 0)
+        flying_[end].erase(flying_[end].begin() + static_cast<long>(which));  // else: again later
       Link& to = ends_[1 - end];
       ASSERT_TRUE(to.Acknowledge(one.ack));
-      for (const AgentMessage& message : to.Take(one.number, ::evald::Say(one.text))) heard_[1 - end].push_back(Text(message));
+      for (const AgentMessage& message : to.Take(one.number, ::evald::Say(one.text)))
+        heard_[1 - end].push_back(Text(message));
     }
   }
   void Reconnect() {

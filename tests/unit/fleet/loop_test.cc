@@ -20,7 +20,8 @@ using std::chrono::milliseconds;
 
 TEST(LoopTurnCounterTest, PutsEachTurnIntoTheBucketOfItsLength) {
   LoopTurnCounter counter;
-  for (const double seconds : {0.00005, 0.0001, 0.0002, 2.0, 60.0}) counter.Add(kSecond, seconds, 0);
+  for (const double seconds : {0.00005, 0.0001, 0.0002, 2.0, 60.0})
+    counter.Add(kSecond, seconds, 0);
   const LoopTurns turns = counter.Look(kSecond);
   EXPECT_EQ(turns.counts[0], 2u) << "a bound belongs to its bucket";
   EXPECT_EQ(turns.counts[1], 1u);
@@ -102,7 +103,9 @@ TEST(WorkThreadTest, TellsWhatWasThrownAndGoesOn) {
   Loop loop;
   WorkThread thread("work", &loop, WorkThread::AtEnd::kFinish);
   std::vector<std::pair<ErrorKind, std::string>> errors;
-  const auto note = [&](const std::optional<Error>& error) { errors.emplace_back(error.value().kind(), error->what()); };
+  const auto note = [&](const std::optional<Error>& error) {
+    errors.emplace_back(error.value().kind(), error->what());
+  };
   thread.Post([] { throw Error(ErrorKind::kInput, "bad", "mend it"); }, note);
   thread.Post([] { throw std::runtime_error("worse"); }, note);
   thread.Post([] { throw Error(ErrorKind::kInput, "nobody asks"); });
@@ -136,7 +139,8 @@ TEST(WorkThreadTest, DropsWhatWaitsWhenItIsToldTo) {
   bool done = false;
   thread->Post([&done, held] { done = true; });
   std::thread ending([&] { thread.reset(); });
-  while (held.use_count() > 1) std::this_thread::yield();  // dropped before what is under way has ended
+  while (held.use_count() > 1)
+    std::this_thread::yield();  // dropped before what is under way has ended
   go.set_value();
   ending.join();
   EXPECT_FALSE(done);

@@ -1,7 +1,8 @@
-// A million random events over hosts, workers, metric processes and runs. After each: the fleet and the runs agree on
-// who holds what, no trial is leased twice at once but as a copy, and none to a worker that is gone (TinyFleet::Check
-// and its executor, which also holds each order against what its process is at). After each episode nothing goes wrong
-// any more, and every run must come to its end: where no fault may cost a run anything, with each document scored once.
+// A million random events over hosts, workers, metric processes and runs. After each: the fleet and
+// the runs agree on who holds what, no trial is leased twice at once but as a copy, and none to a
+// worker that is gone (TinyFleet::Check and its executor, which also holds each order against what
+// its process is at). After each episode nothing goes wrong any more, and every run must come to
+// its end: where no fault may cost a run anything, with each document scored once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,9 @@ constexpr int kNever = 1'000'000;
 
 FleetMachine::Options OptionsFor(bool mild) {
   if (!mild) return {.worker_restarts_max = 3, .metric_restarts_max = 3};
-  return {.worker_restarts_max = kNever, .metric_restarts_max = kNever, .device_limits = {kNever, 600'000'000}};
+  return {.worker_restarts_max = kNever,
+          .metric_restarts_max = kNever,
+          .device_limits = {kNever, 600'000'000}};
 }
 
 class Episode {
@@ -25,7 +28,8 @@ class Episode {
   Episode(uint64_t seed, bool mild) : random_(seed), mild_(mild), fleet_(OptionsFor(mild)) {
     fleet_.prompt = false;
     fleet_.AddHost("local", Devices(1 + (slow_ ? 2 : Below(3))), 1 + Below(2));
-    for (int i = Below(3); i > 0; --i) fleet_.AddHost(fmt::format("h{}", i), Devices(1 + Below(3)), Below(2));
+    for (int i = Below(3); i > 0; --i)
+      fleet_.AddHost(fmt::format("h{}", i), Devices(1 + Below(3)), Below(2));
     for (const auto& [name, host] : fleet_.machine.hosts()) hosts_.push_back(name);
   }
 
@@ -47,7 +51,8 @@ class Episode {
   std::vector<std::string> Devices(int count) {
     std::vector<std::string> devices;
     const bool gpu = OneIn(3);
-    for (int i = 0; i < count; ++i) devices.push_back(fmt::format("{}{}", gpu ? "cuda:GPU-" : "cpu:", i));
+    for (int i = 0; i < count; ++i)
+      devices.push_back(fmt::format("{}{}", gpu ? "cuda:GPU-" : "cpu:", i));
     return devices;
   }
 
@@ -80,7 +85,8 @@ class Episode {
     fleet_.now += OneIn(400) ? 65'000'000 : OneIn(20) ? 3'000'000 : Below(400'000);
     fleet_.Tick();
     for (int i = Below(4); i > 0; --i) {
-      if (TinyProcess* process = AnyProcess(); process != nullptr && !process->dead) fleet_.Beat(process);
+      if (TinyProcess* process = AnyProcess(); process != nullptr && !process->dead)
+        fleet_.Beat(process);
     }
   }
 
@@ -95,9 +101,12 @@ class Episode {
       if (process->asked == 0 && process->jobs.size() < 2) return fleet_.Want(process);
       return fleet_.EndJob(process, OneIn(20));
     }
-    if (process->target && !process->loaded) return OneIn(2) ? fleet_.Loaded(process) : Pulls(process);
-    if (process->loaded && process->asked == 0 && process->leases.size() < 2 && OneIn(2)) return fleet_.Want(process);
-    const bool slow = slow_ && process->id.ends_with("w0");  // others take over what it is late with
+    if (process->target && !process->loaded)
+      return OneIn(2) ? fleet_.Loaded(process) : Pulls(process);
+    if (process->loaded && process->asked == 0 && process->leases.size() < 2 && OneIn(2))
+      return fleet_.Want(process);
+    const bool slow =
+        slow_ && process->id.ends_with("w0");  // others take over what it is late with
     if (process->leases.empty() || OneIn(3) || (slow && !OneIn(100))) return fleet_.Beat(process);
     OneIn(30) ? fleet_.FailTrial(process, mild_ || OneIn(2)) : fleet_.EndSlice(process);
   }
@@ -123,10 +132,11 @@ class Episode {
   void Fault(TinyProcess* process) {
     if (process == nullptr || process->dead) return;
     if (process->scorer || OneIn(2)) return fleet_.Die(process);
-    // A failure that would repeat itself answers a Load. Said at any other time, it would be taken for the answer to a
-    // Load that is on its way, and that Load's own answer for the next one's.
+    // A failure that would repeat itself answers a Load. Said at any other time, it would be taken
+    // for the answer to a Load that is on its way, and that Load's own answer for the next one's.
     const bool loads = process->target && !process->loaded;
-    if (process->engine) fleet_.SayFailed(process, "a kernel failed", mild_ || !loads || !OneIn(3), OneIn(2));
+    if (process->engine)
+      fleet_.SayFailed(process, "a kernel failed", mild_ || !loads || !OneIn(3), OneIn(2));
     if (loads) process->target.reset();
   }
 
@@ -146,7 +156,8 @@ class Episode {
     for (auto& [number, of] : fleet_.runs) {
       if (of.over()) return End(&of);
     }
-    if (run == nullptr || (static_cast<int>(fleet_.runs.size()) < runs_max_ && OneIn(4))) return Add();
+    if (run == nullptr || (static_cast<int>(fleet_.runs.size()) < runs_max_ && OneIn(4)))
+      return Add();
     const int64_t number = run->view.number;
     if (!run->staged) {
       if (OneIn(2)) return fleet_.Stage(number);
@@ -170,7 +181,8 @@ class Episode {
     view.checkpoint_bytes = OneIn(2) ? 0 : 1e9 * Below(20);
     view.max_attempts = mild_ ? kNever : 3;
     std::vector<MachineTask> tasks;
-    for (int t = Below(slow_ ? 1 : 3); t >= 0; --t) tasks.push_back({fmt::format("t{}", t), 1 + Below(60), OneIn(4)});
+    for (int t = Below(slow_ ? 1 : 3); t >= 0; --t)
+      tasks.push_back({fmt::format("t{}", t), 1 + Below(60), OneIn(4)});
     if (slow_) tasks[0].documents += 40 + Below(100);  // for trials that are worth taking from
     fleet_.AddRun(view, tasks, view.load.empty() || OneIn(2), mild_ ? kNever : 3);
   }
@@ -238,7 +250,8 @@ class Episode {
     for (const auto& [id, process] : fleet_.processes) {
       if (process->dead) continue;
       if (!process->engine) fleet_.Hello(process.get());
-      if (process->target && !process->loaded && process->inbox.empty()) fleet_.Loaded(process.get());
+      if (process->target && !process->loaded && process->inbox.empty())
+        fleet_.Loaded(process.get());
       fleet_.Beat(process.get());
     }
   }
@@ -246,16 +259,18 @@ class Episode {
   std::string Stuck() const {
     std::string text;
     for (const auto& [number, run] : fleet_.runs) {
-      text += fmt::format("\n  run {} (load '{}', profile {}): planned {}, wants workers {}, open {}, leased {}", number,
-                          run.view.load, run.view.profile, run.view.planned, run.view.wants_workers,
-                          run.machine.has_trials(), run.machine.trials().leased());
-      text += fmt::format(", jobs {} + {}, waits for '{}'", run.machine.jobs().queued(), run.machine.jobs().leased(),
-                          run.waiting);
+      text += fmt::format(
+          "\n  run {} (load '{}', profile {}): planned {}, wants workers {}, open {}, leased {}",
+          number, run.view.load, run.view.profile, run.view.planned, run.view.wants_workers,
+          run.machine.has_trials(), run.machine.trials().leased());
+      text += fmt::format(", jobs {} + {}, waits for '{}'", run.machine.jobs().queued(),
+                          run.machine.jobs().leased(), run.waiting);
     }
     for (const WorkerSlot& slot : fleet_.machine.workers()) {
-      text += fmt::format("\n  {} ({}): {}, profile {}, loading {}", slot.id, slot.device, Name(slot.state()),
-                          slot.profile, slot.loading.value_or("-"));
-      text += fmt::format(", wants {}, holds {}, restarts {}", slot.wants, slot.held.size(), slot.restarts);
+      text += fmt::format("\n  {} ({}): {}, profile {}, loading {}", slot.id, slot.device,
+                          Name(slot.state()), slot.profile, slot.loading.value_or("-"));
+      text += fmt::format(", wants {}, holds {}, restarts {}", slot.wants, slot.held.size(),
+                          slot.restarts);
     }
     for (const ScorerSlot& slot : fleet_.machine.scorers()) {
       text += fmt::format("\n  {}: {}, wants {}", slot.id, Name(slot.state), slot.wants);
@@ -274,10 +289,12 @@ class Episode {
 
 TEST(FleetProperty, AMillionEvents) {
   const char* given = std::getenv("EVALD_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   fmt::print("EVALD_TEST_SEED={}\n", seed);
   const int64_t most = std::getenv("EVALD_FULL") != nullptr ? 10'000'000 : 1'000'000;
-  int64_t events = 0, done = 0, ended = 0, episodes = 0, copies = 0, relieved = 0, withdrawn = 0, abandoned = 0;
+  int64_t events = 0, done = 0, ended = 0, episodes = 0, copies = 0, relieved = 0, withdrawn = 0,
+          abandoned = 0;
   for (; events < most; ++episodes) {
     SCOPED_TRACE(fmt::format("EVALD_TEST_SEED={}, episode {}", seed, episodes));
     std::seed_seq mix{seed, static_cast<uint64_t>(episodes)};
@@ -294,10 +311,13 @@ TEST(FleetProperty, AMillionEvents) {
     done += episode.runs_done;
     ended += episode.runs_ended;
   }
-  fmt::print("{} events in {} episodes: {} runs done, {} otherwise at their end\n", events, episodes, done, ended);
-  fmt::print("{} copies, {} withdrawn, {} relieved, {} abandoned\n", copies, withdrawn, relieved, abandoned);
+  fmt::print("{} events in {} episodes: {} runs done, {} otherwise at their end\n", events,
+             episodes, done, ended);
+  fmt::print("{} copies, {} withdrawn, {} relieved, {} abandoned\n", copies, withdrawn, relieved,
+             abandoned);
   EXPECT_GT(done, episodes);
-  for (const int64_t each : {copies, relieved, withdrawn, abandoned, ended}) EXPECT_GT(each, episodes / 20);
+  for (const int64_t each : {copies, relieved, withdrawn, abandoned, ended})
+    EXPECT_GT(each, episodes / 20);
 }
 
 }  // namespace

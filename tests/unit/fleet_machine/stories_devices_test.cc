@@ -29,8 +29,11 @@ TEST(FleetDevices, ADeviceThatFailsAgainAndAgainIsSetAside) {
   }
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kSetAside);
   const Log log = fleet.Take();
-  EXPECT_THAT(log, Contains("aside local cuda:GPU-a: it failed 3 times within 10 minutes without finishing a trial, "
-                            "the last time: killed by signal 9"));
+  EXPECT_THAT(
+      log,
+      Contains(
+          "aside local cuda:GPU-a: it failed 3 times within 10 minutes without finishing a trial, "
+          "the last time: killed by signal 9"));
   EXPECT_THAT(log, Contains("lost w0: worker w0 (cuda:GPU-a): killed by signal 9 (at fault)"));
   EXPECT_THAT(log, Contains("devices 1"));
   fleet.WorkAll();
@@ -50,10 +53,12 @@ TEST(FleetDevices, WithTheLastDeviceItsRunsEnd) {
     fleet.Dies("w0");
     fleet.Pass(2);
   }
-  EXPECT_THAT(fleet.runs.at(1).failure, HasSubstr("w0: device cuda:GPU-a is set aside: it failed 3 times"));
+  EXPECT_THAT(fleet.runs.at(1).failure,
+              HasSubstr("w0: device cuda:GPU-a is set aside: it failed 3 times"));
   fleet.AddRun(NativeView(2));
   fleet.Pass(1);
-  EXPECT_THAT(fleet.runs.at(2).failure, HasSubstr("is set aside")) << "a run that comes later hears of it";
+  EXPECT_THAT(fleet.runs.at(2).failure, HasSubstr("is set aside"))
+      << "a run that comes later hears of it";
 }
 
 TEST(FleetDevices, AnEndWhoseCauseIsNotTheDeviceIsExcused) {
@@ -105,7 +110,9 @@ TEST(FleetDevices, AWorkerWhoseGpuIsHeldByAnotherProcessWaits) {
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kWaiting);
   const Log log = fleet.Take();
   EXPECT_THAT(log, Not(Contains(HasSubstr("kill w0")))) << "it says so again, and is not late";
-  EXPECT_THAT(log, Contains("waiting 1: a device: cuda:GPU-a is held by process 77 (train.py) on host local"));
+  EXPECT_THAT(
+      log,
+      Contains("waiting 1: a device: cuda:GPU-a is held by process 77 (train.py) on host local"));
   fleet.Dies("w0");
   EXPECT_THAT(fleet.Take(), Not(Contains(HasSubstr("(at fault)")))) << "no fault of the device's";
   fleet.prompt = true;
@@ -122,7 +129,8 @@ TEST(FleetDevices, AProgramThatCannotBeStartedSaysNothingOfTheDevice) {
   fleet.AddRun(NativeView(1));
   fleet.Pass(5);
   EXPECT_NE(fleet.StateOf("w0"), WorkerState::kSetAside);
-  EXPECT_THAT(fleet.runs.at(1).failure, HasSubstr("no such program")) << "the run does not wait for ever";
+  EXPECT_THAT(fleet.runs.at(1).failure, HasSubstr("no such program"))
+      << "the run does not wait for ever";
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ TEST(FleetFaults, ACheckpointThatNoWorkerSurvivesEndsItsRunAlone) {
   EXPECT_EQ(fleet.runs.at(2).failure, "worker w0: killed by signal 9");
   const Log log = fleet.Take();
   EXPECT_EQ(std::count(log.begin(), log.end(), "load w0 2"), 3) << "max_attempts";
-  EXPECT_LE(fleet.machine.FindWorker("w0")->restarts, 1) << "the run has its attempts counted, not the worker";
+  EXPECT_LE(fleet.machine.FindWorker("w0")->restarts, 1)
+      << "the run has its attempts counted, not the worker";
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(1).done());
 }
@@ -42,7 +43,9 @@ TEST(FleetFaults, ACheckpointThatNoWorkerSurvivesEndsItsRunAlone) {
 TEST(FleetFaults, ACheckpointThatAnotherWorkerLoadsIsNotTheFault) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0", "cpu:1"}, 1);
-  fleet.on_load = [&](TinyProcess* process) { process->id == "w0" ? fleet.Die(process) : fleet.Loaded(process); };
+  fleet.on_load = [&](TinyProcess* process) {
+    process->id == "w0" ? fleet.Die(process) : fleet.Loaded(process);
+  };
   fleet.AddRun(ViewOf(1, "c1"));
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(1).done());
@@ -142,7 +145,8 @@ TEST(FleetFaults, ALoadThatASecondRunWantsGoesOn) {
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kLoading);
   fleet.Fail(2, "cancelled");
   fleet.Tick();
-  EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kStopping) << "nothing has come for longer than five seconds";
+  EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kStopping)
+      << "nothing has come for longer than five seconds";
 }
 
 TEST(FleetFaults, ALoadThatDoesNotComeOnIsKilledAndTheDeviceIsNotAtFault) {
@@ -163,7 +167,8 @@ TEST(FleetFaults, ALoadThatDoesNotComeOnIsKilledAndTheDeviceIsNotAtFault) {
   fleet.Pass(2);
   const Log log = fleet.Take();
   EXPECT_THAT(log, Contains(HasSubstr("kill w0: its load has not come on for 1")));
-  EXPECT_THAT(log, Contains(HasSubstr("lost w0: worker w0 (cuda:GPU-a): its load has not come on")));
+  EXPECT_THAT(log,
+              Contains(HasSubstr("lost w0: worker w0 (cuda:GPU-a): its load has not come on")));
   EXPECT_THAT(log, Not(Contains(HasSubstr("(at fault)"))));
 }
 
@@ -217,7 +222,8 @@ TEST(FleetFaults, RefusedSettingsEndTheRunsOfThatProfileAlone) {
   const Log log = fleet.Take();
   EXPECT_THAT(log, Not(Contains(HasSubstr("(at fault)"))));
   EXPECT_EQ(std::count(log.begin(), log.end(), "start w0 wrong"), 1);
-  EXPECT_EQ(fleet.machine.FindWorker("w0")->profile, "native") << "the slot is the other run's at once";
+  EXPECT_EQ(fleet.machine.FindWorker("w0")->profile, "native")
+      << "the slot is the other run's at once";
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(3).done());
 }
@@ -236,7 +242,9 @@ TEST(FleetFaults, AnExitOverItsArgumentsIsARefusal) {
 TEST(FleetFaults, AnEngineThatNoWorkerCanMakeEndsItsRun) {
   TinyFleet fleet;
   fleet.AddHost("local", {"cpu:0"}, 1);
-  fleet.on_start = [&](TinyProcess* process) { process->scorer ? fleet.Hello(process) : fleet.Die(process); };
+  fleet.on_start = [&](TinyProcess* process) {
+    process->scorer ? fleet.Hello(process) : fleet.Die(process);
+  };
   fleet.AddRun(ViewOf(1));
   fleet.Deliver();
   fleet.Pass(5);
@@ -363,9 +371,10 @@ TEST(FleetFaults, WhatComesLateIsIgnoredAndSaysSo) {
   fleet.Says("w0", news::Hello{});
   fleet.Says("w7", news::Hello{});
   fleet.Says("w0", news::TrialOver{{9, 1, 1}, true, true, 1});
-  EXPECT_THAT(fleet.Take(), ElementsAre("ignored w0: loaded when ready", "ignored w0: hello when ready",
-                                        "ignored w7: a message when unknown",
-                                        "ignored w0: the end of a trial when of a run that is over"));
+  EXPECT_THAT(fleet.Take(),
+              ElementsAre("ignored w0: loaded when ready", "ignored w0: hello when ready",
+                          "ignored w7: a message when unknown",
+                          "ignored w0: the end of a trial when of a run that is over"));
   EXPECT_EQ(fleet.StateOf("w0"), WorkerState::kReady);
 }
 

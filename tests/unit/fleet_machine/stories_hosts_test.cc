@@ -25,7 +25,8 @@ TEST(FleetHosts, AwayAndBackNothingIsLost) {
   EXPECT_THAT(fleet.Take(), ElementsAre("devices 0"));
   fleet.EndSlice(&fleet.At("far.w0"));  // it works on, and nobody hears of it
   fleet.Pass(10);
-  EXPECT_THAT(fleet.Take(), ElementsAre(HasSubstr("waiting 1: a device"))) << "people are told, and that is all";
+  EXPECT_THAT(fleet.Take(), ElementsAre(HasSubstr("waiting 1: a device")))
+      << "people are told, and that is all";
   EXPECT_EQ(fleet.machine.FindWorker("far.w0")->held, held);
   fleet.HostIs("far", HostNews::kBack);
   EXPECT_THAT(fleet.Take(), ElementsAre("devices 1"));
@@ -174,7 +175,8 @@ TEST(FleetHosts, AnAgentThatComesBackWithItsProcessesKeepsThem) {
   const Log log = fleet.Take();
   EXPECT_THAT(log, Contains("lost w0: worker w0: replaced by another process of its host"));
   EXPECT_THAT(log, Contains("lease w0 1")) << "its want was known to the agent";
-  for (const char* not_this : {"start", "load", "kill"}) EXPECT_THAT(log, Not(Contains(HasSubstr(not_this))));
+  for (const char* not_this : {"start", "load", "kill"})
+    EXPECT_THAT(log, Not(Contains(HasSubstr(not_this))));
   EXPECT_EQ(fleet.machine.FindWorker("w0")->restarts, 0);
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(1).done());
@@ -237,7 +239,8 @@ TEST(FleetHosts, AHostThatComesWithFewerDevicesHasFewerWorkers) {
   EXPECT_EQ(fleet.StateOf("far.w1"), WorkerState::kAbsent);
   EXPECT_EQ(fleet.machine.device_count(), 1);
   fleet.Pass(1);
-  EXPECT_EQ(fleet.StateOf("far.w1"), WorkerState::kAbsent) << "nothing is started for a device that is not there";
+  EXPECT_EQ(fleet.StateOf("far.w1"), WorkerState::kAbsent)
+      << "nothing is started for a device that is not there";
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ TEST(FleetStory, UsersOfOnePriorityShareTheDevices) {
   }
   // A trial is said to take half a second: users change after 30 seconds' difference.
   ASSERT_GE(log.size(), 4u);
-  EXPECT_THAT(Log(log.begin(), log.begin() + 4), ElementsAre("load w0 1", "load w0 2", "load w0 1", "load w0 2"));
+  EXPECT_THAT(Log(log.begin(), log.begin() + 4),
+              ElementsAre("load w0 1", "load w0 2", "load w0 1", "load w0 2"));
   EXPECT_LT(log.size(), 20u) << "and not with every trial";
 }
 
@@ -119,8 +120,8 @@ TEST(FleetStory, AnotherProfileGetsTheSlotOnceTheWorkerHoldsNothing) {
   fleet.Deliver();
   EXPECT_THAT(fleet.Take(), IsEmpty()) << "it works off what it holds, and gets no more";
   fleet.Works("w0");
-  EXPECT_THAT(fleet.Take(), ElementsAre("job m0 1 own", "stop w0", HasSubstr("lost w0"), "start w0 q", "load w0 2",
-                                        "told 2 w0", "lease w0 2"));
+  EXPECT_THAT(fleet.Take(), ElementsAre("job m0 1 own", "stop w0", HasSubstr("lost w0"),
+                                        "start w0 q", "load w0 2", "told 2 w0", "lease w0 2"));
   EXPECT_EQ(fleet.machine.FindWorker("w0")->restarts, 0) << "nobody failed";
   fleet.WorkAll();
   EXPECT_TRUE(fleet.runs.at(1).done() && fleet.runs.at(2).done());
@@ -163,7 +164,9 @@ TEST(FleetStory, ARunThatHasNothingIsAskedOnceUntilItChanges) {
   fleet.AddRun(A(2, "c1"), {{"t", 1}});
   fleet.Deliver();
   // Both workers asked while each run has one trial.
-  EXPECT_EQ(fleet.machine.FindWorker("w0")->held.size() + fleet.machine.FindWorker("w1")->held.size(), 2u);
+  EXPECT_EQ(
+      fleet.machine.FindWorker("w0")->held.size() + fleet.machine.FindWorker("w1")->held.size(),
+      2u);
   const Log log = fleet.Take();
   EXPECT_LE(std::count(log.begin(), log.end(), "lease w1 1"), 1);
   EXPECT_LE(std::count(log.begin(), log.end(), "lease w0 1"), 2);
@@ -237,9 +240,12 @@ TEST(FleetStory, ProcessorsServeANativeRunOnlyWhereNoGpuIsUsable) {
   EXPECT_TRUE(fleet.runs.at(1).view.engine->own_gpu);
   fleet.HostIs("gpu", HostNews::kLeft);
   fleet.Pass(3);
-  EXPECT_THAT(fleet.Take(), Contains("waiting 1: a device of the kind that it began on (gpu): cuda:GPU-a of host gpu, "
-                                     "which has left"));
-  EXPECT_THAT(fleet.machine.FindWorker("w0")->held, IsEmpty()) << "of one run all numbers come from one kind of engine";
+  EXPECT_THAT(
+      fleet.Take(),
+      Contains("waiting 1: a device of the kind that it began on (gpu): cuda:GPU-a of host gpu, "
+               "which has left"));
+  EXPECT_THAT(fleet.machine.FindWorker("w0")->held, IsEmpty())
+      << "of one run all numbers come from one kind of engine";
   RunView later = A(2, "");
   later.native = true;
   fleet.AddRun(later);
@@ -308,7 +314,8 @@ TEST(FleetStory, WhatAnotherCommittedMeanwhileIsRevoked) {
         if (!run.machine.is_copy(held.trial)) continue;
         fleet.Take();
         fleet.Works(slot.id);
-        EXPECT_THAT(fleet.Take(), Contains(HasSubstr(slot.id == "w0" ? "revoke w1 1." : "revoke w0 1.")));
+        EXPECT_THAT(fleet.Take(),
+                    Contains(HasSubstr(slot.id == "w0" ? "revoke w1 1." : "revoke w0 1.")));
         fleet.Check();
         return;
       }
@@ -346,7 +353,8 @@ TEST(FleetStory, WhatLiesWhereItIsReadTakesNoRoom) {
   EXPECT_FALSE(fleet.machine.FreeStaged(fleet.now));
 }
 
-// Where nothing has changed for anybody, an event looks at its own process alone. The figure is printed for people.
+// Where nothing has changed for anybody, an event looks at its own process alone. The figure is
+// printed for people.
 TEST(FleetStory, AThousandWorkersThatAskAndAHundredRunsThatWantNothing) {
   FleetMachine machine({});
   HostSpec host{"local", "", true, {}, 0};

@@ -24,7 +24,8 @@ struct TinyFleet::Carry {
   }
 
   void Start(const std::string& id, const std::string& profile, bool scorer) {
-    if (fleet->unstartable == id) return fleet->machine.Ended(id, {"no such program", false}, fleet->now);
+    if (fleet->unstartable == id)
+      return fleet->machine.Ended(id, {"no such program", false}, fleet->now);
     auto& process = fleet->processes[id];
     EXPECT_EQ(process, nullptr) << id << " runs already";
     process = std::make_unique<TinyProcess>();
@@ -65,7 +66,8 @@ struct TinyFleet::Carry {
     text = fmt::format("kill {}: {}", order.id, order.why);
     const auto found = fleet->processes.find(order.id);
     if (found == fleet->processes.end()) return;
-    found->second->inbox.push_back([fleet = fleet, process = found->second.get()] { fleet->Die(process); });
+    found->second->inbox.push_back(
+        [fleet = fleet, process = found->second.get()] { fleet->Die(process); });
   }
   void operator()(const order::Load& order) {
     text = fmt::format("load {} {}", order.worker, order.run);
@@ -98,9 +100,11 @@ struct TinyFleet::Carry {
     });
   }
   void operator()(const order::Revoke& order) {
-    text = fmt::format("revoke {} {}.{}.{}", order.worker, order.held.run, order.held.trial, order.held.attempt);
+    text = fmt::format("revoke {} {}.{}.{}", order.worker, order.held.run, order.held.trial,
+                       order.held.attempt);
     TinyProcess* process = To(order.worker);
-    if (process != nullptr) process->inbox.push_back([process, held = order.held] { process->leases.erase(held); });
+    if (process != nullptr)
+      process->inbox.push_back([process, held = order.held] { process->leases.erase(held); });
   }
   void Give(const std::string& worker, TinyRun* run, const TrialLease& lease) {
     const HeldTrial held{run->view.number, lease.trial, lease.attempt};
@@ -108,7 +112,8 @@ struct TinyFleet::Carry {
     if (TinyProcess* process = To(worker)) {
       process->inbox.push_back([fleet = fleet, process, lease, held, load = run->view.load] {
         if (process->dead) return;
-        EXPECT_TRUE(process->loaded && process->target == load) << process->id << " holds another checkpoint";
+        EXPECT_TRUE(process->loaded && process->target == load)
+            << process->id << " holds another checkpoint";
         EXPECT_GT(process->asked, 0) << process->id << " did not ask";
         --process->asked;
         EXPECT_TRUE(process->leases.emplace(held, TinyProcess::Lease{lease, 0, fleet->now}).second);
@@ -129,7 +134,8 @@ struct TinyFleet::Carry {
     text = fmt::format("relieve {} {}", order.worker, order.run);
     TinyRun* run = Of(order.run);
     const bool has = run != nullptr && !run->view.ending && run->view.planned;
-    const auto shorten = has ? run->machine.Relieve(order.worker, fleet->now) : std::vector<ShortenOrder>();
+    const auto shorten =
+        has ? run->machine.Relieve(order.worker, fleet->now) : std::vector<ShortenOrder>();
     for (const ShortenOrder& of : shorten) Shorten(order.run, of);
     if (!shorten.empty()) {
       ++fleet->relieved;
@@ -156,9 +162,11 @@ struct TinyFleet::Carry {
         fleet->Send(victim, [fleet, number, of, end = slices[s].documents.end] {
           const auto run = fleet->runs.find(number);
           if (run == fleet->runs.end() || run->second.view.ending) return;
-          if (run->second.machine.Shortened(of.worker, of.trial, of.attempt, of.task, of.first, end)) {
+          if (run->second.machine.Shortened(of.worker, of.trial, of.attempt, of.task, of.first,
+                                            end)) {
             for (LeasedSlice& slice : run->second.live[of.trial].slices) {
-              if (slice.task == of.task && slice.documents.first == of.first) slice.documents.end = end;
+              if (slice.task == of.task && slice.documents.first == of.first)
+                slice.documents.end = end;
             }
           }
           fleet->Changed(number);
@@ -209,15 +217,18 @@ struct TinyFleet::Carry {
   void operator()(const order::TellRefused& order) {
     text = fmt::format("refused {} {}: {}", order.run, order.worker, order.why);
     const auto process = fleet->processes.find(order.worker);
-    const std::string host = process == fleet->processes.end() ? "" : process->second->host;  // "" where it is gone
+    const std::string host =
+        process == fleet->processes.end() ? "" : process->second->host;  // "" where it is gone
     if (fleet->untrusted.count(host) == 0) return fleet->Fail(order.run, order.why);
     if (TinyRun* run = Of(order.run)) run->view.doubted.insert(host);
     fleet->Changed(order.run);
   }
   void operator()(const order::TellWorkerLost& order) {
-    text = fmt::format("lost {}: {}{}", order.worker, order.why, order.at_fault ? " (at fault)" : "");
+    text =
+        fmt::format("lost {}: {}{}", order.worker, order.why, order.at_fault ? " (at fault)" : "");
     if (order.why.ends_with("away for too long")) ++fleet->abandoned;
-    for (auto& [number, run] : fleet->runs) run.machine.WorkerLost(order.worker, order.why, order.at_fault);
+    for (auto& [number, run] : fleet->runs)
+      run.machine.WorkerLost(order.worker, order.why, order.at_fault);
     for (auto& [number, run] : fleet->runs) fleet->Changed(number);
   }
   void operator()(const order::TellScorerLost& order) {
@@ -238,12 +249,14 @@ struct TinyFleet::Carry {
   void operator()(const order::TellNoWorkers& order) {
     text = fmt::format("no workers {}: {}", order.run, order.why);
     TinyRun* run = Of(order.run);
-    if (run != nullptr && !(run->view.planned && run->machine.trials_idle())) fleet->Fail(order.run, order.why);
+    if (run != nullptr && !(run->view.planned && run->machine.trials_idle()))
+      fleet->Fail(order.run, order.why);
   }
   void operator()(const order::TellNoScorers& order) {
     text = fmt::format("no scorers {}: {}", order.run, order.why);
     TinyRun* run = Of(order.run);
-    if (run != nullptr && run->view.planned && !run->machine.jobs().idle()) fleet->Fail(order.run, order.why);
+    if (run != nullptr && run->view.planned && !run->machine.jobs().idle())
+      fleet->Fail(order.run, order.why);
   }
   void operator()(const order::TellNobodyElse& order) {
     text = fmt::format("nobody else for {}", order.run);
@@ -259,7 +272,8 @@ struct TinyFleet::Carry {
   }
   void operator()(const order::DropStaged& order) {
     text = "drop " + order.fingerprint;
-    for (const auto& [number, run] : fleet->runs) EXPECT_NE(run.view.fingerprint, order.fingerprint);
+    for (const auto& [number, run] : fleet->runs)
+      EXPECT_NE(run.view.fingerprint, order.fingerprint);
     EXPECT_TRUE(fleet->dropped.insert(order.fingerprint).second);
   }
   void operator()(const order::ShowChange&) {}
@@ -272,7 +286,8 @@ struct TinyFleet::Carry {
 void TinyFleet::Settle() {
   if (settling_) return;
   settling_ = true;
-  for (std::vector<Order> orders = machine.TakeOrders(); !orders.empty(); orders = machine.TakeOrders()) {
+  for (std::vector<Order> orders = machine.TakeOrders(); !orders.empty();
+       orders = machine.TakeOrders()) {
     for (const Order& order : orders) {
       const size_t place = log_.size();
       log_.emplace_back();

@@ -35,7 +35,8 @@ RunView NativeView(int64_t number, const std::string& load) {
 }
 
 EngineFacts TinyProcess::engine_facts() const {
-  return on_gpu ? EngineFacts{"native", "1", "gpu", true} : EngineFacts{"native", "1", "processor", false};
+  return on_gpu ? EngineFacts{"native", "1", "gpu", true}
+                : EngineFacts{"native", "1", "processor", false};
 }
 
 TinyRun::TinyRun(RunView of, std::vector<MachineTask> tasks, int attempts_max)
@@ -64,7 +65,8 @@ RunView TinyFleet::ViewOf(TinyRun* run) {
   return view;
 }
 
-TinyRun& TinyFleet::AddRun(RunView view, std::vector<MachineTask> tasks, bool staged, int attempts_max) {
+TinyRun& TinyFleet::AddRun(RunView view, std::vector<MachineTask> tasks, bool staged,
+                           int attempts_max) {
   const int64_t number = view.number;
   if (view.profile.empty()) view.profile = "p";
   TinyRun& run = runs.try_emplace(number, view, std::move(tasks), attempts_max).first->second;
@@ -105,7 +107,8 @@ void TinyFleet::Remove(int64_t number, bool leaves_staged) {
   Settle();
 }
 
-// No two trials that are leased at once have a document in common, but for a copy and what it is of.
+// No two trials that are leased at once have a document in common, but for a copy and what it is
+// of.
 void TinyFleet::CheckLease(TinyRun* run, const TrialLease& lease) {
   std::erase_if(run->live, [&](const auto& live) {
     return !run->machine.trials().Holds(live.first, live.second.attempt);
@@ -115,8 +118,10 @@ void TinyFleet::CheckLease(TinyRun* run, const TrialLease& lease) {
     if (run->machine.is_copy(lease.trial) || run->machine.is_copy(trial)) continue;
     for (const LeasedSlice& a : live.slices) {
       for (const LeasedSlice& b : lease.slices) {
-        const bool before = a.documents.end <= b.documents.first, after = b.documents.end <= a.documents.first;
-        EXPECT_TRUE(a.task != b.task || before || after) << "documents of trials " << trial << " and " << lease.trial;
+        const bool before = a.documents.end <= b.documents.first,
+                   after = b.documents.end <= a.documents.first;
+        EXPECT_TRUE(a.task != b.task || before || after)
+            << "documents of trials " << trial << " and " << lease.trial;
       }
     }
   }
@@ -126,13 +131,17 @@ void TinyFleet::CheckLease(TinyRun* run, const TrialLease& lease) {
 void TinyFleet::Withdrawals(TinyRun* run) {
   for (const WithdrawOrder& order : run->machine.TakeWithdrawn()) {
     ++withdrawn;
-    machine.Answered(answer::Withdrawn{order.worker, {run->view.number, order.trial, order.attempt}}, now);
+    machine.Answered(
+        answer::Withdrawn{order.worker, {run->view.number, order.trial, order.attempt}}, now);
   }
 }
 
 // As the database: the first file of a document counts.
-void TinyFleet::Commit(TinyRun* run, const std::string& worker, const HeldTrial& held, const LeasedSlice& slice) {
-  if (run->view.ending || !run->machine.SliceReported(worker, held.trial, held.attempt, slice.task, slice.documents)) return;
+void TinyFleet::Commit(TinyRun* run, const std::string& worker, const HeldTrial& held,
+                       const LeasedSlice& slice) {
+  if (run->view.ending ||
+      !run->machine.SliceReported(worker, held.trial, held.attempt, slice.task, slice.documents))
+    return;
   std::vector<int64_t> won;
   for (const int64_t d : List(slice.documents)) {
     if (run->committed[{slice.task, d}]++ == 0) won.push_back(d);
@@ -142,25 +151,30 @@ void TinyFleet::Commit(TinyRun* run, const std::string& worker, const HeldTrial&
   Withdrawals(run);
 }
 
-void TinyFleet::OnTrialEnd(const std::string& worker, const HeldTrial& held, bool failed, bool retry) {
+void TinyFleet::OnTrialEnd(const std::string& worker, const HeldTrial& held, bool failed,
+                           bool retry) {
   const auto run = runs.find(held.run);
   const bool goes_on = run != runs.end() && !run->second.view.ending;
   const bool counts = goes_on && Holds(run->second, worker, held);
-  if (goes_on && failed) run->second.machine.TrialFailed(worker, held.trial, held.attempt, "it failed", retry);
+  if (goes_on && failed)
+    run->second.machine.TrialFailed(worker, held.trial, held.attempt, "it failed", retry);
   if (goes_on && !failed) run->second.machine.TrialDone(worker, held.trial, held.attempt);
   if (goes_on) Withdrawals(&run->second);
   Changed(held.run);
   machine.Heard(worker, news::TrialOver{held, !failed, counts && !failed, 0.5}, now);
 }
 
-void TinyFleet::OnTrialBeat(const std::string& worker, const HeldTrial& held, int64_t done, int64_t since) {
+void TinyFleet::OnTrialBeat(const std::string& worker, const HeldTrial& held, int64_t done,
+                            int64_t since) {
   const auto run = runs.find(held.run);
   if (run == runs.end() || run->second.view.ending) return;
-  run->second.machine.Progressed(worker, held.trial, held.attempt, done, static_cast<double>(now - since) / 1e6, now);
+  run->second.machine.Progressed(worker, held.trial, held.attempt, done,
+                                 static_cast<double>(now - since) / 1e6, now);
   Changed(held.run);
 }
 
-void TinyFleet::OnJobEnd(const std::string& scorer, int64_t number, const MetricJob& job, bool fails) {
+void TinyFleet::OnJobEnd(const std::string& scorer, int64_t number, const MetricJob& job,
+                         bool fails) {
   const auto run = runs.find(number);
   if (run == runs.end() || run->second.view.ending) return;
   TinyRun& of = run->second;
@@ -194,9 +208,11 @@ void TinyFleet::Check() {
       if (!run->second.view.ending) goes_on.insert(trial);
     }
     ASSERT_EQ(goes_on, held[slot.id]) << slot.id << " and the runs do not agree on what it holds";
-    ASSERT_TRUE(slot.held.empty() || slot.has_engine()) << slot.id << " holds trials while " << Name(slot.state());
+    ASSERT_TRUE(slot.held.empty() || slot.has_engine())
+        << slot.id << " holds trials while " << Name(slot.state());
     ASSERT_EQ(slot.asked, 0) << "a question was not answered";
-    ASSERT_EQ(slot.has_process(), processes.count(slot.id) > 0) << slot.id << " is " << Name(slot.state());
+    ASSERT_EQ(slot.has_process(), processes.count(slot.id) > 0)
+        << slot.id << " is " << Name(slot.state());
   }
 }
 

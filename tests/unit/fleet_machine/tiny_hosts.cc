@@ -11,7 +11,8 @@ namespace evald {
 
 void TinyFleet::AddHost(const std::string& name, std::vector<std::string> devices, int scorers) {
   const bool local = name == "local";
-  specs_[name] = {name, local ? "" : name + ".", local, std::move(devices), scorers, untrusted.count(name) == 0};
+  specs_[name] = {name,    local ? "" : name + ".",   local, std::move(devices),
+                  scorers, untrusted.count(name) == 0};
   machine.HostAdded(specs_.at(name), now);
   Settle();
   AgentAnew(name, false);
@@ -30,7 +31,8 @@ void TinyFleet::AgentAnew(const std::string& name, bool with_processes) {
       of.outbox.clear();
       of.leases.clear();
       of.jobs.clear();
-      AdoptedProcess adopted{of.id, of.engine, of.profile, of.on_gpu, of.follows, of.target, std::nullopt, of.asked};
+      AdoptedProcess adopted{of.id,      of.engine, of.profile,   of.on_gpu,
+                             of.follows, of.target, std::nullopt, of.asked};
       if (of.loaded) adopted.loaded = of.engine_facts();
       there.push_back(adopted);
       if (!of.engine && prompt) Hello(&of);
@@ -67,9 +69,10 @@ void TinyFleet::Hello(TinyProcess* process) {
 void TinyFleet::Loaded(TinyProcess* process) {
   if (process->dead || !process->target) return;
   process->loaded = true;
-  Send(process, [this, id = process->id, load = *process->target, engine = process->engine_facts()] {
-    machine.Heard(id, news::Loaded{load, engine}, now);
-  });
+  Send(process,
+       [this, id = process->id, load = *process->target, engine = process->engine_facts()] {
+         machine.Heard(id, news::Loaded{load, engine}, now);
+       });
   if (prompt) Want(process);
 }
 
@@ -81,7 +84,8 @@ void TinyFleet::Want(TinyProcess* process) {
 void TinyFleet::Beat(TinyProcess* process) {
   for (auto& [number, run] : runs) {
     if (away.count(process->host) > 0) continue;
-    (process->scorer ? run.machine.ScorerHeard(process->id, now) : run.machine.WorkerHeard(process->id, now));
+    (process->scorer ? run.machine.ScorerHeard(process->id, now)
+                     : run.machine.WorkerHeard(process->id, now));
   }
   if (process->scorer) return;
   if (process->leases.empty()) {
@@ -125,10 +129,12 @@ void TinyFleet::EndJob(TinyProcess* process, bool fails) {
   if (process->jobs.empty()) return;
   const auto [run, job] = process->jobs.front();
   process->jobs.pop_front();
-  Send(process, [this, id = process->id, run = run, job = job, fails] { OnJobEnd(id, run, job, fails); });
+  Send(process,
+       [this, id = process->id, run = run, job = job, fails] { OnJobEnd(id, run, job, fails); });
 }
 
-void TinyFleet::SayFailed(TinyProcess* process, const std::string& message, bool retry, bool device) {
+void TinyFleet::SayFailed(TinyProcess* process, const std::string& message, bool retry,
+                          bool device) {
   Send(process, [this, id = process->id, message, retry, device] {
     machine.Heard(id, news::Failed{message, retry, device}, now);
   });
@@ -235,12 +241,15 @@ void TinyFleet::Works(const std::string& id) {
 void TinyFleet::WorkAll(int rounds) {
   Deliver();
   for (; rounds > 0; --rounds) {
-    if (std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.second.over(); })) return;
+    if (std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.second.over(); }))
+      return;
     std::vector<std::string> ids;
     for (const auto& [id, process] : processes) ids.push_back(id);
     for (const std::string& id : ids) {
       const auto process = processes.find(id);
-      if (process != processes.end() && !process->second->dead && away.count(process->second->host) == 0) Works(id);
+      if (process != processes.end() && !process->second->dead &&
+          away.count(process->second->host) == 0)
+        Works(id);
     }
     Pass(0.2);
   }

@@ -16,19 +16,21 @@ constexpr int kEvents = static_cast<int>(E::kRetire) + 1;
 
 WorkerSlot After(std::initializer_list<E> events) {
   WorkerSlot slot;
-  for (const E event : events) EXPECT_TRUE(slot.Apply(event)) << Name(event) << " when " << Name(slot.state());
+  for (const E event : events)
+    EXPECT_TRUE(slot.Apply(event)) << Name(event) << " when " << Name(slot.state());
   return slot;
 }
 
 TEST(WorkerSlot, ItsLife) {
   WorkerSlot slot;
-  const std::pair<E, S> life[] = {{E::kHosted, S::kIdle},     {E::kStart, S::kStarting}, {E::kWait, S::kWaiting},
-                                  {E::kHello, S::kEmpty},     {E::kFollow, S::kFollowing}, {E::kLoad, S::kLoading},
-                                  {E::kLoaded, S::kReady},    {E::kLoad, S::kLoading},   {E::kRefuse, S::kEmpty},
-                                  {E::kStop, S::kStopping},   {E::kEnd, S::kIdle},       {E::kPause, S::kPausing},
-                                  {E::kStart, S::kStarting},  {E::kEnd, S::kIdle},       {E::kGiveUp, S::kGivenUp},
-                                  {E::kStart, S::kStarting},  {E::kEnd, S::kIdle},       {E::kSetAside, S::kSetAside},
-                                  {E::kHosted, S::kIdle},     {E::kRetire, S::kAbsent}};
+  const std::pair<E, S> life[] = {
+      {E::kHosted, S::kIdle},    {E::kStart, S::kStarting},   {E::kWait, S::kWaiting},
+      {E::kHello, S::kEmpty},    {E::kFollow, S::kFollowing}, {E::kLoad, S::kLoading},
+      {E::kLoaded, S::kReady},   {E::kLoad, S::kLoading},     {E::kRefuse, S::kEmpty},
+      {E::kStop, S::kStopping},  {E::kEnd, S::kIdle},         {E::kPause, S::kPausing},
+      {E::kStart, S::kStarting}, {E::kEnd, S::kIdle},         {E::kGiveUp, S::kGivenUp},
+      {E::kStart, S::kStarting}, {E::kEnd, S::kIdle},         {E::kSetAside, S::kSetAside},
+      {E::kHosted, S::kIdle},    {E::kRetire, S::kAbsent}};
   for (const auto& [event, state] : life) {
     ASSERT_TRUE(slot.Apply(event)) << Name(event);
     ASSERT_EQ(slot.state(), state) << Name(event);

@@ -71,7 +71,8 @@ TEST(Admission, WithoutTokensOnlyOwnNamesAreServed) {
     rebound.headers.Set("Host", name);
     EXPECT_EQ(Refusal(&admission, rebound).status, 421) << name;
   }
-  for (const char* name : {"localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]:8080", "box.lan:1"}) {
+  for (const char* name :
+       {"localhost", "LOCALHOST:1", "127.0.0.1:8080", "[::1]:8080", "box.lan:1"}) {
     rebound.headers.Set("Host", name);
     EXPECT_EQ(Refusal(&admission, rebound).status, 0) << name;
   }
@@ -100,8 +101,10 @@ TEST(Admission, OtherPagesMayNotChangeAnything) {
   Request request = Asking("POST", "change");
   request.headers.Add("Origin", "http://evil.example");
   EXPECT_EQ(Refusal(&admission, request).status, 403);
-  for (const char* origin : {"null", "", "http://localhost:3000", "http://localhost", "http://localhost:80.evil.example"}) {
-    request.headers.Set("Origin", origin);  // a page of another port of this machine is another's, too
+  for (const char* origin : {"null", "", "http://localhost:3000", "http://localhost",
+                             "http://localhost:80.evil.example"}) {
+    request.headers.Set("Origin",
+                        origin);  // a page of another port of this machine is another's, too
     EXPECT_EQ(Refusal(&admission, request).status, 403) << origin;
   }
   request.headers.Set("Origin", "http://localhost:80");

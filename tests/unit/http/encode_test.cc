@@ -57,8 +57,10 @@ TEST(Encode, AnswersNotModified) {
 }
 
 TEST(Encode, ReadsAcceptEncoding) {
-  for (const char* yes : {"gzip", "GZIP", "*", "deflate, gzip; q=1"}) EXPECT_TRUE(AcceptsGzip(yes)) << yes;
-  for (const char* no : {"", "br", "gzip;q=0", "gzip; q=0.0", "xgzip"}) EXPECT_FALSE(AcceptsGzip(no)) << no;
+  for (const char* yes : {"gzip", "GZIP", "*", "deflate, gzip; q=1"})
+    EXPECT_TRUE(AcceptsGzip(yes)) << yes;
+  for (const char* no : {"", "br", "gzip;q=0", "gzip; q=0.0", "xgzip"})
+    EXPECT_FALSE(AcceptsGzip(no)) << no;
 }
 
 }  // namespace

@@ -22,12 +22,14 @@ Router Routes() {
   router.Add({"POST", "/take", Role::kSubmit,
               [](const auto&, const Responder& answer) { answer(JsonResponse(200, "{}")); }, 1000});
   router.Add({"GET", "/large", Role::kRead, [](const auto&, const Responder& answer) {
-                answer(JsonResponse(200, std::string(20'000'000, ' '))); }});
+                answer(JsonResponse(200, std::string(20'000'000, ' ')));
+              }});
   router.Add({"GET", "/", Role::kRead,
               [](const auto&, const Responder& answer) { answer(JsonResponse(200, "{}")); }});
   router.Add({"GET", "/never", Role::kRead, [](const auto&, Responder answer) {
                 static std::vector<Responder> kept;
-                kept.push_back(std::move(answer)); }});
+                kept.push_back(std::move(answer));
+              }});
   return router;
 }
 
@@ -47,7 +49,8 @@ TEST(Limits, ASlowHeaderEndsTheConnection) {
   client.Send("GET / HTTP/1.1\r\n");
   const auto begun = std::chrono::steady_clock::now();
   // A byte now and then does not move the deadline.
-  while (!client.EndsWithin(milliseconds(50)) && std::chrono::steady_clock::now() - begun < kPatience) {
+  while (!client.EndsWithin(milliseconds(50)) &&
+         std::chrono::steady_clock::now() - begun < kPatience) {
     client.Send("A");
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kPatience);
@@ -61,7 +64,8 @@ TEST(Limits, ABodyThatDoesNotComeEndsTheConnection) {
   SocketClient chunked(server.port());
   chunked.Send("POST /take HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
   const auto begun = std::chrono::steady_clock::now();
-  while (!chunked.EndsWithin(milliseconds(50)) && std::chrono::steady_clock::now() - begun < kPatience) {
+  while (!chunked.EndsWithin(milliseconds(50)) &&
+         std::chrono::steady_clock::now() - begun < kPatience) {
     chunked.Send("1\r\nx\r\n");
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kPatience);
@@ -128,7 +132,8 @@ TEST(Limits, ABodyOverTheRoutesLimitIsRefusedBeforeItIsRead) {
 
 TEST(Limits, HeadersOverTheLimitAreRefused) {
   Server server({}, Routes());
-  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/", "A: " + std::string(20'000, 'a') + "\r\n")).status, 431);
+  EXPECT_EQ(Fetch(server.port(), Ask("GET", "/", "A: " + std::string(20'000, 'a') + "\r\n")).status,
+            431);
 }
 
 TEST(Limits, ConnectionsOverTheLimitAreTurnedAway) {
@@ -181,15 +186,16 @@ TEST(Limits, SilentConnectionsGiveWayAndThoseWithATokenStay) {
   EXPECT_EQ(reader.Receive().status, 200);
   std::vector<From> silent;
   for (int i = 0; i < 30; ++i) {
-    for (const char* address : {"127.0.0.2", "127.0.0.3", "127.0.0.4"}) silent.emplace_back(address, server.port());
+    for (const char* address : {"127.0.0.2", "127.0.0.3", "127.0.0.4"})
+      silent.emplace_back(address, server.port());
   }
   for (int i = 0; i < 4; ++i) EXPECT_EQ(Fetch(server.port(), ask).status, 200) << i;
   reader.Send(ask);
   EXPECT_EQ(reader.Receive().status, 200) << "it was known, and stayed";
 }
 
-// There is room for two connections, which are known: one between requests and one that is being answered. A third is
-// served in the place of the first.
+// There is room for two connections, which are known: one between requests and one that is being
+// answered. A third is served in the place of the first.
 void ExpectTheIdleOneGivesWay(uint16_t port) {
   SocketClient busy(port), idle(port);
   idle.Send(Ask("GET", "/"));
@@ -247,8 +253,9 @@ TEST(Limits, GarbageIsRefusedAndTheServerGoesOn) {
   Server server(options, Routes());
   std::string noise;
   for (int i = 0; i < 4096; ++i) noise += static_cast<char>(i * 7919 % 251);
-  for (const std::string& bytes : {noise, std::string("\0\0\0\0\r\n\r\n", 8), std::string("GET  / HTTP/1.1\r\n\r\n"),
-                                   std::string("\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n")}) {
+  for (const std::string& bytes :
+       {noise, std::string("\0\0\0\0\r\n\r\n", 8), std::string("GET  / HTTP/1.1\r\n\r\n"),
+        std::string("\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n")}) {
     SocketClient client(server.port());
     client.Send(bytes + "\r\n\r\n");
     EXPECT_EQ(client.Receive().status, 400);

@@ -40,7 +40,8 @@ TEST(PeerOwner, OnlyTheOwnUserAndRootAreAccepted) {
   EXPECT_TRUE(Accepts(Listed(0)));
   EXPECT_FALSE(Accepts(Listed(1001)));
   EXPECT_FALSE(Accepts(Listed(kOther)));
-  EXPECT_EQ(Judge(Listed(1001), End(1, 50000), End(1, 8642), 1000).reason, "the call comes from uid 1001");
+  EXPECT_EQ(Judge(Listed(1001), End(1, 50000), End(1, 8642), 1000).reason,
+            "the call comes from uid 1001");
   EXPECT_FALSE(Accepts(std::nullopt));
 }
 
@@ -49,7 +50,8 @@ TEST(PeerOwner, ASocketThatNobodyHoldsIsRefused) {
   ListedSocket orphan = Listed(0);
   orphan.inode = 0;
   EXPECT_FALSE(Accepts(orphan));
-  for (const int state : {TCP_TIME_WAIT, TCP_LISTEN, TCP_CLOSE, TCP_SYN_SENT, TCP_SYN_RECV, TCP_LAST_ACK}) {
+  for (const int state :
+       {TCP_TIME_WAIT, TCP_LISTEN, TCP_CLOSE, TCP_SYN_SENT, TCP_SYN_RECV, TCP_LAST_ACK}) {
     ListedSocket socket = Listed(0);
     socket.state = state;
     EXPECT_FALSE(Accepts(socket)) << state;
@@ -63,7 +65,8 @@ TEST(PeerOwner, ASocketThatNobodyHoldsIsRefused) {
 TEST(PeerOwner, AnotherSocketThanTheCallersIsRefused) {
   for (const auto& change : std::vector<std::function<void(ListedSocket*)>>{
            [](ListedSocket* s) { s->own.port = 50001; }, [](ListedSocket* s) { s->other.port = 0; },
-           [](ListedSocket* s) { s->own = End(2, 50000); }, [](ListedSocket* s) { s->other = TcpEnd(); }}) {
+           [](ListedSocket* s) { s->own = End(2, 50000); },
+           [](ListedSocket* s) { s->other = TcpEnd(); }}) {
     ListedSocket socket = Listed(1000);
     change(&socket);
     EXPECT_FALSE(Accepts(socket));
@@ -72,7 +75,8 @@ TEST(PeerOwner, AnotherSocketThanTheCallersIsRefused) {
 
 TEST(PeerOwner, LinesOfProcNetAreRead) {
   const auto socket = ParseProcNetLine(
-      "   2: 0100007F:C3C8 0100007F:E355 01 00000000:00000000 00:00000000 00000000  1000        0 59575 2 0 20 0 0 10 -1");
+      "   2: 0100007F:C3C8 0100007F:E355 01 00000000:00000000 00:00000000 00000000  1000        0 "
+      "59575 2 0 20 0 0 10 -1");
   ASSERT_TRUE(socket);
   EXPECT_EQ(socket->own, End(1, 0xC3C8));
   EXPECT_EQ(socket->other, End(1, 0xE355));
@@ -80,14 +84,19 @@ TEST(PeerOwner, LinesOfProcNetAreRead) {
   EXPECT_EQ(socket->uid, 1000u);
   EXPECT_EQ(socket->inode, 59575u);
   const auto mapped = ParseProcNetLine(
-      "   0: 0000000000000000FFFF00000100007F:C3C8 0000000000000000FFFF00000100007F:E355 06 0:0 03:0 0     0        0 0 3 0");
+      "   0: 0000000000000000FFFF00000100007F:C3C8 0000000000000000FFFF00000100007F:E355 06 0:0 "
+      "03:0 0     0        0 0 3 0");
   ASSERT_TRUE(mapped);
   EXPECT_EQ(mapped->own, End(1, 0xC3C8));
   EXPECT_EQ(mapped->state, TCP_TIME_WAIT);
   EXPECT_EQ(mapped->inode, 0u);
-  for (const char* wrong : {"", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode",
-                            "0: 0100007F 0100007F:E355 01 0:0 0:0 0 0 0 5", "0: 010000:1 0100007F:E355 01 0:0 0:0 0 0 0 5",
-                            "0: 0100007F:1 0100007F:E355 01 0:0 0:0 0 -1 0 5", "0: 0100007F:1 0100007F:10000 01 0:0 0:0 0 0 0 5"}) {
+  for (const char* wrong : {"",
+                            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when "
+                            "retrnsmt   uid  timeout inode",
+                            "0: 0100007F 0100007F:E355 01 0:0 0:0 0 0 0 5",
+                            "0: 010000:1 0100007F:E355 01 0:0 0:0 0 0 0 5",
+                            "0: 0100007F:1 0100007F:E355 01 0:0 0:0 0 -1 0 5",
+                            "0: 0100007F:1 0100007F:10000 01 0:0 0:0 0 0 0 5"}) {
     EXPECT_FALSE(ParseProcNetLine(wrong)) << wrong;
   }
 }
@@ -100,16 +109,19 @@ struct Pair {
 
 // The caller's family may be IPv6 while the listener's is IPv4: its address is then a mapped one.
 Pair Connect(int listen_family, int call_family) {
-  Pair pair{UniqueFd(::socket(listen_family, SOCK_STREAM, 0)), UniqueFd(::socket(call_family, SOCK_STREAM, 0)), UniqueFd()};
+  Pair pair{UniqueFd(::socket(listen_family, SOCK_STREAM, 0)),
+            UniqueFd(::socket(call_family, SOCK_STREAM, 0)), UniqueFd()};
   sockaddr_in6 v6{};
   v6.sin6_family = AF_INET6;
   sockaddr_in v4{};
   v4.sin_family = AF_INET;
   v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   v6.sin6_addr = in6addr_loopback;
-  sockaddr* at = listen_family == AF_INET ? reinterpret_cast<sockaddr*>(&v4) : reinterpret_cast<sockaddr*>(&v6);
+  sockaddr* at = listen_family == AF_INET ? reinterpret_cast<sockaddr*>(&v4)
+                                          : reinterpret_cast<sockaddr*>(&v6);
   socklen_t bytes = listen_family == AF_INET ? sizeof v4 : sizeof v6;
-  if (::bind(pair.listener.get(), at, bytes) != 0 || ::listen(pair.listener.get(), 5) != 0) return {};
+  if (::bind(pair.listener.get(), at, bytes) != 0 || ::listen(pair.listener.get(), 5) != 0)
+    return {};
   ::getsockname(pair.listener.get(), at, &bytes);
   if (listen_family == AF_INET && call_family == AF_INET6) {
     ::inet_pton(AF_INET6, "::ffff:127.0.0.1", &v6.sin6_addr);
@@ -140,7 +152,8 @@ TEST_P(PeerOwnerSockets, ACallerWhoHasGoneIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PeerOwnerSockets,
-                         ::testing::Values(std::pair(AF_INET, AF_INET), std::pair(AF_INET6, AF_INET6),
+                         ::testing::Values(std::pair(AF_INET, AF_INET),
+                                           std::pair(AF_INET6, AF_INET6),
                                            std::pair(AF_INET, AF_INET6)));
 
 // Neither is anybody's fault: the caller is asked to try again, and is not told to be a stranger.
@@ -186,7 +199,9 @@ TEST(PeerOwner, BothWaysOfAskingSayTheSame) {
 
 Router Routes() {
   Router router;
-  const Handler hello = [](const auto&, const Responder& answer) { answer(JsonResponse(200, "{}")); };
+  const Handler hello = [](const auto&, const Responder& answer) {
+    answer(JsonResponse(200, "{}"));
+  };
   router.Add({"GET", "/healthz", Role::kNone, hello});
   router.Add({"GET", "/read", Role::kRead, hello});
   return router;
@@ -222,7 +237,9 @@ TEST(PeerOwner, AServerWithTokensAsksForThoseOnly) {
   ServerOptions options;
   options.tokens.Add("reader", Role::kRead, "token-of-the-reader");
   Server server(options, Routes());
-  EXPECT_EQ(StatusFor(kOther, server.port(), Ask("GET", "/read", "Authorization: Bearer token-of-the-reader\r\n")), 200);
+  EXPECT_EQ(StatusFor(kOther, server.port(),
+                      Ask("GET", "/read", "Authorization: Bearer token-of-the-reader\r\n")),
+            200);
 }
 
 TEST(PeerOwner, OtherUsersTakeNoPlaceOfTheOwnUser) {

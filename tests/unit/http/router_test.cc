@@ -10,9 +10,14 @@ namespace {
 
 Router Sample() {
   Router router;
-  for (const auto& [method, path] : std::vector<std::pair<std::string, std::string>>{
-           {"GET", "/"}, {"GET", "/runs"}, {"POST", "/runs"}, {"GET", "/runs/{run}"}, {"GET", "/runs/latest"},
-           {"GET", "/runs/{run}/samples/{task}"}, {"GET", "/assets/{file...}"}}) {
+  for (const auto& [method, path] :
+       std::vector<std::pair<std::string, std::string>>{{"GET", "/"},
+                                                        {"GET", "/runs"},
+                                                        {"POST", "/runs"},
+                                                        {"GET", "/runs/{run}"},
+                                                        {"GET", "/runs/latest"},
+                                                        {"GET", "/runs/{run}/samples/{task}"},
+                                                        {"GET", "/assets/{file...}"}}) {
     router.Add({method, path, Role::kRead, [](const auto&, const Responder&) {}});
   }
   return router;
@@ -31,7 +36,8 @@ int Refusal(const std::string& method, const std::string& target, std::string* a
   try {
     Sample().Find(&request);
   } catch (const ProblemError& error) {
-    if (allow != nullptr && !error.problem().headers.empty()) *allow = error.problem().headers[0].second;
+    if (allow != nullptr && !error.problem().headers.empty())
+      *allow = error.problem().headers[0].second;
     return error.problem().status;
   }
   return 0;

@@ -23,21 +23,26 @@ Response Text(std::string body) {
 
 Router Routes() {
   Router router;
-  router.Add({"GET", "/hello", Role::kRead, [](const auto&, const Responder& answer) { answer(Text("hello")); }});
-  router.Add({"POST", "/echo", Role::kSubmit, [](const auto& request, const Responder& answer) {
-                answer(Text(request->body)); }, 1 << 16});
+  router.Add({"GET", "/hello", Role::kRead,
+              [](const auto&, const Responder& answer) { answer(Text("hello")); }});
+  router.Add({"POST", "/echo", Role::kSubmit,
+              [](const auto& request, const Responder& answer) { answer(Text(request->body)); },
+              1 << 16});
   router.Add({"GET", "/later", Role::kRead, [](const auto&, Responder answer) {
                 std::thread([answer = std::move(answer)] {
                   std::this_thread::sleep_for(std::chrono::milliseconds(50));
                   answer(Text("later"));
-                }).detach(); }});
+                }).detach();
+              }});
   router.Add({"GET", "/forgotten", Role::kRead, [](const auto&, const Responder&) {}});
   router.Add({"GET", "/broken", Role::kRead,
               [](const auto&, const Responder&) { throw std::runtime_error("secret path"); }});
-  router.Add({"GET", "/input", Role::kRead,
-              [](const auto&, const Responder&) { throw Error(ErrorKind::kInput, "odd", "even it out"); }});
-  router.Add({"GET", "/large", Role::kRead,
-              [](const auto&, const Responder& answer) { answer(Text(std::string(3'000'000, 'x'))); }});
+  router.Add({"GET", "/input", Role::kRead, [](const auto&, const Responder&) {
+                throw Error(ErrorKind::kInput, "odd", "even it out");
+              }});
+  router.Add({"GET", "/large", Role::kRead, [](const auto&, const Responder& answer) {
+                answer(Text(std::string(3'000'000, 'x')));
+              }});
   return router;
 }
 
@@ -60,7 +65,8 @@ TEST_F(ServerTest, AnswersOnOneConnectionOneAfterTheOther) {
 
 TEST_F(ServerTest, AnswersPipelinedRequestsInOrder) {
   SocketClient client(server_.port());
-  client.Send(Ask("GET", "/later") + Ask("POST", "/echo", "", "two") + Ask("GET", "/none") + Ask("GET", "/hello"));
+  client.Send(Ask("GET", "/later") + Ask("POST", "/echo", "", "two") + Ask("GET", "/none") +
+              Ask("GET", "/hello"));
   EXPECT_EQ(client.Receive().body, "later");
   EXPECT_EQ(client.Receive().body, "two");
   EXPECT_EQ(client.Receive().status, 404);
@@ -96,7 +102,9 @@ TEST_F(ServerTest, WhatFailsIsAProblemDocument) {
 
 TEST_F(ServerTest, TellsAnUploaderToGoOn) {
   SocketClient client(server_.port());
-  client.Send("POST /echo HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  client.Send(
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: "
+      "4\r\n\r\n");
   EXPECT_THAT(client.ReceiveUntil("\r\n\r\n"), ::testing::HasSubstr("100 Continue"));
   client.Send("abcd");
   EXPECT_EQ(client.Receive().body, "abcd");
@@ -151,7 +159,8 @@ struct KeptAnswer {
     Router router;
     router.Add({"GET", "/", Role::kRead, [this](const auto&, Responder answer) {
                   give = std::move(answer);
-                  asked.set_value(); }});
+                  asked.set_value();
+                }});
     return router;
   }
   Responder give{[](Response) {}};

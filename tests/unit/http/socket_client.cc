@@ -32,7 +32,8 @@ void SocketClient::ShrinkReceiveBuffer() {
 bool SocketClient::Send(const std::string& bytes) {
   size_t sent = 0;
   while (sent < bytes.size()) {
-    const ssize_t count = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    const ssize_t count =
+        ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (count <= 0) return false;
     sent += static_cast<size_t>(count);
   }
@@ -60,7 +61,8 @@ std::string SocketClient::ReceiveUntil(const std::string& text, milliseconds lim
     Fill(std::chrono::duration_cast<milliseconds>(end - steady_clock::now()) + milliseconds(1));
   }
   const size_t found = input_.find(text);
-  const std::string received = input_.substr(0, found == std::string::npos ? found : found + text.size());
+  const std::string received =
+      input_.substr(0, found == std::string::npos ? found : found + text.size());
   input_.erase(0, received.size());
   return received;
 }

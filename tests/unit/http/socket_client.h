@@ -13,7 +13,7 @@ inline constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(60);
 
 /// What came back.
 struct Answer {
-  int status = 0;  ///< 0: the connection ended first
+  int status = 0;                              ///< 0: the connection ended first
   std::map<std::string, std::string> headers;  ///< names in lower case
   std::string body;
 };
@@ -43,9 +43,10 @@ class SocketClient {
   bool ended_ = false;
 };
 
-/// "GET /path HTTP/1.1" with a Host field and `headers` ("Name: value\r\n"...), and a body when there is one.
-std::string Ask(const std::string& method, const std::string& target, const std::string& headers = "",
-                const std::string& body = "");
+/// "GET /path HTTP/1.1" with a Host field and `headers` ("Name: value\r\n"...), and a body when
+/// there is one.
+std::string Ask(const std::string& method, const std::string& target,
+                const std::string& headers = "", const std::string& body = "");
 
 /// One request on a connection of its own.
 Answer Fetch(uint16_t port, const std::string& request);

@@ -12,8 +12,8 @@
 namespace evald::http::test {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
+using ::testing::HasSubstr;
 
 // Says what it is given; all on the server's thread.
 class Words : public EventSource {
@@ -43,7 +43,8 @@ class StreamTest : public ::testing::Test {
     router.Add({"GET", "/events", Role::kRead, [this](const auto&, const Responder& answer) {
                   Response response;
                   response.events = words_;
-                  answer(std::move(response)); }});
+                  answer(std::move(response));
+                }});
     server_ = std::make_unique<Server>(options, std::move(router));
   }
   void Say(const std::string& text) {
@@ -98,7 +99,8 @@ TEST_F(StreamTest, NoticesThatAFollowerLeft) {
     client.Send(Ask("GET", "/events"));
     client.ReceiveUntil("\r\n\r\n");
   }
-  for (int i = 0; i < 6000 && Count().connections > 0; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 6000 && Count().connections > 0; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(Count().event_streams, 0u);
   EXPECT_EQ(Count().connections, 0u);
 }
@@ -111,7 +113,8 @@ TEST_F(StreamTest, AFollowerWhoDoesNotReadIsDroppedAndAsksForNoMore) {
   SocketClient client(server_->port());
   client.ShrinkReceiveBuffer();
   client.Send(Ask("GET", "/events"));
-  for (int i = 0; i < 6000 && Count().timeouts_total == 0; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 6000 && Count().timeouts_total == 0; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(Count().timeouts_total, 1u);
   EXPECT_LT(words_->asked, 100);  // what the kernel's buffers hold, and no more
 }
@@ -138,7 +141,8 @@ class BoundedStreams : public StreamTest {
   // The answer's status and header.
   std::string Follow(const std::string& user) {
     clients_.push_back(std::make_unique<SocketClient>(server_->port()));
-    clients_.back()->Send(Ask("GET", "/events", "Authorization: Bearer the-token-of-" + user + "\r\n"));
+    clients_.back()->Send(
+        Ask("GET", "/events", "Authorization: Bearer the-token-of-" + user + "\r\n"));
     return clients_.back()->ReceiveUntil("\r\n\r\n");
   }
   std::string FollowInTheEnd(const std::string& user) {
@@ -162,7 +166,8 @@ TEST_F(BoundedStreams, OneTokenHasSoManyAndAnotherItsOwn) {
   EXPECT_THAT(refused, HasSubstr(" 429 "));
   EXPECT_THAT(refused, HasSubstr("Retry-After: 1"));
   EXPECT_THAT(Follow("bob"), HasSubstr(" 200 "));
-  for (int i = 0; i < 600 && Count().event_streams != 3; ++i) std::this_thread::sleep_for(milliseconds(10));
+  for (int i = 0; i < 600 && Count().event_streams != 3; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(Count().event_streams, 3u);
   clients_.erase(clients_.begin());
   EXPECT_THAT(FollowInTheEnd("ada"), HasSubstr(" 200 ")) << "one that ended still counts";
@@ -188,7 +193,8 @@ TEST_F(BoundedStreams, SomeConnectionsOfAllAreLeftToRequests) {
 
 TEST(EventFrame, HoldsNoStrayLines) {
   EXPECT_EQ(EventFrame(7, "run.state", "{}"), "id: 7\nevent: run.state\ndata: {}\n\n");
-  EXPECT_EQ(EventFrame(7, "a\nid: 9", "b\r\nc\n"), "id: 7\nevent: a id: 9\ndata: b\ndata: c\ndata: \n\n");
+  EXPECT_EQ(EventFrame(7, "a\nid: 9", "b\r\nc\n"),
+            "id: 7\nevent: a id: 9\ndata: b\ndata: c\ndata: \n\n");
 }
 
 }  // namespace

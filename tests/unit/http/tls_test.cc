@@ -1,10 +1,9 @@
 // TLS with a certificate made here.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-
-#include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include <filesystem>
@@ -35,8 +34,9 @@ class TlsTest : public ::testing::Test {
     options.time.handshake = handshake;
     options.tokens.Add("reader", Role::kRead, "0123456789abcdef");
     Router router;
-    router.Add({"GET", "/", Role::kRead,
-                [](const auto&, const Responder& answer) { answer(JsonResponse(200, "\"private\"")); }});
+    router.Add({"GET", "/", Role::kRead, [](const auto&, const Responder& answer) {
+                  answer(JsonResponse(200, "\"private\""));
+                }});
     server_ = std::make_unique<Server>(options, std::move(router));
   }
 
@@ -48,7 +48,8 @@ class TlsTest : public ::testing::Test {
     ::X509_gmtime_adj(::X509_getm_notAfter(certificate), 3600);
     ::X509_set_pubkey(certificate, key);
     X509_NAME* name = ::X509_get_subject_name(certificate);
-    ::X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
+    ::X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                                 reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
     ::X509_set_issuer_name(certificate, name);
     ::X509_sign(certificate, key, ::EVP_sha256());
     FILE* file = std::fopen((folder_ / "certificate.pem").c_str(), "w");
@@ -68,7 +69,8 @@ class TlsTest : public ::testing::Test {
     address.sin_family = AF_INET;
     address.sin_port = htons(server_->port());
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "";
+    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+      return "";
     SSL_CTX* context = ::SSL_CTX_new(::TLS_client_method());
     ::SSL_CTX_set_security_level(context, 0);
     ::SSL_CTX_set_min_proto_version(context, TLS1_VERSION);
@@ -79,7 +81,8 @@ class TlsTest : public ::testing::Test {
     if (::SSL_connect(tls) == 1) {
       ::SSL_write(tls, request.data(), static_cast<int>(request.size()));
       char data[4096];
-      for (int count; (count = ::SSL_read(tls, data, sizeof data)) > 0;) answer.append(data, static_cast<size_t>(count));
+      for (int count; (count = ::SSL_read(tls, data, sizeof data)) > 0;)
+        answer.append(data, static_cast<size_t>(count));
     }
     ::SSL_free(tls);
     ::SSL_CTX_free(context);
@@ -94,18 +97,18 @@ TEST_F(TlsTest, ServesWithATokenAndNotWithout) {
   const std::string token = "Authorization: Bearer 0123456789abcdef\r\nConnection: close\r\n";
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     EXPECT_TRUE(Fetch(Ask("GET", "/", token), version).ends_with("\"private\""));
-    EXPECT_TRUE(Fetch(Ask("GET", "/", "Connection: close\r\n"), version).starts_with("HTTP/1.1 401"));
+    EXPECT_TRUE(
+        Fetch(Ask("GET", "/", "Connection: close\r\n"), version).starts_with("HTTP/1.1 401"));
   }
 }
 
-TEST_F(TlsTest, OldVersionsAreRefused) {
-  EXPECT_EQ(Fetch(Ask("GET", "/"), TLS1_1_VERSION), "");
-}
+TEST_F(TlsTest, OldVersionsAreRefused) { EXPECT_EQ(Fetch(Ask("GET", "/"), TLS1_1_VERSION), ""); }
 
 TEST_F(TlsTest, PlainTextGetsNothing) {
   SocketClient client(server_->port());
   client.Send(Ask("GET", "/", "Authorization: Bearer 0123456789abcdef\r\n"));
-  EXPECT_EQ(client.ReceiveUntil("private", std::chrono::seconds(2)).find("private"), std::string::npos);
+  EXPECT_EQ(client.ReceiveUntil("private", std::chrono::seconds(2)).find("private"),
+            std::string::npos);
 }
 
 TEST_F(TlsTest, AHandshakeThatStallsEnds) {

@@ -51,10 +51,12 @@ TEST_F(TokenFile, KnowsWhoHoldsAToken) {
 
 TEST_F(TokenFile, ComplaintsNameFileLineAndRemedy) {
   EXPECT_THAT(Complaint("a read sha256:12\n"), ::testing::HasSubstr(":1: "));
-  EXPECT_THAT(Complaint("\na raed sha256:" + Sha256Hex("x")), ::testing::HasSubstr("did you mean 'read'"));
+  EXPECT_THAT(Complaint("\na raed sha256:" + Sha256Hex("x")),
+              ::testing::HasSubstr("did you mean 'read'"));
   EXPECT_THAT(Complaint("a read plain-token"), ::testing::HasSubstr("sha256sum"));
   EXPECT_THAT(Complaint("a read"), ::testing::HasSubstr("three words"));
-  EXPECT_THAT(Complaint("a read sha256:" + Sha256Hex("x") + " more"), ::testing::HasSubstr("three words"));
+  EXPECT_THAT(Complaint("a read sha256:" + Sha256Hex("x") + " more"),
+              ::testing::HasSubstr("three words"));
 }
 
 TEST_F(TokenFile, IsRefusedWhenOthersMayWriteIt) {

@@ -88,7 +88,8 @@ TEST(Jinja, StrftimeNowShowsTheGivenDate) {
             "26 Jul 2024");
 }
 
-// As datetime(2024, 7, 26, 11, 40).strftime() on CPython 3.11: a moment without a zone and without microseconds.
+// As datetime(2024, 7, 26, 11, 40).strftime() on CPython 3.11: a moment without a zone and without
+// microseconds.
 TEST(Jinja, StrftimeNowWritesTheTimeOfDayAsPythonDoes) {
   TemplateOptions options = TemplateOptions::ChatTemplate();
   options.now = ChatDate{1721994000, true};
@@ -109,7 +110,8 @@ TEST(Jinja, StrftimeNowKnowsNoTimeOfADay) {
     return Template("{{ strftime_now(f) }}", options, "t").Render({{"f", format}});
   };
   EXPECT_EQ(shown("%d %b %Y, %A, %j %%H %z"), "31 Jan 2026, Saturday, 031 %H ");
-  for (const char* format : {"%H", "%Y %-I %p", "%M", "%T", "%X", "%c", "%f", "%EX", "%_3H", "%s", "%R", "%r", "%OS"}) {
+  for (const char* format :
+       {"%H", "%Y %-I %p", "%M", "%T", "%X", "%c", "%f", "%EX", "%_3H", "%s", "%R", "%r", "%OS"}) {
     try {
       shown(format);
       ADD_FAILURE() << format;

@@ -16,8 +16,8 @@ namespace {
 const std::string kEndless(60, 'a');
 constexpr const char* kNested = "^(a+)+$";
 
-FilterScore ScoreOf(const TaskDefinition& task, const std::string& answer, const std::string& target = "x",
-                    Json doc = Json::object()) {
+FilterScore ScoreOf(const TaskDefinition& task, const std::string& answer,
+                    const std::string& target = "x", Json doc = Json::object()) {
   PreparedDocument document;
   document.doc = std::move(doc);
   document.target = target;
@@ -41,7 +41,8 @@ void ExpectFallback(const FilterScore& score, const Json& filtered, const std::s
 
 TEST(Fallback, ASearchWithoutEndGivesTheFiltersFallback) {
   const Json kwargs = {{"regex_pattern", kNested}, {"fallback", "none"}};
-  ExpectFallback(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), kEndless + "!"), "none", "step limit");
+  ExpectFallback(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), kEndless + "!"), "none",
+                 "step limit");
   const FilterScore fine = ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), "aaa", "aaa");
   EXPECT_EQ(fine.metrics, (Json{{"exact_match", 1.0}}));
   EXPECT_TRUE(fine.fallbacks.empty());
@@ -50,56 +51,70 @@ TEST(Fallback, ASearchWithoutEndGivesTheFiltersFallback) {
 TEST(Fallback, SoDoesMultipleChoice) {
   const Json doc = {{"choices", {"yes", "no"}}};
   const Json kwargs = {{"regex_pattern", kNested}};
-  ExpectFallback(ScoreOf(TaskWith({{"multi_choice_regex", kwargs}, kFirst}), kEndless + "! yes", "x", doc),
-                 "[invalid]", "step limit");
+  ExpectFallback(
+      ScoreOf(TaskWith({{"multi_choice_regex", kwargs}, kFirst}), kEndless + "! yes", "x", doc),
+      "[invalid]", "step limit");
   const Json ignoring = {{"regex_pattern", "never"}, {"regexes_to_ignore", {kNested}}};
-  ExpectFallback(ScoreOf(TaskWith({{"multi_choice_regex", ignoring}, kFirst}), kEndless + "! yes", "x", doc),
-                 "[invalid]", "step limit");
+  ExpectFallback(
+      ScoreOf(TaskWith({{"multi_choice_regex", ignoring}, kFirst}), kEndless + "! yes", "x", doc),
+      "[invalid]", "step limit");
 }
 
 TEST(Fallback, AMetricThatCannotTakeTheAnswerScoresAsInvalid) {
-  ExpectFallback(ScoreOf(TaskWith({kFirst}, {{"regexes_to_ignore", {kNested}}}), kEndless + "!"), "[invalid]",
-                 "step limit");
-  EXPECT_THROW(ScoreOf(TaskWith({kFirst}, {{"regexes_to_ignore", {kNested}}}), "x", kEndless + "!"), Error)
+  ExpectFallback(ScoreOf(TaskWith({kFirst}, {{"regexes_to_ignore", {kNested}}}), kEndless + "!"),
+                 "[invalid]", "step limit");
+  EXPECT_THROW(ScoreOf(TaskWith({kFirst}, {{"regexes_to_ignore", {kNested}}}), "x", kEndless + "!"),
+               Error)
       << "a target is the task's own";
 }
 
 TEST(Fallback, FewerMatchesThanTheIndexAsksFor) {
   const Json kwargs = {{"regex_pattern", "\\d"}, {"group_select", 2}};
-  ExpectFallback(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), "1 and 2"), "[invalid]", "too few matches");
-  EXPECT_EQ(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), "1, 2, 3", "3").metrics["exact_match"], 1.0);
+  ExpectFallback(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), "1 and 2"), "[invalid]",
+                 "too few matches");
+  EXPECT_EQ(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), "1, 2, 3", "3").metrics["exact_match"],
+            1.0);
 }
 
 TEST(Fallback, WhatAMapDoesNotKnowIsNoText) {
   const Json kwargs = {{"mapping_dict", {{"yes", "1"}}}};
   ExpectFallback(ScoreOf(TaskWith({{"map", kwargs}, kFirst}), "maybe"), "[invalid]", "no text");
-  ExpectFallback(ScoreOf(TaskWith({{"map", kwargs}, kFirst, {"lowercase", Json::object()}}), "maybe"), "[invalid]",
-                 "no text");
+  ExpectFallback(
+      ScoreOf(TaskWith({{"map", kwargs}, kFirst, {"lowercase", Json::object()}}), "maybe"),
+      "[invalid]", "no text");
   EXPECT_EQ(ScoreOf(TaskWith({{"map", kwargs}, kFirst}), "yes", "1").metrics["exact_match"], 1.0);
 }
 
 TEST(Fallback, AnEmptyAnswerOfWhichTheCharactersAreTaken) {
   ExpectFallback(ScoreOf(TaskWith({kFirst, kFirst}), ""), "[invalid]", "no text");
-  ExpectFallback(ScoreOf(TaskWith({kFirst, {"lowercase", Json::object()}}), ""), "[invalid]", "no text");
+  ExpectFallback(ScoreOf(TaskWith({kFirst, {"lowercase", Json::object()}}), ""), "[invalid]",
+                 "no text");
 }
 
 TEST(Fallback, OddTextIsOnlyText) {
   const Json kwargs = {{"regex_pattern", "(\\d+)"}};
-  for (const std::string& odd : {std::string("\0\0", 2), std::string("\xff\xfe\xed\xa0\x80"), std::string("\xf4\x90\x80\x80"),
-                                 std::string(1 << 20, '['), std::string(1 << 20, '\n'), std::string("")}) {
-    for (const char* filter : {"lowercase", "uppercase", "remove_whitespace", "regex_pos", "format_span"}) {
-      EXPECT_TRUE(ScoreOf(TaskWith({{filter, Json::object()}, kFirst}), odd).metrics.contains("exact_match")) << filter;
+  for (const std::string& odd : {std::string("\0\0", 2), std::string("\xff\xfe\xed\xa0\x80"),
+                                 std::string("\xf4\x90\x80\x80"), std::string(1 << 20, '['),
+                                 std::string(1 << 20, '\n'), std::string("")}) {
+    for (const char* filter :
+         {"lowercase", "uppercase", "remove_whitespace", "regex_pos", "format_span"}) {
+      EXPECT_TRUE(ScoreOf(TaskWith({{filter, Json::object()}, kFirst}), odd)
+                      .metrics.contains("exact_match"))
+          << filter;
     }
-    EXPECT_EQ(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), odd).filtered, Json::array({"[invalid]"}));
+    EXPECT_EQ(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), odd).filtered,
+              Json::array({"[invalid]"}));
   }
 }
 
-/// All searches of one answer together are bounded: each of these takes a while, and there are many.
+/// All searches of one answer together are bounded: each of these takes a while, and there are
+/// many.
 TEST(Fallback, ManyLongSearchesAreBoundedTogether) {
   std::string answer;
   for (int i = 0; i < 10'000; ++i) answer += "b" + std::string(18, 'a') + "!";
   const Json kwargs = {{"regex_pattern", "b(a+)+c|b"}, {"group_select", -1}};
-  EXPECT_EQ(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), answer).fallbacks, (Fallbacks{{"step limit", 1}}));
+  EXPECT_EQ(ScoreOf(TaskWith({{"regex", kwargs}, kFirst}), answer).fallbacks,
+            (Fallbacks{{"step limit", 1}}));
 }
 
 TEST(Fallback, CountedStepsFindWhatUncountedOnesFind) {
@@ -108,16 +123,21 @@ TEST(Fallback, CountedStepsFindWhatUncountedOnesFind) {
     const Regex regex(pattern);
     std::vector<std::pair<size_t, size_t>> counted, uncounted;
     RegexSteps steps;
-    regex.ForEachMatch(text, [&](const Regex::Match& m) { return counted.emplace_back(m[0].begin, m[0].end), true; },
-                       &steps);
-    regex.ForEachMatch(text, [&](const Regex::Match& m) { return uncounted.emplace_back(m[0].begin, m[0].end), true; });
+    regex.ForEachMatch(
+        text,
+        [&](const Regex::Match& m) { return counted.emplace_back(m[0].begin, m[0].end), true; },
+        &steps);
+    regex.ForEachMatch(text, [&](const Regex::Match& m) {
+      return uncounted.emplace_back(m[0].begin, m[0].end), true;
+    });
     EXPECT_EQ(counted, uncounted) << pattern;
   }
 }
 
 TEST(Fallback, TheScoresLineKeepsTheCount) {
   ScoredDocument score;
-  score.filters = {{"one", "x", {{"exact_match", 0.0}}, {{"step limit", 2}}}, {"two", "y", Json::object(), {}}};
+  score.filters = {{"one", "x", {{"exact_match", 0.0}}, {{"step limit", 2}}},
+                   {"two", "y", Json::object(), {}}};
   const Json line = ToJson(score);
   EXPECT_EQ(line["filters"][0]["fallbacks"], (Json{{"step limit", 2}}));
   EXPECT_FALSE(line["filters"][1].contains("fallbacks"));
@@ -130,7 +150,8 @@ TEST(Fallback, AThirdLabelIsAWrongAnswerToF1) {
   task.metrics = {{"f1", "", "f1", true, Json::object()}};
   std::vector<ScoredDocument> scores(3);
   const Json pairs = {{1, 1}, {0, 2}, {1, 0}};
-  for (size_t i = 0; i < scores.size(); ++i) scores[i].filters = {{"strict", "", {{"f1", pairs[i]}}, {}}};
+  for (size_t i = 0; i < scores.size(); ++i)
+    scores[i].filters = {{"strict", "", {{"f1", pairs[i]}}, {}}};
   EXPECT_DOUBLE_EQ(AggregateTask(task, scores, 0)["f1,strict"].get<double>(), 2.0 / 3.0);
   scores[1].filters[0].metrics["f1"] = {2, 0};
   scores[2].filters[0].metrics["f1"] = {0, 0};

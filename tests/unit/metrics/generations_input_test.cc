@@ -113,7 +113,8 @@ TEST_F(GenerationsInput, SamplesOfLoglikelihoods) {
   EXPECT_EQ(GenerationReader(out()).Read(0, 1, 1)[0].loglikelihood, -INFINITY);
   Import("{\"doc_id\":0,\"resps\":[[[\"nan\",\"False\"]]]}");
   EXPECT_TRUE(std::isnan(GenerationReader(out()).Read(0, 1, 1)[0].loglikelihood));
-  EXPECT_THAT(Refusal("{\"doc_id\":0,\"resps\":[[[\"none\",\"False\"]]]}"), HasSubstr("a log-likelihood"));
+  EXPECT_THAT(Refusal("{\"doc_id\":0,\"resps\":[[[\"none\",\"False\"]]]}"),
+              HasSubstr("a log-likelihood"));
   EXPECT_THAT(Refusal("{\"doc_id\":0,\"resps\":[[[\"-1\",\"no\"]]]}"), HasSubstr("True or False"));
 }
 
@@ -128,11 +129,14 @@ TEST_F(GenerationsInput, WhatALimitLeavesOutIsPassedOver) {
   task.original_documents = 5;
   test::PrepareAnswers(task, 3, scratch_.path() / "limited");
   task_.emplace(scratch_.path() / "limited");
-  const auto read = Import(Line(Answer(4, "e")) + Line(Answer(0, "a")) + Line(Answer(3, "d")) + Line(Answer(1, "b")) + Line(Answer(2, "c")));
+  const auto read = Import(Line(Answer(4, "e")) + Line(Answer(0, "a")) + Line(Answer(3, "d")) +
+                           Line(Answer(1, "b")) + Line(Answer(2, "c")));
   EXPECT_EQ(read.documents, 3);
   EXPECT_EQ(read.beyond_limit, 2);
   EXPECT_TRUE(read.missing.empty());
-  EXPECT_THAT(Refusal(Line(Answer(5, "f"))), HasSubstr("in.jsonl:1: found doc_id 5, expected 0 to 2")) << "the task never had it";
+  EXPECT_THAT(Refusal(Line(Answer(5, "f"))),
+              HasSubstr("in.jsonl:1: found doc_id 5, expected 0 to 2"))
+      << "the task never had it";
 }
 
 TEST_F(GenerationsInput, Gzip) {

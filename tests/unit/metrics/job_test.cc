@@ -44,8 +44,7 @@ class JobTest : public ::testing::Test {
   Error RunAndFail(const protocol::Job& job) {
     protocol::JobDone done;
     try {
-      RunJob(
-          job, [] { return nullptr; }, stop_, &count_, &done);
+      RunJob(job, [] { return nullptr; }, stop_, &count_, &done);
     } catch (const Error& e) {
       EXPECT_FALSE(std::filesystem::exists(job.file));
       return e;
@@ -65,8 +64,7 @@ TEST_F(JobTest, GenerationsThatChangedSinceTheyWereCommittedAreNotScored) {
   job.hash = HashHex(all_);
   job.attempt = 3;
   protocol::JobDone done;
-  ASSERT_TRUE(RunJob(
-      job, [] { return nullptr; }, stop_, &count_, &done));
+  ASSERT_TRUE(RunJob(job, [] { return nullptr; }, stop_, &count_, &done));
   EXPECT_EQ(done.attempt, 3);
   std::filesystem::remove(job.file);
   all_[all_.find("#### ") + 5] ^= 1;
@@ -78,8 +76,7 @@ TEST_F(JobTest, GenerationsThatChangedSinceTheyWereCommittedAreNotScored) {
 
 TEST_F(JobTest, ScoresASliceInOrder) {
   protocol::JobDone done;
-  ASSERT_TRUE(RunJob(
-      MakeJob(3, 9), [] { return nullptr; }, stop_, &count_, &done));
+  ASSERT_TRUE(RunJob(MakeJob(3, 9), [] { return nullptr; }, stop_, &count_, &done));
   EXPECT_EQ(count_, 6);
   const std::string text = ReadFile(done.file);
   EXPECT_EQ(done.bytes, text.size());
@@ -120,14 +117,14 @@ TEST_F(JobTest, RefusesASliceOutsideTheTask) {
   EXPECT_EQ(RunAndFail(MakeJob(5, 5)).kind(), ErrorKind::kInput);
   protocol::Job job = MakeJob(0, 1);
   job.prepared = scratch_.path() / "absent";
-  EXPECT_EQ(RunAndFail(job).kind(), ErrorKind::kInfrastructure) << "the run's own files are no fault of the task";
+  EXPECT_EQ(RunAndFail(job).kind(), ErrorKind::kInfrastructure)
+      << "the run's own files are no fault of the task";
 }
 
 TEST_F(JobTest, StopsWithNothingCommitted) {
   stop_ = true;
   protocol::JobDone done;
-  EXPECT_FALSE(RunJob(
-      MakeJob(0, 20), [] { return nullptr; }, stop_, &count_, &done));
+  EXPECT_FALSE(RunJob(MakeJob(0, 20), [] { return nullptr; }, stop_, &count_, &done));
   EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "scores.jsonl"));
   EXPECT_FALSE(std::filesystem::exists(scratch_.path() / "scores.jsonl.part"));
 }

@@ -93,11 +93,16 @@ TEST(Scorer, RefusesAnAggregationThatNeverTakesTheMetric) {
     task.metrics = {{metric, "", aggregation}};
     return Refusal(task);
   };
-  EXPECT_THAT(refusal("likelihood", "mean"), HasSubstr("the metric 'likelihood' gives a label and a list of numbers"));
+  EXPECT_THAT(refusal("likelihood", "mean"),
+              HasSubstr("the metric 'likelihood' gives a label and a list of numbers"));
   EXPECT_THAT(refusal("acc", "f1"), HasSubstr("the aggregation 'f1' takes a pair of numbers"));
   EXPECT_THAT(refusal("mcc", "median"), HasSubstr("the metric 'mcc' gives a pair of numbers"));
-  for (const auto& [metric, aggregation] : {std::pair{"acc", "mean"}, {"f1", "f1"}, {"mcc", "matthews_corrcoef"}, {"brier_score", "brier_score"},
-                                            {"acc_norm", "median"}, {"bypass", "mean"}}) {
+  for (const auto& [metric, aggregation] : {std::pair{"acc", "mean"},
+                                            {"f1", "f1"},
+                                            {"mcc", "matthews_corrcoef"},
+                                            {"brier_score", "brier_score"},
+                                            {"acc_norm", "median"},
+                                            {"bypass", "mean"}}) {
     EXPECT_EQ(refusal(metric, aggregation), "accepted") << metric;
   }
 }

@@ -118,11 +118,13 @@ TEST_F(BadCheckpointTest, SettingsAreStrict) {
   EXPECT_THROW(LoadedEngine(copy_.path(), {{"concurrency", 0}}), Error);
 }
 
-// As torch and lm_eval: a log-likelihood is NaN, a greedy answer is the first NaN's token, and nothing can be drawn.
+// As torch and lm_eval: a log-likelihood is NaN, a greedy answer is the first NaN's token, and
+// nothing can be drawn.
 TEST_F(BadCheckpointTest, WeightsThatAreNotFinite) {
   const Tensors good = Tensors::Read(File());
-  for (const char* name : {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.k_proj.weight",
-                           "model.layers.1.mlp.down_proj.weight"}) {
+  for (const char* name :
+       {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.k_proj.weight",
+        "model.layers.1.mlp.down_proj.weight"}) {
     const float bad = NAN;
     Tensors all = good;
     std::memcpy(all.tensors[name].data.data() + 8, &bad, sizeof bad);

@@ -1,5 +1,6 @@
-// Keys of config.json that hold null, are of no use to a family, or hold values that few checkpoints have:
-// tests/golden/native_config/keys.jsonl, made by tests/oracle/config_golden.py with transformers.
+// Keys of config.json that hold null, are of no use to a family, or hold values that few
+// checkpoints have: tests/golden/native_config/keys.jsonl, made by tests/oracle/config_golden.py
+// with transformers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,10 +51,14 @@ TEST(ConfigKeysTest, ARefusalNamesTheKey) {
     return "";
   };
   EXPECT_EQ(refusal(Json::object()), "");
-  EXPECT_THAT(refusal({{"rms_norm_eps", nullptr}}), testing::HasSubstr("rms_norm_eps: found null, expected a value"));
-  EXPECT_THAT(refusal({{"bos_token_id", {0}}}), testing::HasSubstr("bos_token_id: found [0], expected an integer or null"));
-  EXPECT_THAT(refusal({{"torch_dtype", "auto"}}), testing::HasSubstr("torch_dtype: found \"auto\""));
-  EXPECT_THAT(refusal({{"rope_scaling", {{"rope_type", "yarn"}}}}), testing::HasSubstr("factor: found nothing"));
+  EXPECT_THAT(refusal({{"rms_norm_eps", nullptr}}),
+              testing::HasSubstr("rms_norm_eps: found null, expected a value"));
+  EXPECT_THAT(refusal({{"bos_token_id", {0}}}),
+              testing::HasSubstr("bos_token_id: found [0], expected an integer or null"));
+  EXPECT_THAT(refusal({{"torch_dtype", "auto"}}),
+              testing::HasSubstr("torch_dtype: found \"auto\""));
+  EXPECT_THAT(refusal({{"rope_scaling", {{"rope_type", "yarn"}}}}),
+              testing::HasSubstr("factor: found nothing"));
 }
 
 }  // namespace

@@ -131,10 +131,10 @@ TEST(ConfigTest, RefusesWhatAFamilyCannotHave) {
   EXPECT_THAT(refusal("GPTNeoXForCausalLM", "gpt_neox", {{"rotary_pct", 0.01}}),
               HasSubstr("rotary_pct"));
   // transformers takes an odd share of a head, but not with yarn.
-  EXPECT_THAT(refusal("GPTNeoXForCausalLM", "gpt_neox",
-                      {{"rotary_pct", 0.2},
-                       {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2.0}}}}),
-              HasSubstr("rope_type"));
+  EXPECT_THAT(
+      refusal("GPTNeoXForCausalLM", "gpt_neox",
+              {{"rotary_pct", 0.2}, {"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2.0}}}}),
+      HasSubstr("rope_type"));
   EXPECT_THAT(refusal("LlamaForCausalLM", "llama", {{"model_type", "qwen2"}}),
               HasSubstr("model_type"));
 }
@@ -159,7 +159,8 @@ TEST(ConfigTest, RefusesByName) {
   ExpectRefusal("rope_scaling", "linear", {"rope_scaling"});
   ExpectRefusal("rope_parameters", {{"full_attention", {{"rope_type", "default"}}}},
                 {"full_attention"});
-  ExpectRefusal("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"partial_rotary_factor", 0.5}},
+  ExpectRefusal("rope_scaling",
+                {{"rope_type", "linear"}, {"factor", 2.0}, {"partial_rotary_factor", 0.5}},
                 {"partial_rotary_factor"});
 }
 

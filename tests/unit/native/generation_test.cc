@@ -1,4 +1,5 @@
-// Generation settings against lm_eval's hf backend and transformers (tests/oracle/generation_golden.py).
+// Generation settings against lm_eval's hf backend and transformers
+// (tests/oracle/generation_golden.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,9 @@ using testing::HasSubstr;
 constexpr const char* kCheckpoint = "linear";
 constexpr int64_t kVocab = 320;
 
-std::filesystem::path Folder() { return std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/generation"; }
+std::filesystem::path Folder() {
+  return std::filesystem::path(EVALD_SOURCE_DIR) / "tests/golden/generation";
+}
 
 Json Cases(const std::string& kind) {
   const std::string path = (Folder() / "cases.json").string();
@@ -89,7 +92,8 @@ TEST(GenerationGolden, TextsDoNotDependOnTheBatch) {
     for (const Json& settings : {Json{{"chunk", 5}}, Json{{"concurrency", 3}}, Json::object()}) {
       const auto engine = LoadedEngine(copy->path(), settings, 2);
       const std::vector<Generation> answers = AnswerAll(engine.get(), requests);
-      for (size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i].text, texts[i]) << name << settings;
+      for (size_t i = 0; i < answers.size(); ++i)
+        EXPECT_EQ(answers[i].text, texts[i]) << name << settings;
     }
   }
 }
@@ -108,13 +112,17 @@ TEST(GenerationGolden, ProbabilitiesOfTheNextToken) {
     for (const Json& next : item.at("generated")) {
       const float* row = logits.data() + draw * kVocab;
       std::vector<float> scores(row, row + kVocab);
-      ProcessLogits(settings, {tokens, prompt, static_cast<int64_t>(prompt) + sampling.max_gen_toks}, &scores);
+      ProcessLogits(settings,
+                    {tokens, prompt, static_cast<int64_t>(prompt) + sampling.max_gen_toks},
+                    &scores);
       const std::vector<double> masses = Masses(scores.data(), kVocab, settings);
       const double total = std::accumulate(masses.begin(), masses.end(), 0.0);
       for (size_t t = 0; t < masses.size(); ++t) {
         const double there = expected[draw * kVocab + t];
-        ASSERT_EQ(masses[t] > 0, there > 0) << item.at("name") << " draw " << draw << " token " << t;
-        ASSERT_NEAR(masses[t] / total, there, 1e-6) << item.at("name") << " draw " << draw << " token " << t;
+        ASSERT_EQ(masses[t] > 0, there > 0)
+            << item.at("name") << " draw " << draw << " token " << t;
+        ASSERT_NEAR(masses[t] / total, there, 1e-6)
+            << item.at("name") << " draw " << draw << " token " << t;
       }
       tokens.push_back(next.get<int32_t>());
       ++draw;
@@ -125,8 +133,9 @@ TEST(GenerationGolden, ProbabilitiesOfTheNextToken) {
 
 TEST(GenerationSettingsTest, IgnoreLeavesOutAllButTheEndTokens) {
   CheckpointCopy copy(kCheckpoint);
-  copy.Write("generation_config.json",
-             R"({"eos_token_id": [1, 83], "repetition_penalty": 1.5, "max_new_tokens": 3, "chat_format": "x"})");
+  copy.Write(
+      "generation_config.json",
+      R"({"eos_token_id": [1, 83], "repetition_penalty": 1.5, "max_new_tokens": 3, "chat_format": "x"})");
   const auto config = GenerationConfig::Read(copy.path(), GenerationConfig::Use::kIgnore);
   SamplingParams sampling;
   sampling.do_sample = true;
@@ -155,21 +164,31 @@ TEST(GenerationSettingsTest, RefusalsNameFileKeyAndRemedy) {
     }
     return std::string();
   };
-  EXPECT_THAT(refusal(R"({"num_beams": 4})"), HasSubstr("generation_config.json: num_beams: 4 is not served"));
+  EXPECT_THAT(refusal(R"({"num_beams": 4})"),
+              HasSubstr("generation_config.json: num_beams: 4 is not served"));
   EXPECT_THAT(refusal(R"({"guidance_scale": 1.5})"), HasSubstr("guidance_scale"));
   EXPECT_THAT(refusal(R"({"stop_strings": ["a"]})"), HasSubstr("stop_strings"));
   EXPECT_THAT(refusal(R"({"cache_implementation": "quantized"})"), HasSubstr("quantized"));
   EXPECT_THAT(refusal(R"({"chat_style": "chatml"})"), HasSubstr("chat_style: evald does not know"));
-  EXPECT_THAT(refusal(R"({"eos_token_id": [1, -1], "min_new_tokens": 3})"), HasSubstr("eos_token_id: found [1,-1]"));
-  EXPECT_THAT(refusal(R"({"eos_token_id": -1, "min_length": 3})"), HasSubstr("eos_token_id: found -1"));
-  EXPECT_THAT(refusal(R"({"repetition_penalty": 0})"), HasSubstr("repetition_penalty: found 0, expected a number above 0"));
-  EXPECT_THAT(refusal(R"({"repetition_penalty": 2})"), HasSubstr("repetition_penalty: found 2, expected a number above 0"));
-  EXPECT_EQ(refusal(R"({"repetition_penalty": 1, "eos_token_id": [], "suppress_tokens": [], "constraints": []})"), "");
+  EXPECT_THAT(refusal(R"({"eos_token_id": [1, -1], "min_new_tokens": 3})"),
+              HasSubstr("eos_token_id: found [1,-1]"));
+  EXPECT_THAT(refusal(R"({"eos_token_id": -1, "min_length": 3})"),
+              HasSubstr("eos_token_id: found -1"));
+  EXPECT_THAT(refusal(R"({"repetition_penalty": 0})"),
+              HasSubstr("repetition_penalty: found 0, expected a number above 0"));
+  EXPECT_THAT(refusal(R"({"repetition_penalty": 2})"),
+              HasSubstr("repetition_penalty: found 2, expected a number above 0"));
+  EXPECT_EQ(
+      refusal(
+          R"({"repetition_penalty": 1, "eos_token_id": [], "suppress_tokens": [], "constraints": []})"),
+      "");
   for (const char* key : {"bad_words_ids", "sequence_bias", "stop_strings"}) {
     EXPECT_THAT(refusal(Json{{key, Json::array()}}.dump()), HasSubstr(key)) << key;
   }
-  EXPECT_THAT(refusal(R"({"pad_token_id": [1]})"), HasSubstr("pad_token_id: found [1], expected an integer or null"));
-  EXPECT_THAT(refusal(R"({"return_dict_in_generate": true})"), HasSubstr("return_dict_in_generate: true is not served"));
+  EXPECT_THAT(refusal(R"({"pad_token_id": [1]})"),
+              HasSubstr("pad_token_id: found [1], expected an integer or null"));
+  EXPECT_THAT(refusal(R"({"return_dict_in_generate": true})"),
+              HasSubstr("return_dict_in_generate: true is not served"));
   EXPECT_THAT(refusal(R"({"repetition_penalty": "1.1"})"), HasSubstr("repetition_penalty"));
   EXPECT_THAT(refusal(R"({"top_k": -1})"), HasSubstr("top_k: found -1"));
   EXPECT_THAT(refusal(R"({"top_k": 1.5})"), HasSubstr("top_k"));
@@ -177,21 +196,28 @@ TEST(GenerationSettingsTest, RefusalsNameFileKeyAndRemedy) {
   EXPECT_THAT(refusal(R"({"sequence_bias": [[3, 1.0]]})"), HasSubstr("sequence_bias"));
   EXPECT_THAT(refusal(R"({"bad_words_ids": [[]]})"), HasSubstr("bad_words_ids"));
   EXPECT_THAT(refusal(R"({"suppress_tokens": ["a"]})"), HasSubstr("suppress_tokens"));
-  EXPECT_THAT(refusal(R"({"exponential_decay_length_penalty": [5]})"), HasSubstr("[tokens, factor]"));
-  EXPECT_EQ(refusal(R"({"num_beams": 1, "guidance_scale": null, "cache_implementation": "static"})"), "");
+  EXPECT_THAT(refusal(R"({"exponential_decay_length_penalty": [5]})"),
+              HasSubstr("[tokens, factor]"));
+  EXPECT_EQ(
+      refusal(R"({"num_beams": 1, "guidance_scale": null, "cache_implementation": "static"})"), "");
 }
 
 TEST(GenerationSettingsTest, InForceSaysWhatActs) {
   CheckpointCopy copy(kCheckpoint);
-  copy.Write("generation_config.json",
-             R"({"eos_token_id": 1, "repetition_penalty": 1.05, "temperature": 0.7, "top_k": 20, "top_p": 0.8, "do_sample": true})");
+  copy.Write(
+      "generation_config.json",
+      R"({"eos_token_id": 1, "repetition_penalty": 1.05, "temperature": 0.7, "top_k": 20, "top_p": 0.8, "do_sample": true})");
   const auto config = GenerationConfig::Read(copy.path(), GenerationConfig::Use::kCheckpoint);
   SamplingParams sampling;
-  EXPECT_EQ(config.InForce(sampling), (Json{{"do_sample", false}, {"eos_token_id", 1}, {"repetition_penalty", 1.05}}));
+  EXPECT_EQ(config.InForce(sampling),
+            (Json{{"do_sample", false}, {"eos_token_id", 1}, {"repetition_penalty", 1.05}}));
   sampling.do_sample = true;
   sampling.settings = {{"temperature", 0.3}, {"repetition_penalty", nullptr}};
-  EXPECT_EQ(config.InForce(sampling),
-            (Json{{"do_sample", true}, {"eos_token_id", 1}, {"temperature", 0.3}, {"top_k", 20}, {"top_p", 0.8}}));
+  EXPECT_EQ(config.InForce(sampling), (Json{{"do_sample", true},
+                                            {"eos_token_id", 1},
+                                            {"temperature", 0.3},
+                                            {"top_k", 20},
+                                            {"top_p", 0.8}}));
   sampling.settings = Json::object();  // the checkpoint's own temperature
   EXPECT_EQ(config.For(sampling).temperature, 0.7);
   EXPECT_EQ(GenerationConfig().InForce(sampling),
@@ -209,7 +235,8 @@ TEST(GenerationSettingsTest, APromptThatFillsMaxLengthIsRefused) {
   const auto engine = LoadedEngine(GoldenPath(kCheckpoint));
   Request request = GenerateRequest("The answer is", {}, 5);
   request.sampling.settings["max_length"] = 2;
-  EXPECT_THAT(SubmitError(engine.get(), request), HasSubstr("max_length in generation_kwargs is 2"));
+  EXPECT_THAT(SubmitError(engine.get(), request),
+              HasSubstr("max_length in generation_kwargs is 2"));
 }
 
 TEST(ChooseTokenTest, NothingLeftToDrawIsAnError) {

@@ -1,4 +1,5 @@
-// Keys of config.json for windows, caches, context lengths and sizes (tests/oracle/window_golden.py).
+// Keys of config.json for windows, caches, context lengths and sizes
+// (tests/oracle/window_golden.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

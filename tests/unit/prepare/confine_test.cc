@@ -51,7 +51,9 @@ class ConfineTest : public ::testing::Test {
     ::waitpid(child, &status, 0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
-  bool Opens(const fs::path& path, int flags) const { return UniqueFd(::open(path.c_str(), flags, 0600)).get() >= 0; }
+  bool Opens(const fs::path& path, int flags) const {
+    return UniqueFd(::open(path.c_str(), flags, 0600)).get() >= 0;
+  }
 
   fs::path folder_;
   Confinement confinement_;
@@ -65,7 +67,8 @@ TEST_F(ConfineTest, ReachesOnlyItsFolders) {
   EXPECT_TRUE(Confined([&] { return Opens(folder_ / "write" / "file", O_RDWR | O_TRUNC); }));
   EXPECT_TRUE(Confined([&] { return Opens(folder_ / "write" / "new", O_WRONLY | O_CREAT); }));
   EXPECT_TRUE(Confined([&] {
-    return ::rename((folder_ / "write" / "new").c_str(), (folder_ / "write" / "other").c_str()) == 0;
+    return ::rename((folder_ / "write" / "new").c_str(), (folder_ / "write" / "other").c_str()) ==
+           0;
   }));
   EXPECT_TRUE(Confined([&] { return !Opens(folder_ / "outside" / "file", O_RDONLY); }));
   EXPECT_TRUE(Confined([&] { return !Opens(folder_ / "outside" / "file", O_WRONLY); }));
@@ -88,7 +91,8 @@ TEST_F(ConfineTest, TakesNoMoreThanItsLimits) {
   EXPECT_TRUE(Confined([&] {
     const UniqueFd file(::open((folder_ / "write" / "large").c_str(), O_WRONLY | O_CREAT, 0600));
     const std::string bytes(2 << 20, 'x');
-    return ::write(file.get(), bytes.data(), bytes.size()) == 1 << 20 && ::write(file.get(), "x", 1) < 0 && errno == EFBIG;
+    return ::write(file.get(), bytes.data(), bytes.size()) == 1 << 20 &&
+           ::write(file.get(), "x", 1) < 0 && errno == EFBIG;
   }));
   EXPECT_TRUE(Confined([] {
     rlimit core{};

@@ -1,4 +1,5 @@
-// Whatever the process says or does that reads other people's files, whoever waits for it gets an answer or one Error.
+// Whatever the process says or does that reads other people's files, whoever waits for it gets an
+// answer or one Error.
 #include "orchestrator/prepare/preparer.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +47,10 @@ class PreparerTest : public ::testing::Test {
     fs::permissions(file, fs::perms::owner_all);
     return Preparer(folder_);
   }
-  Suite Prepare(const std::string& script) { return Program(script).Prepare(input_, [](size_t, size_t) {}, [this] { return cancel_.load(); }); }
+  Suite Prepare(const std::string& script) {
+    return Program(script).Prepare(
+        input_, [](size_t, size_t) {}, [this] { return cancel_.load(); });
+  }
   Error ErrorOf(const std::string& script) {
     try {
       Prepare(script);
@@ -78,37 +82,43 @@ TEST_F(PreparerTest, TakesAnAnswer) {
 TEST_F(PreparerTest, GivesTheInputAndNoSecrets) {
   ::setenv("EVALD_TEST_TOKEN", "secret", 1);
   input_.data_dir = "/some/data";
-  Prepare("cat > " + (folder_ / "input").string() + "; env > " + (folder_ / "env").string() + "; ls /proc/$$/fd > " +
-          (folder_ / "fds").string() + "\n" + kSuite);
+  Prepare("cat > " + (folder_ / "input").string() + "; env > " + (folder_ / "env").string() +
+          "; ls /proc/$$/fd > " + (folder_ / "fds").string() + "\n" + kSuite);
   const std::string input = ReadFile(folder_ / "input");
   EXPECT_EQ(PreparationInputFromJson(Json::parse(input)).data_dir, "/some/data");
   EXPECT_EQ(ReadFile(folder_ / "env").find("secret"), std::string::npos);
 }
 
 TEST_F(PreparerTest, RepeatsWhatItSaysOfAFailure) {
-  ExpectError(R"(echo '{"type":"error","kind":1,"message":"data.jsonl:7: broken","remedy":"mend it"}'; exit 1)",
-              ErrorKind::kInput, "data.jsonl:7: broken; mend it");
+  ExpectError(
+      R"(echo '{"type":"error","kind":1,"message":"data.jsonl:7: broken","remedy":"mend it"}'; exit 1)",
+      ErrorKind::kInput, "data.jsonl:7: broken; mend it");
 }
 
 TEST_F(PreparerTest, NamesWhatWasDoneWhereItBreaksDown) {
   const std::string doing = R"(echo '{"type":"doing","what":"reading x.jsonl"}';)";
-  ExpectError(doing + "kill -SEGV $$", ErrorKind::kInput, "reading x.jsonl: the process that prepares broke down (signal 11)");
+  ExpectError(doing + "kill -SEGV $$", ErrorKind::kInput,
+              "reading x.jsonl: the process that prepares broke down (signal 11)");
   ExpectError(doing + "exit 7", ErrorKind::kInput, "ended without an answer (status 7)");
   ExpectError(doing + "kill -KILL $$", ErrorKind::kInfrastructure, "was killed, twice");
-  ExpectError(kSuite + std::string("; exit 1"), ErrorKind::kInput, "ended without an answer (status 1)");
+  ExpectError(kSuite + std::string("; exit 1"), ErrorKind::kInput,
+              "ended without an answer (status 1)");
 }
 
 TEST_F(PreparerTest, StartsOneThatOthersKillOnceMore) {
   const std::string token = (folder_ / "token").string();
   std::ofstream(folder_ / "token") << "";
-  EXPECT_EQ(Prepare("if rm " + token + " 2>/dev/null; then kill -KILL $$; fi\n" + kSuite).tokenizer_hash, "abc");
+  EXPECT_EQ(
+      Prepare("if rm " + token + " 2>/dev/null; then kill -KILL $$; fi\n" + kSuite).tokenizer_hash,
+      "abc");
 }
 
 TEST_F(PreparerTest, EndsOneThatTakesTooLong) {
   input_.limits.seconds = 0.3;
   const int64_t begin = MonotonicMicros();
-  ExpectError(R"(echo '{"type":"doing","what":"reading x.jsonl"}'; exec sleep 1000)", ErrorKind::kInput,
-              "reading x.jsonl: takes longer than preparing may (0.3 s); 'limits.seconds' sets that");
+  ExpectError(
+      R"(echo '{"type":"doing","what":"reading x.jsonl"}'; exec sleep 1000)", ErrorKind::kInput,
+      "reading x.jsonl: takes longer than preparing may (0.3 s); 'limits.seconds' sets that");
   ExpectError("trap '' TERM; while true; do sleep 0.1; done", ErrorKind::kInput, "limits.seconds");
   EXPECT_LT(MonotonicMicros() - begin, 60'000'000);
 }
@@ -119,10 +129,12 @@ TEST_F(PreparerTest, EndsOneThatIsCancelled) {
 }
 
 TEST_F(PreparerTest, AQuestionThatIsCancelledKillsTheWholeGroupAtOnce) {
-  // It heeds no SIGTERM, and neither does the child that it started; the child tells of itself before it is cancelled.
+  // It heeds no SIGTERM, and neither does the child that it started; the child tells of itself
+  // before it is cancelled.
   const fs::path child = folder_ / "child";
-  const Preparer preparer = Program("trap '' TERM\n(echo $BASHPID > " + child.string() + ".part; mv " + child.string() +
-                                    ".part " + child.string() + "; exec sleep 1000) &\nwait\nsleep 1000");
+  const Preparer preparer =
+      Program("trap '' TERM\n(echo $BASHPID > " + child.string() + ".part; mv " + child.string() +
+              ".part " + child.string() + "; exec sleep 1000) &\nwait\nsleep 1000");
   int64_t cancelled_us = 0;
   input_.work = PreparationInput::Work::kCheck;
   try {
@@ -135,7 +147,8 @@ TEST_F(PreparerTest, AQuestionThatIsCancelledKillsTheWholeGroupAtOnce) {
     EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
     EXPECT_THAT(e.what(), HasSubstr("cancelled"));
   }
-  EXPECT_LT(MonotonicMicros() - cancelled_us, 1'900'000);  // one that is asked first has two seconds
+  EXPECT_LT(MonotonicMicros() - cancelled_us,
+            1'900'000);  // one that is asked first has two seconds
   const pid_t pid = std::stoi(ReadFile(child));
   for (int tries = 0; IsRunning(pid) && tries < 500; ++tries) ::usleep(10'000);
   EXPECT_FALSE(IsRunning(pid));
@@ -143,14 +156,16 @@ TEST_F(PreparerTest, AQuestionThatIsCancelledKillsTheWholeGroupAtOnce) {
 
 TEST_F(PreparerTest, TakesNoMoreThanItsBounds) {
   ExpectError("exec head -c 100000000 /dev/zero", ErrorKind::kInput, "too long to be taken");
-  ExpectError(R"x(exec yes "$(printf '{"type":"doing","what":"%100000s"}' x)")x", ErrorKind::kInput, "too long to be taken");
+  ExpectError(R"x(exec yes "$(printf '{"type":"doing","what":"%100000s"}' x)")x", ErrorKind::kInput,
+              "too long to be taken");
 }
 
 TEST_F(PreparerTest, TakesNoNonsense) {
   EXPECT_THAT(ErrorOf("echo nonsense").what(), HasSubstr("evald-prepare: not JSON"));
   EXPECT_THAT(ErrorOf("echo '[]'").what(), HasSubstr("evald-prepare"));
   EXPECT_THAT(ErrorOf(R"(echo '{"type":"task","task":{}}')").what(), HasSubstr("definition"));
-  EXPECT_EQ(ErrorOf(R"(echo '{"type":"error","kind":99,"message":"x"}')").kind(), ErrorKind::kInternal);
+  EXPECT_EQ(ErrorOf(R"(echo '{"type":"error","kind":99,"message":"x"}')").kind(),
+            ErrorKind::kInternal);
 }
 
 TEST_F(PreparerTest, SaysWhereTheProgramIsMissing) {
@@ -172,7 +187,9 @@ TEST_F(PreparerTest, WhatCannotBeJudgedSaysWhy) {
       Program(R"(echo '{"type":"doing","what":"judging r"}'; kill -SEGV $$)").JudgeOrSayWhy(input_);
   EXPECT_EQ(judgement.status, ExitStatus::kUsage);
   EXPECT_THAT(judgement.failure, HasSubstr("judging r: the process that prepares broke down"));
-  EXPECT_THAT(Program(R"(echo '{"type":"found","found":{"status":0}}')").JudgeOrSayWhy(input_).failure, HasSubstr("verdict"));
+  EXPECT_THAT(
+      Program(R"(echo '{"type":"found","found":{"status":0}}')").JudgeOrSayWhy(input_).failure,
+      HasSubstr("verdict"));
 }
 
 TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
@@ -212,7 +229,8 @@ TEST_F(PreparerTest, AnInputComesOutAsItWentIn) {
   EXPECT_FALSE(back.tasks[1].limit.has_value());
   EXPECT_EQ(back.limits.seconds, 5.5);
   EXPECT_EQ(back.judge.policy.gates.at(0).where, "eval.yaml:7");
-  EXPECT_EQ(back.judge.policy.gates.at(0).Place("metric"), "eval.yaml:8: key 'gates.rules[0].metric'");
+  EXPECT_EQ(back.judge.policy.gates.at(0).Place("metric"),
+            "eval.yaml:8: key 'gates.rules[0].metric'");
   EXPECT_EQ(back.judge.policy.gates.at(0).Place("task"), "eval.yaml:7");
   EXPECT_EQ(back.judge.policy.baseline_place, "--baseline");
 }

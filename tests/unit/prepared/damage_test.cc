@@ -62,14 +62,17 @@ TEST_F(DamagedTask, EveryTruncationIsFound) {
 }
 
 TEST_F(DamagedTask, EveryAlteredByteIsFound) {
-  for (const char* file : {"index.bin", "documents.jsonl", "requests.jsonl", "tokens-k.bin", "task.json"}) {
+  for (const char* file :
+       {"index.bin", "documents.jsonl", "requests.jsonl", "tokens-k.bin", "task.json"}) {
     const std::string whole = ReadFile(directory_ / file);
     for (size_t at = 0; at < whole.size(); ++at) {
       std::string altered = whole;
       altered[at] = static_cast<char>(altered[at] ^ 1);
       Replace(file, altered);
       // An index that points elsewhere may be found by what it points at.
-      EXPECT_THAT(Message(), testing::HasSubstr(file == std::string("index.bin") ? directory_.string() : file)) << at;
+      EXPECT_THAT(Message(),
+                  testing::HasSubstr(file == std::string("index.bin") ? directory_.string() : file))
+          << at;
     }
     Replace(file, whole);
   }

@@ -22,22 +22,27 @@ Json Engine() {
 }
 
 std::vector<AgentMessage> OneOfEach() {
-  HeldProcess held{"w0", "evald-worker", {"--engine", "native"}, "tag", 4711, Engine(), true, "f00d",
-                   Json{{"engine", Engine()}, {"report", Json::object()}}, 1};
-  return {AgentHello{kAgentVersion, "0.1.0", "gpu1", "aa", 12, "bb", 7, "cc", {"cpu:0", "cpu:1"}, 2, 3},
-          AgentWelcome{"bb", true, 9},
-          AgentRefused{"another agent called 'gpu1' is connected"},
-          AgentPing{123456789, 1000, 10},
-          AgentPong{123456789, 5},
-          AgentReady{{held, held}, {"f1", "f2"}},
-          FromProcess{"w0", Want{2}},
-          ProcessEnded{"w0", 0, 9, ""},
-          AgentLeaving{},
-          AgentLeft{},
-          StartProcess{"w0", "evald-worker", {"--seed", "1"}, "tag"},
-          ToProcess{"m0", Lease{7, 1, {Slice{"sums", "/p", "", 0, 3, "/g/7.1.jsonl", {"/g/6.1.jsonl.part"}}}}},
-          KillProcess{"w0"},
-          AgentStop{}};
+  HeldProcess held{"w0",  "evald-worker", {"--engine", "native"},
+                   "tag", 4711,           Engine(),
+                   true,  "f00d",         Json{{"engine", Engine()}, {"report", Json::object()}},
+                   1};
+  return {
+      AgentHello{kAgentVersion, "0.1.0", "gpu1", "aa", 12, "bb", 7, "cc", {"cpu:0", "cpu:1"}, 2, 3},
+      AgentWelcome{"bb", true, 9},
+      AgentRefused{"another agent called 'gpu1' is connected"},
+      AgentPing{123456789, 1000, 10},
+      AgentPong{123456789, 5},
+      AgentReady{{held, held}, {"f1", "f2"}},
+      FromProcess{"w0", Want{2}},
+      ProcessEnded{"w0", 0, 9, ""},
+      AgentLeaving{},
+      AgentLeft{},
+      StartProcess{"w0", "evald-worker", {"--seed", "1"}, "tag"},
+      ToProcess{
+          "m0",
+          Lease{7, 1, {Slice{"sums", "/p", "", 0, 3, "/g/7.1.jsonl", {"/g/6.1.jsonl.part"}}}}},
+      KillProcess{"w0"},
+      AgentStop{}};
 }
 
 std::string ErrorOf(const std::string& line) {
@@ -75,9 +80,12 @@ TEST(AgentMessages, AnAbsentOrWrongMemberIsNamedAlsoInsideAnEnvelope) {
       EXPECT_THAT(ErrorOf(ToLine(changed)), HasSubstr(key));
     }
   }
-  EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"from","process":"w0","message":{"type":"want","count":"1"}})"),
-              HasSubstr("message 'want'"));
-  EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"agent_ready","processes":[{"id":3}]})"), HasSubstr("processes[0]"));
+  EXPECT_THAT(
+      ErrorOf(
+          R"({"number":1,"ack":0,"type":"from","process":"w0","message":{"type":"want","count":"1"}})"),
+      HasSubstr("message 'want'"));
+  EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"agent_ready","processes":[{"id":3}]})"),
+              HasSubstr("processes[0]"));
   EXPECT_THAT(ErrorOf(R"({"number":1,"ack":0,"type":"agent_hullo"})"), HasSubstr("agent_hullo"));
   EXPECT_THAT(ErrorOf(R"({"number":-1,"ack":0,"type":"agent_stop"})"), HasSubstr("number"));
 }
@@ -91,26 +99,48 @@ TEST(AgentMessages, WhatIsOutOfBoundsIsNamed) {
   };
   const Json held = ParseJson(EncodeBody(OneOfEach()[5]), "test")["processes"][0];
   const std::vector<std::tuple<size_t, const char*, Json>> wrong = {
-      {0, "/name", std::string(5000, 'x')}, {0, "/devices", std::vector<std::string>(1024, "cpu:0")},
-      {0, "/metric_processes", -1}, {0, "/metric_processes", 1024}, {0, "/threads", -1}, {3, "/memory_free", -1},
-      {5, "/processes/0/engine", 1}, {5, "/processes/0/engine", Json::array()}, {5, "/processes/0/engine/name", 1},
-      {5, "/processes/0/loaded", 1}, {5, "/processes/0/loaded", Json::object()},
-      {5, "/processes/0/loaded/engine", Json::array()}, {5, "/processes/0/loaded/engine", 1},
-      {5, "/processes/0/loaded/engine/name", 1}, {5, "/processes/0/loaded/engine/device", 1},
-      {5, "/processes/0/loaded/report", 1}, {5, "/processes/0/wants", -1}, {5, "/processes/0/wants", 1 << 30},
+      {0, "/name", std::string(5000, 'x')},
+      {0, "/devices", std::vector<std::string>(1024, "cpu:0")},
+      {0, "/metric_processes", -1},
+      {0, "/metric_processes", 1024},
+      {0, "/threads", -1},
+      {3, "/memory_free", -1},
+      {5, "/processes/0/engine", 1},
+      {5, "/processes/0/engine", Json::array()},
+      {5, "/processes/0/engine/name", 1},
+      {5, "/processes/0/loaded", 1},
+      {5, "/processes/0/loaded", Json::object()},
+      {5, "/processes/0/loaded/engine", Json::array()},
+      {5, "/processes/0/loaded/engine", 1},
+      {5, "/processes/0/loaded/engine/name", 1},
+      {5, "/processes/0/loaded/engine/device", 1},
+      {5, "/processes/0/loaded/report", 1},
+      {5, "/processes/0/wants", -1},
+      {5, "/processes/0/wants", 1 << 30},
       {5, "/processes/0/arguments", std::vector<std::string>(100, std::string(1000, 'x'))},
-      {5, "/processes", std::vector<Json>(1000, held)}, {5, "/staged", std::vector<std::string>(5000, "f1")},
-      {5, "/staged", {std::string(5000, 'f')}}, {6, "/message", {{"type", "want"}, {"count", -1}}},
-      {6, "/message", {{"type", "hello"}, {"version", 1}, {"role", "metric"}, {"id", "w0"}, {"pid", 1}, {"engine", {{"follows", 1}}}}},
+      {5, "/processes", std::vector<Json>(1000, held)},
+      {5, "/staged", std::vector<std::string>(5000, "f1")},
+      {5, "/staged", {std::string(5000, 'f')}},
+      {6, "/message", {{"type", "want"}, {"count", -1}}},
+      {6,
+       "/message",
+       {{"type", "hello"},
+        {"version", 1},
+        {"role", "metric"},
+        {"id", "w0"},
+        {"pid", 1},
+        {"engine", {{"follows", 1}}}}},
       {6, "/process", std::string(5000, 'x')}};
   for (const auto& [index, pointer, value] : wrong) {
-    EXPECT_NE(with(index, pointer, value), "no error") << index << " " << pointer << " " << ToLine(value).substr(0, 40);
+    EXPECT_NE(with(index, pointer, value), "no error")
+        << index << " " << pointer << " " << ToLine(value).substr(0, 40);
   }
 }
 
 TEST(AgentMessages, NamesOfHosts) {
   for (const char* good : {"gpu1", "node-07_a", "A"}) EXPECT_TRUE(IsHostName(good)) << good;
-  for (const std::string& bad : {std::string(), std::string("a.b"), std::string("../x"), std::string(64, 'a')}) {
+  for (const std::string& bad :
+       {std::string(), std::string("a.b"), std::string("../x"), std::string(64, 'a')}) {
     EXPECT_FALSE(IsHostName(bad)) << bad;
   }
 }

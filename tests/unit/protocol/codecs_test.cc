@@ -140,12 +140,11 @@ TEST(SamplingCodec, DefaultsAndUnknownKeys) {
   EXPECT_TRUE(back.do_sample);
   EXPECT_EQ(SamplingFromJson(Json::object(), "x").max_gen_toks, 256);
   EXPECT_THAT(
-      ErrorOf([] {
-        SamplingFromJson(Json{{"do_sampel", true}}, "task 'a'");
-      }),
+      ErrorOf([] { SamplingFromJson(Json{{"do_sampel", true}}, "task 'a'"); }),
       HasSubstr("task 'a': unknown sampling parameter 'do_sampel'; did you mean 'do_sample'?"));
   EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"until", "x"}}, "y"); }), HasSubstr("a list"));
-  EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"settings", 3}}, "y"); }), HasSubstr("an object"));
+  EXPECT_THAT(ErrorOf([] { SamplingFromJson(Json{{"settings", 3}}, "y"); }),
+              HasSubstr("an object"));
 }
 
 TEST(RequestKindNames, ThereAndBackAndUnknown) {
@@ -161,7 +160,8 @@ TEST(EngineInfoCodec, ThereAndBack) {
   EngineInfo info{"native", "0.1", {RequestKind::kLoglikelihood}, 4096, true, true, false, 16};
   const EngineInfo back = EngineInfoFromJson(ToJson(info), "x");
   EXPECT_EQ(ToLine(ToJson(back)), ToLine(ToJson(info)));
-  for (const char* key : {"device_id", "driver", "fast"}) EXPECT_FALSE(ToJson(info).contains(key)) << key;
+  for (const char* key : {"device_id", "driver", "fast"})
+    EXPECT_FALSE(ToJson(info).contains(key)) << key;
   info.device_id = "cuda:GPU-a";
   info.driver = "driver 13.0";
   info.fast = true;

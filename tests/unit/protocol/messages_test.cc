@@ -41,7 +41,8 @@ std::vector<Message> OneOfEach() {
       Span{"generate", 1000, 2000, Json{{"trials", {7}}}},
       Load{"/dev/shm/evald-0/f00d", "f00d"},
       Lease{7, 1, {slice, slice}, "f00d", "run-1"},
-      Job{9, "gsm8k", "/cache/prepared/ab", 3, 9, "/run/g/7.1.jsonl", "aa", "/run/s/9.jsonl", "run-1", 2},
+      Job{9, "gsm8k", "/cache/prepared/ab", 3, 9, "/run/g/7.1.jsonl", "aa", "/run/s/9.jsonl",
+          "run-1", 2},
       Revoke{7, 1},
       Drain{},
       Stop{},
@@ -86,11 +87,14 @@ TEST(Messages, ValuesArriveInTheirMembers) {
 }
 
 // What earlier versions do not send.
-const std::set<std::pair<std::string, std::string>> kLaterMembers = {
-    {"hello", "waits"}, {"progress", "pulled"}, {"progress", "to_pull"}, {"trial_failed", "device"},
-    {"trial_failed", "task"}};
+const std::set<std::pair<std::string, std::string>> kLaterMembers = {{"hello", "waits"},
+                                                                     {"progress", "pulled"},
+                                                                     {"progress", "to_pull"},
+                                                                     {"trial_failed", "device"},
+                                                                     {"trial_failed", "task"}};
 
-// Nobody behind the decoder meets a number that no device can report, or a raw value of another form.
+// Nobody behind the decoder meets a number that no device can report, or a raw value of another
+// form.
 TEST(Messages, WhatIsOutOfBoundsIsNamed) {
   const auto with = [](size_t index, const char* pointer, const Json& value) {
     Json message = ParseJson(Encode(OneOfEach()[index]), "test");
@@ -98,22 +102,58 @@ TEST(Messages, WhatIsOutOfBoundsIsNamed) {
     return ErrorOf(ToLine(message));
   };
   const std::vector<std::tuple<size_t, const char*, Json>> wrong = {
-      {0, "/engine", 1}, {0, "/engine", Json::array()}, {0, "/engine/name", 1}, {0, "/engine/follows", 1}, {0, "/pid", -1},
-      {1, "/engine", Json::array()}, {1, "/engine/kinds", 1}, {1, "/engine/device", 1}, {1, "/engine/device_id", 1},
-      {1, "/engine/max_length", -7}, {1, "/engine", nullptr}, {1, "/report", 1}, {1, "/report/bytes", "12"},
-      {1, "/report/gb_per_s", "1"}, {1, "/report/scoring", 1}, {1, "/report/scoring", Json{{"offered", 1}}},
-      {1, "/report/scoring", Json{{"reason", 1}}}, {1, "/report/more", std::string(100'000, 'x')},
-      {2, "/count", -1}, {2, "/count", 1'000'000'000},
-      {3, "/oldest_seconds", 1e308}, {3, "/oldest_seconds", -1}, {3, "/requests_done", -5}, {3, "/pulled", INT64_MIN},
-      {4, "/device_seconds", -1e300}, {4, "/device_seconds", 1e308}, {4, "/longest_seconds", 1e308}, {4, "/first", -1},
-      {4, "/end", 3}, {4, "/bytes", UINT64_MAX}, {4, "/tokens_in", INT64_MIN}, {4, "/tokens_out", INT64_MAX},
-      {4, "/requests", -5}, {4, "/file", std::string(100'000, 'x')}, {4, "/attempt", -1}, {4, "/trial", -2},
-      {5, "/device_seconds", -1e308}, {7, "/slot_seconds", 1e308}, {7, "/cpu_seconds", -1}, {7, "/job", -1},
-      {8, "/attempt", -1}, {9, "/begin", INT64_MIN}, {9, "/end", INT64_MAX}, {9, "/args", 1}, {9, "/args/job", "1"},
-      {9, "/args/trials", 1}, {9, "/args/trials", {"a"}}, {9, "/args/more", std::string(1'000'000, 'x')},
+      {0, "/engine", 1},
+      {0, "/engine", Json::array()},
+      {0, "/engine/name", 1},
+      {0, "/engine/follows", 1},
+      {0, "/pid", -1},
+      {1, "/engine", Json::array()},
+      {1, "/engine/kinds", 1},
+      {1, "/engine/device", 1},
+      {1, "/engine/device_id", 1},
+      {1, "/engine/max_length", -7},
+      {1, "/engine", nullptr},
+      {1, "/report", 1},
+      {1, "/report/bytes", "12"},
+      {1, "/report/gb_per_s", "1"},
+      {1, "/report/scoring", 1},
+      {1, "/report/scoring", Json{{"offered", 1}}},
+      {1, "/report/scoring", Json{{"reason", 1}}},
+      {1, "/report/more", std::string(100'000, 'x')},
+      {2, "/count", -1},
+      {2, "/count", 1'000'000'000},
+      {3, "/oldest_seconds", 1e308},
+      {3, "/oldest_seconds", -1},
+      {3, "/requests_done", -5},
+      {3, "/pulled", INT64_MIN},
+      {4, "/device_seconds", -1e300},
+      {4, "/device_seconds", 1e308},
+      {4, "/longest_seconds", 1e308},
+      {4, "/first", -1},
+      {4, "/end", 3},
+      {4, "/bytes", UINT64_MAX},
+      {4, "/tokens_in", INT64_MIN},
+      {4, "/tokens_out", INT64_MAX},
+      {4, "/requests", -5},
+      {4, "/file", std::string(100'000, 'x')},
+      {4, "/attempt", -1},
+      {4, "/trial", -2},
+      {5, "/device_seconds", -1e308},
+      {7, "/slot_seconds", 1e308},
+      {7, "/cpu_seconds", -1},
+      {7, "/job", -1},
+      {8, "/attempt", -1},
+      {9, "/begin", INT64_MIN},
+      {9, "/end", INT64_MAX},
+      {9, "/args", 1},
+      {9, "/args/job", "1"},
+      {9, "/args/trials", 1},
+      {9, "/args/trials", {"a"}},
+      {9, "/args/more", std::string(1'000'000, 'x')},
       {18, "/end", 3}};
   for (const auto& [index, pointer, value] : wrong) {
-    EXPECT_NE(with(index, pointer, value), "no error") << index << " " << pointer << " " << ToLine(value).substr(0, 40);
+    EXPECT_NE(with(index, pointer, value), "no error")
+        << index << " " << pointer << " " << ToLine(value).substr(0, 40);
   }
 }
 

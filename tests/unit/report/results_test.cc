@@ -73,18 +73,21 @@ TEST(Results, HaveTheHarnessesShape) {
 
 TEST(Results, KeepWhatTheHarnessKeepsOfPrompts) {
   const Json plain = BuildResults(Input());
-  for (const char* key : {"system_instruction", "system_instruction_sha", "fewshot_as_multiturn", "chat_template",
-                          "chat_template_sha"}) {
+  for (const char* key : {"system_instruction", "system_instruction_sha", "fewshot_as_multiturn",
+                          "chat_template", "chat_template_sha"}) {
     EXPECT_TRUE(plain.at(key).is_null()) << key;
   }
   ResultsInput input = Input();
-  input.prompts = {{"system_instruction", "x"}, {"fewshot_as_multiturn", true}, {"chat_template", "abc"}};
+  input.prompts = {
+      {"system_instruction", "x"}, {"fewshot_as_multiturn", true}, {"chat_template", "abc"}};
   const Json results = BuildResults(input);
   EXPECT_EQ(results["system_instruction"], "x");
-  EXPECT_EQ(results["system_instruction_sha"], "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881");
+  EXPECT_EQ(results["system_instruction_sha"],
+            "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881");
   EXPECT_EQ(results["fewshot_as_multiturn"], true);
   EXPECT_EQ(results["chat_template"], "abc");
-  EXPECT_EQ(results["chat_template_sha"], "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(results["chat_template_sha"],
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Results, LeaveOutTasksWithoutAnEntry) {

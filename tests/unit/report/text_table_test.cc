@@ -14,7 +14,8 @@ TEST(TextTable, FiguresAreFlushRightAndNamesFlushLeft) {
 }
 
 TEST(TextTable, EachColumnAsAskedAndIndented) {
-  EXPECT_EQ(TextTable({{"n", "name", "note"}, {"10", "x", ""}}, {.right = {true, false, false}, .indent = 2}),
+  EXPECT_EQ(TextTable({{"n", "name", "note"}, {"10", "x", ""}},
+                      {.right = {true, false, false}, .indent = 2}),
             "   n  name  note\n"
             "  ──  ────  ────\n"
             "  10  x\n");
@@ -35,7 +36,8 @@ TEST(GroupedDigits, ByThree) {
 }
 
 TEST(TextTable, ACellDoesNotMoveTheTerminal) {
-  EXPECT_EQ(TextTable({{"Task"}, {"a\x1b[2J\nb\u202e"}}), "Task\n─────────────────\na\\x1b[2J\\nb\\u202e\n");
+  EXPECT_EQ(TextTable({{"Task"}, {"a\x1b[2J\nb\u202e"}}),
+            "Task\n─────────────────\na\\x1b[2J\\nb\\u202e\n");
 }
 
 }  // namespace

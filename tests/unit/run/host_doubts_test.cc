@@ -20,8 +20,10 @@ TEST(HostDoubts, OneAgentsRefusalIsBelievedOnceAnotherTokensAgentSaysTheSame) {
   HostDoubts doubts;
   EXPECT_FALSE(doubts.Refused(Agent("gpu1", "wk"), kLoad));
   EXPECT_TRUE(doubts.doubted("gpu1"));
-  EXPECT_FALSE(doubts.Refused(Agent("gpu2", "wk"), kLoad)) << "a token may have many names of hosts";
-  EXPECT_FALSE(doubts.Refused(Agent("gpu3", "other"), {"task sums", ErrorKind::kInput, "no"})) << "something else";
+  EXPECT_FALSE(doubts.Refused(Agent("gpu2", "wk"), kLoad))
+      << "a token may have many names of hosts";
+  EXPECT_FALSE(doubts.Refused(Agent("gpu3", "other"), {"task sums", ErrorKind::kInput, "no"}))
+      << "something else";
   EXPECT_FALSE(doubts.doubted("gpu4"));
   EXPECT_TRUE(doubts.Refused(Agent("gpu4", "other"), kLoad));
 }

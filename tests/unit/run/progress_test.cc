@@ -11,8 +11,14 @@ ProgressSnapshot Snapshot() {
   ProgressSnapshot snapshot;
   snapshot.elapsed_s = 75;
   snapshot.remaining_s = 200;
-  snapshot.phases = {{"stage", 512, 1024, true, ""}, {"generate", 30, 120, false, "8.0 documents/s"}};
-  for (int i = 0; i < 57; ++i) snapshot.tasks.push_back({"mmlu_" + std::to_string(i), 10, i < 3 ? 10 : i == 3 ? 4 : 0, i < 3 ? 10 : 0, ""});
+  snapshot.phases = {{"stage", 512, 1024, true, ""},
+                     {"generate", 30, 120, false, "8.0 documents/s"}};
+  for (int i = 0; i < 57; ++i)
+    snapshot.tasks.push_back({"mmlu_" + std::to_string(i), 10,
+                              i < 3    ? 10
+                              : i == 3 ? 4
+                                       : 0,
+                              i < 3 ? 10 : 0, ""});
   return snapshot;
 }
 
@@ -32,7 +38,8 @@ TEST(Progress, FitsTheTerminal) {
   for (const int columns : {20, 40, 80}) {
     const auto lines = RenderProgress(snapshot, columns, 10);
     EXPECT_LE(lines.size(), 10u);
-    for (const std::string& line : lines) EXPECT_LE(CodePoints(line), static_cast<size_t>(columns)) << line;
+    for (const std::string& line : lines)
+      EXPECT_LE(CodePoints(line), static_cast<size_t>(columns)) << line;
   }
 }
 

@@ -60,9 +60,11 @@ TEST_F(RunJsonTest, WritesOnceWhatPilesUp) {
   std::promise<void> go;
   Hold(&go);
   int told = 0;
-  for (int i = 0; i < 10; ++i) json_->Update({{"n", i}}, [&](const std::optional<Error>&) { ++told; });
+  for (int i = 0; i < 10; ++i)
+    json_->Update({{"n", i}}, [&](const std::optional<Error>&) { ++told; });
   bool written = false;
-  files_.Post([&] { written = OnDisk().value("n", -1) == 9; }, [&](const std::optional<Error>&) { loop_.Stop(); });
+  files_.Post([&] { written = OnDisk().value("n", -1) == 9; },
+              [&](const std::optional<Error>&) { loop_.Stop(); });
   go.set_value();
   loop_.Run();
   EXPECT_TRUE(written) << "what is posted after a change comes after its write";
@@ -121,7 +123,8 @@ TEST(TaskFoldersTest, AreMadeForEachTaskAndMayBeThere) {
   const fs::path run = ::mkdtemp(name.data());
   for (int twice = 0; twice < 2; ++twice) {
     MakeTaskFolders(run, {"a", "b/c", "../d"});
-    for (const char* folder : {"generations/a", "generations/b%2Fc", "generations/%2E.%2Fd", "scores/a", "scores/b%2Fc"}) {
+    for (const char* folder : {"generations/a", "generations/b%2Fc", "generations/%2E.%2Fd",
+                               "scores/a", "scores/b%2Fc"}) {
       EXPECT_TRUE(fs::is_directory(run / folder)) << folder;
     }
   }

@@ -54,7 +54,8 @@ TEST(RunMachine, FilesLieInFoldersMadeOfNames) {
   EXPECT_EQ(machine.LeaseJob("m", 0)->file, "scores/%2E.%2F..%2Fx/7.1-0.jsonl");
 }
 
-// Numbers of trials and jobs can be guessed: a report counts only from the process that holds the lease.
+// Numbers of trials and jobs can be guessed: a report counts only from the process that holds the
+// lease.
 TEST(RunMachine, AReportOfAnotherProcessChangesNothing) {
   RunMachine machine = Whole({{"a", 5}});
   const TrialLease lease = *machine.LeaseTrial("w", 0);
@@ -67,7 +68,8 @@ TEST(RunMachine, AReportOfAnotherProcessChangesNothing) {
   EXPECT_EQ(machine.under_way()[0], 0);
   EXPECT_TRUE(machine.SliceReported("w", lease.trial, lease.attempt, 0, {0, 5}));
   EXPECT_TRUE(machine.TrialDone("w", lease.trial, lease.attempt));
-  machine.GenerationsCommitted(0, {0, 1, 2, 3, 4}, lease.slices[0].file, lease.trial, lease.attempt);
+  machine.GenerationsCommitted(0, {0, 1, 2, 3, 4}, lease.slices[0].file, lease.trial,
+                               lease.attempt);
   const MetricJob job = *machine.LeaseJob("m", 0);
   EXPECT_FALSE(machine.JobDone("liar", job.job, job.job_attempt));
   EXPECT_FALSE(machine.JobFailed("liar", job.job, job.job_attempt, "made up", false));
@@ -104,7 +106,8 @@ TEST(RunMachine, WhatIsSlowToScoreIsScoredInPieces) {
     files.push_back(job->file);
     for (int64_t d = job->documents.first; d < job->documents.end; ++d) documents.push_back(d);
   }
-  EXPECT_EQ(files, (std::vector<std::string>{"scores/t/0.1-0.jsonl", "scores/t/0.1-4.jsonl", "scores/t/0.1-7.jsonl"}));
+  EXPECT_EQ(files, (std::vector<std::string>{"scores/t/0.1-0.jsonl", "scores/t/0.1-4.jsonl",
+                                             "scores/t/0.1-7.jsonl"}));
   EXPECT_EQ(documents, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 7, 8}));
 }
 
@@ -114,8 +117,8 @@ TEST(RunMachine, TheNextAttemptResumesWhatTheLastOneLeft) {
   machine.WorkerLost("w", "killed");
   const TrialLease second = *machine.LeaseTrial("w", 1);
   EXPECT_EQ(second.slices[0].file, "generations/t/0.2-0.jsonl");
-  EXPECT_EQ(second.slices[0].salvage,
-            (std::vector<std::string>{"generations/t/0.1-0.jsonl", "generations/t/0.1-0.jsonl.part"}));
+  EXPECT_EQ(second.slices[0].salvage, (std::vector<std::string>{"generations/t/0.1-0.jsonl",
+                                                                "generations/t/0.1-0.jsonl.part"}));
 }
 
 // The only GPU ends over one trial whenever it has it, and does all others: it is never set aside.
@@ -126,7 +129,8 @@ TEST(RunMachine, ATrialThatItsOnlyDeviceEndsOverIsMissingInTheEnd) {
   for (int64_t now = 1; !machine.trials_idle(); ++now) {
     ASSERT_LT(now, 1000) << "it is tried without end";
     auto lease = machine.LeaseTrial("gpu", now);
-    if (lease && lease->trial == poison.trial) lease = machine.LeaseTrial("gpu", now);  // another beside it
+    if (lease && lease->trial == poison.trial)
+      lease = machine.LeaseTrial("gpu", now);  // another beside it
     if (lease) {
       for (const LeasedSlice& slice : lease->slices) {
         machine.SliceReported("gpu", lease->trial, lease->attempt, slice.task, slice.documents);
@@ -174,14 +178,18 @@ TEST(RunMachine, ARequestThatCannotBeAnsweredIsItsOwnTasksAlone) {
   machine.Plan(setup);
   const TrialLease lease = *machine.LeaseTrial("w", 0);
   ASSERT_EQ(lease.slices.size(), 2u);
-  EXPECT_FALSE(machine.RequestRefused("w", lease.trial, lease.attempt + 1, 0, "of another attempt"));
-  EXPECT_TRUE(machine.RequestRefused("w", lease.trial, lease.attempt, 0, "document 2: nothing fits"));
+  EXPECT_FALSE(
+      machine.RequestRefused("w", lease.trial, lease.attempt + 1, 0, "of another attempt"));
+  EXPECT_TRUE(
+      machine.RequestRefused("w", lease.trial, lease.attempt, 0, "document 2: nothing fits"));
   const TrialLease rest = *machine.LeaseTrial("w", 1);
   ASSERT_EQ(rest.slices.size(), 1u);
   EXPECT_EQ(rest.slices[0].task, 1u);
   EXPECT_EQ(rest.slices[0].documents, (DocumentRange{0, 5}));
-  const std::vector<std::string>& salvage = rest.slices[0].salvage;  // what was done need not be done again
-  EXPECT_NE(std::find(salvage.begin(), salvage.end(), lease.slices[1].file + ".part"), salvage.end());
+  const std::vector<std::string>& salvage =
+      rest.slices[0].salvage;  // what was done need not be done again
+  EXPECT_NE(std::find(salvage.begin(), salvage.end(), lease.slices[1].file + ".part"),
+            salvage.end());
   EXPECT_FALSE(machine.refused()) << "the other is not scored yet";
   EXPECT_TRUE(machine.SliceReported("w", rest.trial, rest.attempt, 1, {0, 5}));
   EXPECT_TRUE(machine.TrialDone("w", rest.trial, rest.attempt));
@@ -245,11 +253,13 @@ TEST(RunMachine, WhatIsGivenUpIsMissingByName) {
   ASSERT_EQ(second.slices[0].documents, (DocumentRange{1, 2}));
   machine.SliceReported("w", second.trial, second.attempt, 0, second.slices[0].documents);
   machine.TrialDone("w", second.trial, second.attempt);
-  machine.GenerationsCommitted(0, List(second.slices[0].documents), "f", second.trial, second.attempt);
+  machine.GenerationsCommitted(0, List(second.slices[0].documents), "f", second.trial,
+                               second.attempt);
   const MetricJob job = *machine.LeaseJob("m", 0);
   EXPECT_FALSE(machine.JobFailed("m", job.job, job.job_attempt + 1, "of another attempt", true));
   EXPECT_TRUE(machine.JobFailed("m", job.job, job.job_attempt, "sandbox is gone", true));
-  while (const auto rest = machine.LeaseTrial("w", 0)) machine.TrialFailed("w", rest->trial, rest->attempt, "lost", true);
+  while (const auto rest = machine.LeaseTrial("w", 0))
+    machine.TrialFailed("w", rest->trial, rest->attempt, "lost", true);
   EXPECT_TRUE(machine.idle());
   EXPECT_FALSE(machine.complete());
   ASSERT_EQ(machine.missing().size(), 4u);
@@ -281,9 +291,9 @@ TEST(RunMachine, AnEarlierLifeIsNotDoneAgain) {
   EXPECT_EQ(jobs, (std::set<int64_t>{1, 4}));
 }
 
-// Workers and scorers that die, report late or twice, copies of late trials that come first or last, in any order:
-// every document is committed by exactly one file and scored exactly once, and the run completes. As in the database,
-// the first file of a document counts.
+// Workers and scorers that die, report late or twice, copies of late trials that come first or
+// last, in any order: every document is committed by exactly one file and scored exactly once, and
+// the run completes. As in the database, the first file of a document counts.
 TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
   int shortened = 0, copied = 0, withdrawn = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
@@ -315,7 +325,8 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           }
           break;
         case 0:
-          if (const auto lease = machine.LeaseTrial("w" + name, now)) reports.push_back({"w" + name, *lease});
+          if (const auto lease = machine.LeaseTrial("w" + name, now))
+            reports.push_back({"w" + name, *lease});
           break;
         case 1:
           if (random() % 8 == 0) machine.WorkerLost("w" + name, "killed");
@@ -324,7 +335,8 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           if (random() % 8 == 0) machine.ScorerLost("m" + name, "killed");
           break;
         case 3:
-          if (const auto job = machine.LeaseJob("m" + name, now)) jobs.emplace_back("m" + name, *job);
+          if (const auto job = machine.LeaseJob("m" + name, now))
+            jobs.emplace_back("m" + name, *job);
           break;
         case 4: {
           if (jobs.empty()) break;
@@ -340,7 +352,8 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           TrialLease& lease = reported.lease;
           LeasedSlice& slice = lease.slices[random() % lease.slices.size()];
           const int64_t end = slice.documents.first + 1 + static_cast<int64_t>(random() % 10);
-          if (machine.Shortened(reported.worker, lease.trial, lease.attempt, slice.task, slice.documents.first, end)) {
+          if (machine.Shortened(reported.worker, lease.trial, lease.attempt, slice.task,
+                                slice.documents.first, end)) {
             ASSERT_LT(end, slice.documents.end);
             slice.documents.end = end;
             ++shortened;
@@ -352,14 +365,18 @@ TEST(RunMachine, EveryInterleavingScoresEachDocumentOnce) {
           const Report& report = reports[random() % reports.size()];  // live, late or repeated
           for (const LeasedSlice& slice : report.lease.slices) {
             if (random() % 3 == 0) continue;
-            if (!machine.SliceReported(report.worker, report.lease.trial, report.lease.attempt, slice.task, slice.documents)) continue;
+            if (!machine.SliceReported(report.worker, report.lease.trial, report.lease.attempt,
+                                       slice.task, slice.documents))
+              continue;
             std::vector<int64_t> won;
             for (const int64_t d : List(slice.documents)) {
               if (committed[{slice.task, d}]++ == 0) won.push_back(d);
             }
-            machine.GenerationsCommitted(slice.task, won, slice.file, report.lease.trial, report.lease.attempt);
+            machine.GenerationsCommitted(slice.task, won, slice.file, report.lease.trial,
+                                         report.lease.attempt);
           }
-          if (random() % 2 == 0) machine.TrialDone(report.worker, report.lease.trial, report.lease.attempt);
+          if (random() % 2 == 0)
+            machine.TrialDone(report.worker, report.lease.trial, report.lease.attempt);
         }
       }
     }
@@ -402,8 +419,8 @@ TEST(RunMachine, WhatIsLateIsLeasedASecondTimeToWhoIsIdle) {
   EXPECT_NE(copy->trial, s.lease.trial);
   EXPECT_EQ(copy->slices[0].documents, (DocumentRange{0, 10}));
   EXPECT_EQ(copy->slices[0].file, "generations/t/1.1-0.jsonl");
-  EXPECT_EQ(copy->slices[0].salvage,
-            (std::vector<std::string>{"generations/t/0.1-0.jsonl", "generations/t/0.1-0.jsonl.part"}));
+  EXPECT_EQ(copy->slices[0].salvage, (std::vector<std::string>{"generations/t/0.1-0.jsonl",
+                                                               "generations/t/0.1-0.jsonl.part"}));
   EXPECT_FALSE(s.machine.LeaseCopy("third", s.kLate)) << "one copy at a time";
   EXPECT_TRUE(s.machine.Relieve("third", s.kLate).empty());
 }
@@ -417,7 +434,8 @@ TEST(RunMachine, TheCopyComesFirst) {
   EXPECT_EQ(withdrawn[0].worker, "slow");
   EXPECT_EQ(withdrawn[0].trial, s.lease.trial);
   EXPECT_EQ(withdrawn[0].attempt, s.lease.attempt);
-  EXPECT_FALSE(s.machine.SliceReported("slow", s.lease.trial, s.lease.attempt, 0, {0, 10})) << "a duplicate";
+  EXPECT_FALSE(s.machine.SliceReported("slow", s.lease.trial, s.lease.attempt, 0, {0, 10}))
+      << "a duplicate";
   EXPECT_FALSE(s.machine.TrialDone("slow", s.lease.trial, s.lease.attempt));
   EXPECT_TRUE(s.machine.TrialDone("idle", copy.trial, copy.attempt));
   EXPECT_TRUE(s.machine.trials_idle());
@@ -484,14 +502,18 @@ TEST(RunMachine, WhatAWorkerGivesBackIsOpenAgain) {
   RunMachine machine = Whole({{"t", 10}});
   const TrialLease lease = *machine.LeaseTrial("slow", 0);
   EXPECT_FALSE(machine.LeaseTrial("idle", 0));
-  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 10)) << "nothing is given back";
-  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 3, 6)) << "no slice begins there";
-  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt + 1, 0, 0, 6)) << "another attempt";
+  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 10))
+      << "nothing is given back";
+  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 3, 6))
+      << "no slice begins there";
+  EXPECT_FALSE(machine.Shortened("slow", lease.trial, lease.attempt + 1, 0, 0, 6))
+      << "another attempt";
   EXPECT_TRUE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 6));
   EXPECT_TRUE(machine.has_trials());
   const TrialLease rest = *machine.LeaseTrial("idle", 0);
   EXPECT_EQ(rest.slices[0].documents, (DocumentRange{6, 10}));
-  EXPECT_FALSE(machine.SliceReported("slow", lease.trial, lease.attempt, 0, {0, 10})) << "its old length";
+  EXPECT_FALSE(machine.SliceReported("slow", lease.trial, lease.attempt, 0, {0, 10}))
+      << "its old length";
   EXPECT_TRUE(machine.SliceReported("slow", lease.trial, lease.attempt, 0, {0, 6}));
   EXPECT_TRUE(machine.TrialDone("slow", lease.trial, lease.attempt));
   EXPECT_TRUE(machine.SliceReported("idle", rest.trial, rest.attempt, 0, {6, 10}));
@@ -510,7 +532,8 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
   const TrialLease lease = *machine.LeaseTrial("slow", 0);
   ASSERT_EQ(lease.slices[0].documents, (DocumentRange{0, 100}));
   EXPECT_TRUE(machine.Relieve("idle", 0).empty()) << "nobody has said how far it is";
-  machine.Progressed("slow", lease.trial, lease.attempt, 36, 0, 1'000'000);  // 18 documents, and 2 in the engine
+  machine.Progressed("slow", lease.trial, lease.attempt, 36, 0,
+                     1'000'000);  // 18 documents, and 2 in the engine
   const auto orders = machine.Relieve("idle", 1'000'000);
   ASSERT_EQ(orders.size(), 1u);
   EXPECT_EQ(orders[0].worker, "slow");
@@ -518,11 +541,13 @@ TEST(RunMachine, AnIdleWorkerIsGivenHalfOfWhatAnotherHasNotBegun) {
   EXPECT_EQ(orders[0].first, 0);
   EXPECT_EQ(orders[0].end, 60) << "half of 20 to 100";
   EXPECT_TRUE(machine.Relieve("idle", 1'100'000).empty()) << "it waits for the answer";
-  EXPECT_TRUE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 70)) << "more was begun than believed";
+  EXPECT_TRUE(machine.Shortened("slow", lease.trial, lease.attempt, 0, 0, 70))
+      << "more was begun than believed";
   EXPECT_TRUE(machine.Relieve("idle", 1'200'000).empty()) << "there is something to lease";
   EXPECT_EQ(machine.LeaseTrial("idle", 1'200'000)->slices[0].documents, (DocumentRange{70, 100}));
   machine.Progressed("slow", lease.trial, lease.attempt, 138, 0, 1'300'000);
-  EXPECT_TRUE(machine.Relieve("third", 1'300'000).empty()) << "all is begun, and of the other's nothing is known";
+  EXPECT_TRUE(machine.Relieve("third", 1'300'000).empty())
+      << "all is begun, and of the other's nothing is known";
 }
 
 TEST(RunMachine, WhatIsMeasuredCorrectsWhatIsExpected) {

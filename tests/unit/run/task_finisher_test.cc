@@ -1,4 +1,5 @@
-// Tasks are finished user by user: one that takes an hour holds up nobody else, and ends when nobody waits for it.
+// Tasks are finished user by user: one that takes an hour holds up nobody else, and ends when
+// nobody waits for it.
 #include "orchestrator/run/task_finisher.h"
 
 #include <gtest/gtest.h>

@@ -25,7 +25,8 @@ TEST(Timeline, ShareCountsOverlapsOnceAndOnlyTheNamedSpans) {
 
 // Processes report their spans themselves.
 TEST(Timeline, SpansBeyondTheirBoundAreDroppedAndCounted) {
-  const auto path = std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
+  const auto path =
+      std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
   Timeline timeline(0);
   const Json large = {{"x", std::string(1'000'000, 'y')}};
   for (int i = 0; i < 20; ++i) timeline.Add("liar", {"idle", 1, 2, large});
@@ -40,7 +41,8 @@ TEST(Timeline, SpansBeyondTheirBoundAreDroppedAndCounted) {
 }
 
 TEST(Timeline, WritesEveryRowAndTheIdleTimeOfDevices) {
-  const auto path = std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
+  const auto path =
+      std::filesystem::temp_directory_path() / ("evald-timeline-" + std::to_string(::getpid()));
   Timeline timeline(0);
   timeline.AddRow("w0", "worker w0", true);
   timeline.Add("w0", {"generate", 5000, 9000, {{"trial", 3}}});
@@ -49,9 +51,12 @@ TEST(Timeline, WritesEveryRowAndTheIdleTimeOfDevices) {
   std::filesystem::remove(path);
   std::vector<std::tuple<std::string, int64_t, int64_t>> spans;
   for (const Json& event : trace["traceEvents"]) {
-    if (event["ph"] == "X") spans.emplace_back(event["name"].get<std::string>(), event["ts"].get<int64_t>(), event["dur"].get<int64_t>());
+    if (event["ph"] == "X")
+      spans.emplace_back(event["name"].get<std::string>(), event["ts"].get<int64_t>(),
+                         event["dur"].get<int64_t>());
   }
-  EXPECT_EQ(spans, (decltype(spans){{"idle", 0, 5000}, {"generate", 5000, 4000}, {"idle", 9000, 11000}}));
+  EXPECT_EQ(spans,
+            (decltype(spans){{"idle", 0, 5000}, {"generate", 5000, 4000}, {"idle", 9000, 11000}}));
 }
 
 }  // namespace

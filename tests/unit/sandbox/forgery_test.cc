@@ -33,30 +33,36 @@ TEST_F(Isolated, FakesOfTheCompletionRecord) {
       "  frame = frame.f_back\n"
       "os._exit(0)",
       "import _imp, os, types\n"  // the guest once more
-      "try: _imp.create_dynamic(types.SimpleNamespace(name='evald_guest', origin='/evald/guest.so'))\n"
+      "try: _imp.create_dynamic(types.SimpleNamespace(name='evald_guest', "
+      "origin='/evald/guest.so'))\n"
       "except SystemError: os._exit(0)"};
   for (const char* fake : fakes) ExpectStatus(kFailed, fake, "before the tests did");
 }
 
 TEST_F(Isolated, CtypesIsRefusedByEveryWay) {
-  ExpectStatus(kFailed, "import ctypes", "ImportError: the sandbox refuses modules that write memory");
+  ExpectStatus(kFailed, "import ctypes",
+               "ImportError: the sandbox refuses modules that write memory");
   ExpectPasses(
       "import _imp, glob, importlib, importlib.util, os, sys, types\n"
       "def refused(attempt, *arguments):\n"
       "  try: attempt(*arguments)\n"
       "  except ImportError: return\n"
       "  raise AssertionError(arguments)\n"
-      "for name in ['ctypes', '_ctypes', '_ctypes_test', '_testcapi', '_testinternalcapi', '_testbuffer',\n"
+      "for name in ['ctypes', '_ctypes', '_ctypes_test', '_testcapi', '_testinternalcapi', "
+      "'_testbuffer',\n"
       "             '_cffi_backend', '_xxtestfuzz']:\n"
       "  sys.modules.pop(name, None)\n"
       "  refused(importlib.import_module, name)\n"
-      "def load(name, path): return _imp.create_dynamic(types.SimpleNamespace(name=name, origin=path))\n"
+      "def load(name, path): return _imp.create_dynamic(types.SimpleNamespace(name=name, "
+      "origin=path))\n"
       "files = [f for folder in sys.path for f in glob.glob(folder + '/_ctypes.*so')]\n"
       "assert files or '_ctypes' in sys.builtin_module_names, sys.path\n"
       "for file in files:\n"
-      "  for name in ['_ctypes', 'a.b._ctypes', 'json._ctypes', 'a\\0._ctypes', '_ctypes\\0x']: refused(load, name, file)\n"
+      "  for name in ['_ctypes', 'a.b._ctypes', 'json._ctypes', 'a\\0._ctypes', '_ctypes\\0x']: "
+      "refused(load, name, file)\n"
       "  loader = importlib.machinery.ExtensionFileLoader('x._ctypes', file)\n"
-      "  refused(importlib.util.module_from_spec, importlib.util.spec_from_loader('x._ctypes', loader))\n"
+      "  refused(importlib.util.module_from_spec, importlib.util.spec_from_loader('x._ctypes', "
+      "loader))\n"
       "try: sys.addaudithook(lambda *a: None)\n"
       "except RuntimeError: pass\n"
       "refused(importlib.import_module, '_ctypes')");
@@ -71,7 +77,8 @@ TEST_F(Isolated, NoObjectOfCtypesIsInReach) {
       "  for kind in type.__subclasses__(todo.pop()):\n"
       "    if kind not in seen: seen.add(kind); todo.append(kind)\n"
       "assert len(seen) > 200, len(seen)\n"
-      "found = [k for k in seen if 'ctypes' in (k.__module__ or '') or k.__name__ in ('CDLL', 'CFuncPtr')]\n"
+      "found = [k for k in seen if 'ctypes' in (k.__module__ or '') or k.__name__ in ('CDLL', "
+      "'CFuncPtr')]\n"
       "found += [repr(o)[:99] for o in gc.get_objects() if 'ctypes' in type(o).__module__]\n"
       "assert not found, found");
 }
@@ -113,7 +120,8 @@ std::string StackScan() {
          "    page = int.from_bytes(stack[word:word + 8], 'little')\n"
          "    if any(nonce) and page % 4096 == 0 and 2 ** 32 < page < 2 ** 47:\n"
          "      fd = os.open('probe', os.O_RDWR | os.O_CREAT)\n"
-         "      if libc.write(fd, ctypes.c_void_p(page), 16) == 16: ctypes.memmove(page, nonce, 16)\n"
+         "      if libc.write(fd, ctypes.c_void_p(page), 16) == 16: ctypes.memmove(page, nonce, "
+         "16)\n"
          "  at = stack.find(magic, at + 1)\n"
          "os._exit(0)";
 }
@@ -125,28 +133,34 @@ TEST_F(IsolatedWithCtypes, TheSecretIsNotWhereTheZygoteHadIt) {
 TEST_F(IsolatedWithCtypes, TheSecretsPlaceIsDrawnForEachProgram) {
   std::set<std::string> places;
   for (int i = 0; i < 8; ++i) {
-    places.insert(Run("import ctypes, platform\n"
-                      "number = {'x86_64': 274, 'aarch64': 100}[platform.machine()]\n"
-                      "head, size = ctypes.c_void_p(), ctypes.c_size_t()\n"
-                      "libc = ctypes.CDLL(None)\n"
-                      "assert libc.syscall(number, 0, ctypes.byref(head), ctypes.byref(size)) == 0\n"
-                      "raise ValueError(head.value)")
-                      .detail);
+    places.insert(
+        Run("import ctypes, platform\n"
+            "number = {'x86_64': 274, 'aarch64': 100}[platform.machine()]\n"
+            "head, size = ctypes.c_void_p(), ctypes.c_size_t()\n"
+            "libc = ctypes.CDLL(None)\n"
+            "assert libc.syscall(number, 0, ctypes.byref(head), ctypes.byref(size)) == 0\n"
+            "raise ValueError(head.value)")
+            .detail);
   }
   EXPECT_EQ(places.size(), 8u);
-  for (const std::string& place : places) EXPECT_TRUE(place.starts_with("failed: ValueError: ")) << place;
+  for (const std::string& place : places)
+    EXPECT_TRUE(place.starts_with("failed: ValueError: ")) << place;
 }
 
 TEST_F(IsolatedWithProcesses, AForkCannotReport) {
-  ExpectStatus(kFailed, "import posix, os\nif posix.fork():\n  os.wait()\n  raise ValueError('the first process')",
-               "the first process");
+  ExpectStatus(
+      kFailed,
+      "import posix, os\nif posix.fork():\n  os.wait()\n  raise ValueError('the first process')",
+      "the first process");
   ExpectStatus(kFailed,
                "import posix, os\n"
                "if posix.fork() == 0: raise ValueError('the fork')\n"
                "os.wait()\n"
                "os._exit(0)",
                "before the tests did");
-  ExpectPasses("import posix, os\nif posix.fork() == 0: os._exit(3)\nassert os.waitstatus_to_exitcode(os.wait()[1]) == 3");
+  ExpectPasses(
+      "import posix, os\nif posix.fork() == 0: os._exit(3)\nassert "
+      "os.waitstatus_to_exitcode(os.wait()[1]) == 3");
 }
 
 TEST_F(IsolatedWithProcesses, ForksCannotTryOneAnswerEach) {

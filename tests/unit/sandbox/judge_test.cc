@@ -53,7 +53,8 @@ TEST(Judge, ASleeperHasItsVerdict) {
   EXPECT_TRUE(outcome.status == ProgramStatus::kTimeout);
   EXPECT_EQ(outcome.detail, "timed out: 15 s on the clock");
   report.slept = 0;
-  EXPECT_EQ(Judge(report, WithNonce(), SandboxOptions()).detail, outcome.detail) << "nothing tells of the load";
+  EXPECT_EQ(Judge(report, WithNonce(), SandboxOptions()).detail, outcome.detail)
+      << "nothing tells of the load";
 }
 
 TEST(Judge, TheClockAloneAsksForASecondRun) {
@@ -91,7 +92,9 @@ TEST(Judge, DetailSteersNoTerminal) {
   const ProgramRequest request = WithNonce();
   ProgramReport report = {};
   report.wait_status = 1 << 8;
-  const std::string said = "failed: \xc2\x9b" "31m \xe2\x80\xae \xe2\x80\xa8 \x1b[2J \xc3\xa9\n";
+  const std::string said =
+      "failed: \xc2\x9b"
+      "31m \xe2\x80\xae \xe2\x80\xa8 \x1b[2J \xc3\xa9\n";
   report.detail_bytes = static_cast<uint32_t>(said.size());
   std::memcpy(report.detail, said.data(), said.size());
   const std::string detail = Judge(report, request, SandboxOptions()).detail;

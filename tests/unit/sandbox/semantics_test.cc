@@ -52,7 +52,8 @@ TEST_F(Isolated, RecursionGoesAsDeepAsThere) {
 
 TEST_F(Isolated, ModulesOfTheExecutorAreThere) {
   ExpectPasses(
-      "import multiprocessing, multiprocessing.dummy, multiprocessing.managers, multiprocessing.pool\n"
+      "import multiprocessing, multiprocessing.dummy, multiprocessing.managers, "
+      "multiprocessing.pool\n"
       "import multiprocessing.shared_memory\n"
       "from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor\n"
       "from multiprocessing.pool import ThreadPool\n"
@@ -67,7 +68,8 @@ TEST_F(Isolated, APoolOfManyThreadsRuns) {
       "import threading\n"
       "from concurrent.futures import ThreadPoolExecutor\n"
       "together = threading.Barrier(40)\n"
-      "with ThreadPoolExecutor(40) as pool: assert len(list(pool.map(lambda _: together.wait(5), range(40)))) == 40");
+      "with ThreadPoolExecutor(40) as pool: assert len(list(pool.map(lambda _: together.wait(5), "
+      "range(40)))) == 40");
 }
 
 TEST_F(Isolated, TheGuardsNamesAreGone) {

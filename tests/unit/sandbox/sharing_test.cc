@@ -31,16 +31,18 @@ TEST_F(Isolated, SignalsFromFilesAreRefused) {
       "F_SETSIG, F_SETOWN_EX = 10, 15\n"
       "file = open(sys.executable, 'rb')\n"
       "folder = __import__('os').open('/', 0)\n"
-      "for fd, command, value in [(0, fcntl.F_SETOWN, 1), (0, F_SETSIG, 10), (0, F_SETOWN_EX, bytes(8)),\n"
-      "                           (file, fcntl.F_SETLEASE, fcntl.F_RDLCK), (folder, fcntl.F_NOTIFY, 1),\n"
+      "for fd, command, value in [(0, fcntl.F_SETOWN, 1), (0, F_SETSIG, 10), (0, F_SETOWN_EX, "
+      "bytes(8)),\n"
+      "                           (file, fcntl.F_SETLEASE, fcntl.F_RDLCK), (folder, "
+      "fcntl.F_NOTIFY, 1),\n"
       "                           (file, 1036, bytes(8))]:\n"  // F_SET_RW_HINT
       "  try: fcntl.fcntl(fd, command, value)\n"
       "  except OSError: pass\n"
       "  else: raise AssertionError((fd, command))");
 }
 
-/// The host holds locks on files that programs can open; a program that asks for the same locks gets
-/// an answer as if they were free, since it takes none on the host's inode.
+/// The host holds locks on files that programs can open; a program that asks for the same locks
+/// gets an answer as if they were free, since it takes none on the host's inode.
 TEST_F(Isolated, LocksDoNotReachTheHostsFiles) {
   const std::string python = sandbox::FindInterpreter(options_.python).executable;
   const UniqueFd executable(open(python.c_str(), O_RDONLY | O_CLOEXEC));

@@ -8,8 +8,10 @@ namespace {
 using enum ProgramStatus;
 
 TEST_F(Isolated, SignalsOfItsOwnEndAProgram) {
-  for (const char* name : {"SIGKILL", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGVTALRM", "SIGABRT", "SIGSYS"}) {
-    ExpectStatus(kKilled, std::string("import signal\nsignal.raise_signal(signal.") + name + ")", "killed by signal");
+  for (const char* name :
+       {"SIGKILL", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGVTALRM", "SIGABRT", "SIGSYS"}) {
+    ExpectStatus(kKilled, std::string("import signal\nsignal.raise_signal(signal.") + name + ")",
+                 "killed by signal");
   }
   ExpectStatus(kFailed, "import signal\nsignal.raise_signal(signal.SIGINT)", "KeyboardInterrupt");
   ExpectStatus(kKilled, "import faulthandler\nfaulthandler._sigsegv()", "Segmentation fault");
@@ -17,8 +19,12 @@ TEST_F(Isolated, SignalsOfItsOwnEndAProgram) {
 }
 
 TEST_F(Isolated, AlarmsWithoutAHandlerEndAProgram) {
-  ExpectStatus(kKilled, "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(2)", "Alarm");
-  ExpectStatus(kKilled, "import signal\nsignal.setitimer(signal.ITIMER_VIRTUAL, 0.01)\nwhile True: pass", "killed by signal");
+  ExpectStatus(kKilled,
+               "import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\ntime.sleep(2)",
+               "Alarm");
+  ExpectStatus(kKilled,
+               "import signal\nsignal.setitimer(signal.ITIMER_VIRTUAL, 0.01)\nwhile True: pass",
+               "killed by signal");
 }
 
 TEST_F(Isolated, HandlersOfItsOwnWork) {
@@ -34,11 +40,13 @@ TEST_F(Isolated, HandlersOfItsOwnWork) {
 }
 
 TEST_F(Isolated, TheProgramIsNotTheFirstProcess) {
-  ExpectPasses("import os\nassert os.getpid() == 2 and os.getppid() == 0, (os.getpid(), os.getppid())");
+  ExpectPasses(
+      "import os\nassert os.getpid() == 2 and os.getppid() == 0, (os.getpid(), os.getppid())");
   ExpectPasses("import os\nassert os.getpid() == 2, 'each has a namespace of its own'");
 }
 
-/// Signals to the idle first process do nothing: where there is one id for all, the kernel lets a program send them.
+/// Signals to the idle first process do nothing: where there is one id for all, the kernel lets a
+/// program send them.
 TEST_F(IsolatedWithProcesses, TheFirstProcessIsOutOfReach) {
   for (int i = 0; i < 2; ++i) {
     ExpectPasses(

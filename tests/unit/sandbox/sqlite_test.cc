@@ -24,7 +24,8 @@ std::string Attempts() {
 TEST_F(Isolated, SqliteCallsNoAddress) {
   ExpectPasses(Attempts() +
                "refused(sqlite3.connect(':memory:'))\n"
-               "assert all('sandbox refuses' in reason for reason in reasons) or 'no such function' in reasons[0], reasons\n"
+               "assert all('sandbox refuses' in reason for reason in reasons) or 'no such "
+               "function' in reasons[0], reasons\n"
                "refused(sqlite3.connect('file.db'))\n"
                "refused(sqlite3.connect('file:x?mode=memory&cache=shared', uri=True))\n"
                "class Own(sqlite3.Connection): pass\n"
@@ -55,21 +56,22 @@ TEST_F(Isolated, SqlitesRefusalCannotBeTakenAway) {
 
 /// The module under another name, and from a file that a program names in an event of its own.
 TEST_F(Isolated, SqliteIsTamedByWhateverNameItComes) {
-  ExpectPasses(Attempts() +
-               "import _imp, glob, os, sys, types\n"
-               "files = [f for folder in sys.path for f in glob.glob(folder + '/_sqlite3.*so')]\n"
-               "for name in ['a.b._sqlite3', 'a\\0._sqlite3', '_sqlite3\\0x']:\n"
-               "  for file in files:\n"
-               "    try: module = _imp.create_dynamic(types.SimpleNamespace(name=name, origin=file))\n"
-               "    except (ImportError, SystemError, ValueError):\n"
-               "      assert '\\0' in name\n"
-               "      continue\n"
-               "    _imp.exec_dynamic(module)\n"
-               "    refused(module.connect(':memory:'))\n"
-               "for path in files + [f for f in glob.glob(os.__file__[:-5] + '*')][:1] + ['/nowhere']:\n"
-               "  try: sys.audit('import', '_sqlite3', path)\n"
-               "  except ImportError: pass\n"
-               "refused(sqlite3.connect(':memory:'))\n");
+  ExpectPasses(
+      Attempts() +
+      "import _imp, glob, os, sys, types\n"
+      "files = [f for folder in sys.path for f in glob.glob(folder + '/_sqlite3.*so')]\n"
+      "for name in ['a.b._sqlite3', 'a\\0._sqlite3', '_sqlite3\\0x']:\n"
+      "  for file in files:\n"
+      "    try: module = _imp.create_dynamic(types.SimpleNamespace(name=name, origin=file))\n"
+      "    except (ImportError, SystemError, ValueError):\n"
+      "      assert '\\0' in name\n"
+      "      continue\n"
+      "    _imp.exec_dynamic(module)\n"
+      "    refused(module.connect(':memory:'))\n"
+      "for path in files + [f for f in glob.glob(os.__file__[:-5] + '*')][:1] + ['/nowhere']:\n"
+      "  try: sys.audit('import', '_sqlite3', path)\n"
+      "  except ImportError: pass\n"
+      "refused(sqlite3.connect(':memory:'))\n");
 }
 
 TEST_F(Isolated, ASqliteThatCannotBeTamedIsRefused) {
@@ -93,7 +95,8 @@ TEST_F(Isolated, FullTextSearchStillWorks) {
       "except sqlite3.OperationalError as error: assert 'no such module' in str(error)\n"
       "else:\n"
       "  con.executemany('insert into t values (?)', [('running dogs',), ('a cat',)])\n"
-      "  assert con.execute(\"select x from t where t match 'run'\").fetchall() == [('running dogs',)]\n"
+      "  assert con.execute(\"select x from t where t match 'run'\").fetchall() == [('running "
+      "dogs',)]\n"
       "con.create_function('twice', 1, lambda x: 2 * x)\n"
       "assert con.execute('select twice(21)').fetchone() == (42,)");
 }

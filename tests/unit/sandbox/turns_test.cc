@@ -66,7 +66,8 @@ TEST_F(Turns, AFolderThatOthersMayEnterIsPassedOver) {
   fs::create_directory(scratch_ / "real");
   fs::permissions(scratch_ / "real", fs::perms(0700));
   fs::create_directory_symlink(scratch_ / "real", scratch_ / "link");
-  const TurnFolder folder({scratch_ / "lax", scratch_ / "link", scratch_ / "missing" / "deep", scratch_ / "own"});
+  const TurnFolder folder(
+      {scratch_ / "lax", scratch_ / "link", scratch_ / "missing" / "deep", scratch_ / "own"});
   EXPECT_EQ(folder.path(), scratch_ / "own");
 }
 
@@ -79,7 +80,8 @@ TEST_F(Turns, AFolderOfAnotherUserIsPassedOver) {
   const TurnFolder none({scratch_ / "taken"});
   EXPECT_FALSE(none.usable());
   const HostTurn alone = HostTurn::Alone(none, kSecondUs);
-  const HostTurn beside = HostTurn::Shared(none, kSecondUs);  // excludes nobody, and waits for nobody
+  const HostTurn beside =
+      HostTurn::Shared(none, kSecondUs);  // excludes nobody, and waits for nobody
 }
 
 /// Another user holds a lock on all that it may open: the folders that turns were once kept on, and
@@ -87,17 +89,20 @@ TEST_F(Turns, AFolderOfAnotherUserIsPassedOver) {
 TEST_F(Turns, AnotherUsersLocksHoldNothingUp) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const TurnFolder folder({scratch_ / "turns"});
-  { const HostTurn made = HostTurn::Alone(folder, kSecondUs); }
+  {
+    const HostTurn made = HostTurn::Alone(folder, kSecondUs);
+  }
   int ready[2];
   int over[2];
   ASSERT_EQ(pipe(ready), 0);
   ASSERT_EQ(pipe(over), 0);
   std::thread other([&] {
     const int opened = sandbox_test::InChild([&] {
-      if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0) return 90;
+      if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0)
+        return 90;
       int locked = 0;
-      for (const fs::path& path : {fs::path("/proc"), fs::path("/dev"), folder.path(), folder.path() / "gate",
-                                   folder.path() / "turn"}) {
+      for (const fs::path& path : {fs::path("/proc"), fs::path("/dev"), folder.path(),
+                                   folder.path() / "gate", folder.path() / "turn"}) {
         const int fd = open(path.c_str(), O_RDONLY);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) ++locked;
       }
@@ -109,8 +114,12 @@ TEST_F(Turns, AnotherUsersLocksHoldNothingUp) {
   });
   char byte = 0;
   EXPECT_EQ(read(ready[0], &byte, 1), 1);
-  { const HostTurn shared = HostTurn::Shared(folder, kSecondUs); }
-  { const HostTurn alone = HostTurn::Alone(folder, kSecondUs); }
+  {
+    const HostTurn shared = HostTurn::Shared(folder, kSecondUs);
+  }
+  {
+    const HostTurn alone = HostTurn::Alone(folder, kSecondUs);
+  }
   EXPECT_EQ(write(over[1], "o", 1), 1);
   other.join();
   for (const int fd : {ready[0], ready[1], over[0], over[1]}) close(fd);
@@ -130,11 +139,14 @@ TEST_F(Turns, ExclusiveTurnsLeaveTheOthersAsMuchTimeAsTheyTook) {
     ended_us = MonotonicMicros();
   }
   const int64_t asked_us = MonotonicMicros();
-  { const HostTurn shared = HostTurn::Shared(folder, kSecondUs); }
+  {
+    const HostTurn shared = HostTurn::Shared(folder, kSecondUs);
+  }
   const int64_t shared_us = MonotonicMicros() - asked_us;
   const HostTurn alone = HostTurn::Alone(folder, kSecondUs);
   EXPECT_GE(MonotonicMicros(), ended_us + kTurnUs);
-  EXPECT_LT(shared_us, MonotonicMicros() - asked_us) << "a shared turn does not wait for the pause to end";
+  EXPECT_LT(shared_us, MonotonicMicros() - asked_us)
+      << "a shared turn does not wait for the pause to end";
 }
 
 TEST_F(Turns, ExclusiveTurnsAreTakenInTheOrderInWhichTheyWereAskedFor) {
@@ -159,7 +171,8 @@ TEST_F(Turns, ExclusiveTurnsAreTakenInTheOrderInWhichTheyWereAskedFor) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5}));
   for (size_t i = 2; i < times_us.size(); i += 2) {
     const int64_t pause_us = times_us[i] - times_us[i - 1];
-    EXPECT_GE(pause_us, times_us[i - 1] - times_us[i - 2]) << "who waited in the queue leaves others their time too";
+    EXPECT_GE(pause_us, times_us[i - 1] - times_us[i - 2])
+        << "who waited in the queue leaves others their time too";
   }
 }
 
@@ -189,7 +202,8 @@ TEST_F(Turns, AWaitIsBoundedAndSaysForWhat) {
     FAIL() << "must throw";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInfrastructure);
-    EXPECT_NE(std::string(error.what()).find((scratch_ / "turns" / "gate").string()), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find((scratch_ / "turns" / "gate").string()),
+              std::string::npos);
     EXPECT_NE(error.remedy().find("lslocks"), std::string::npos);
   }
 }

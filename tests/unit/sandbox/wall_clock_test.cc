@@ -35,7 +35,9 @@ WallVerdict At(WallClock& clock, uint64_t second, uint64_t cpu_us, const Waiting
 }
 
 constexpr Waiting kUnknown = {false, false, 0};
-Waiting Waited(uint64_t seconds, bool runnable = false) { return {true, runnable, seconds * kSecond}; }
+Waiting Waited(uint64_t seconds, bool runnable = false) {
+  return {true, runnable, seconds * kSecond};
+}
 
 TEST(WallClock, IsNotDueBeforeItsLimit) {
   WallClock clock = Clock();
@@ -76,10 +78,11 @@ TEST(WallClock, WaitsForAProcessorDoNotCount) {
 TEST(WallClock, TheLoadDoesNotChangeWhereAProgramMeetsIt) {
   for (const uint64_t waited : {0, 3, 20, 29}) {
     WallClock clock = Clock();
-    // At 15 s of its own it has worked for 1 s: CPU time would decide within four limits. At 30 s for 1.4 s: it would
-    // not.
+    // At 15 s of its own it has worked for 1 s: CPU time would decide within four limits. At 30 s
+    // for 1.4 s: it would not.
     EXPECT_EQ(At(clock, 15 + waited, kSecond, Waited(waited)), WallVerdict::kWithin) << waited;
-    EXPECT_EQ(At(clock, 30 + waited, kSecond * 14 / 10, Waited(waited)), WallVerdict::kSlept) << waited;
+    EXPECT_EQ(At(clock, 30 + waited, kSecond * 14 / 10, Waited(waited)), WallVerdict::kSlept)
+        << waited;
   }
 }
 
@@ -94,7 +97,8 @@ TEST(WallClock, AStarvedProgramIsUnclearAfterFourLimits) {
   EXPECT_EQ(At(clock, 59, kSecond / 10, Waited(55, true)), WallVerdict::kWithin);
   EXPECT_EQ(At(clock, 60, kSecond / 10, Waited(56, true)), WallVerdict::kUnclear);
   WallClock many_threads = Clock();
-  EXPECT_EQ(At(many_threads, 59, kSecond / 10, Waited(900)), WallVerdict::kWithin) << "waits at the same time";
+  EXPECT_EQ(At(many_threads, 59, kSecond / 10, Waited(900)), WallVerdict::kWithin)
+      << "waits at the same time";
   EXPECT_EQ(At(many_threads, 60, kSecond / 10, Waited(900)), WallVerdict::kUnclear);
 }
 

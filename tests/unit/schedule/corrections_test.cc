@@ -24,7 +24,8 @@ TEST(Corrections, TheWorkIsToldEveryFewDocuments) {
   Case c;
   c.costs.Generated(0, 10, 60, 8, &c.work);
   EXPECT_DOUBLE_EQ(c.costs.Now(0).device_s, 4);
-  EXPECT_DOUBLE_EQ(c.work.estimate(0).device_s, 2) << "1 % of the documents is not worth a new order";
+  EXPECT_DOUBLE_EQ(c.work.estimate(0).device_s, 2)
+      << "1 % of the documents is not worth a new order";
   c.costs.Scored(0, 10, 30, &c.work);
   EXPECT_DOUBLE_EQ(c.work.estimate(0).device_s, 4) << "2 % is";
   EXPECT_DOUBLE_EQ(c.work.estimate(0).score_s, 2);

@@ -73,10 +73,12 @@ TEST(Doubling, ADeviceIsExpectedToBeAsSlowAsItHasBeen) {
   doubling.Measured(0, 99, 99);
   doubling.Measured(1, 99, 99);
   doubling.Measured(2, 9, 99);
-  EXPECT_NEAR(doubling.slowness(2), 100 / (1 + 9 * 297.0 / 207), 1e-9) << "of what all of them took for what was expected";
+  EXPECT_NEAR(doubling.slowness(2), 100 / (1 + 9 * 297.0 / 207), 1e-9)
+      << "of what all of them took for what was expected";
   EXPECT_LT(doubling.slowness(0), 1);
   doubling.Report(10, 2, {{7, 10, 4}});
-  EXPECT_TRUE(doubling.Next(10, 0, kNothingNew)) << "at once: it will take 28 s where others take 4";
+  EXPECT_TRUE(doubling.Next(10, 0, kNothingNew))
+      << "at once: it will take 28 s where others take 4";
   // Of what it has had for long, little is left.
   doubling.Report(30, 2, {{7, 10, 4}});
   EXPECT_TRUE(doubling.Next(30, 0, kNothingNew)) << "it is late by its age";
@@ -136,7 +138,8 @@ TEST(Doubling, TheFirstIsAlwaysTheOneDueForLongest) {
       std::vector<BegunTrial>& of = begun[device];
       of.clear();
       for (uint64_t i = 0; i < random() % 4; ++i) {
-        of.push_back({trials++, now - static_cast<double>(random() % 10), static_cast<double>(random() % 10)});
+        of.push_back({trials++, now - static_cast<double>(random() % 10),
+                      static_cast<double>(random() % 10)});
       }
       doubling.Report(now, device, of);
       continue;

@@ -111,8 +111,8 @@ TEST(LeaseTable, WhatIsLostWithTheSameFaultyHolderFailsOnce) {
   ASSERT_EQ(table.given_up().size(), 1u) << "it fails wherever it goes";
 }
 
-// One that is set aside for its failures ends this sooner. One that finishes other trials in between, of any run, is
-// never set aside: then it is the trial that fails.
+// One that is set aside for its failures ends this sooner. One that finishes other trials in
+// between, of any run, is never set aside: then it is the trial that fails.
 TEST(LeaseTable, WhatIsLostWithItsOnlyHolderAgainAndAgainIsGivenUp) {
   LeaseTable table({.attempts_max = 3, .same_holder_max = 3});
   table.Add(1, 0);
@@ -187,11 +187,13 @@ TEST(LeaseTable, EveryInterleavingEndsEachItemExactlyOnce) {
       }
     }
     std::set<int64_t> ended = completed;
-    for (const GivenUp& given_up : table.given_up()) ASSERT_TRUE(ended.insert(given_up.item).second);
+    for (const GivenUp& given_up : table.given_up())
+      ASSERT_TRUE(ended.insert(given_up.item).second);
     EXPECT_EQ(ended.size(), static_cast<size_t>(kItems));
     std::set<std::pair<int64_t, int>> attempts;
     for (const auto& [of, grant] : granted) {
-      EXPECT_TRUE(attempts.insert({grant.item, grant.attempt}).second) << "an attempt is granted once";
+      EXPECT_TRUE(attempts.insert({grant.item, grant.attempt}).second)
+          << "an attempt is granted once";
     }
   }
 }

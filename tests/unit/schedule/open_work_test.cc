@@ -74,7 +74,8 @@ TEST(OpenWork, SumsAreThoseOfItsTasksWhateverTheyOnceCost) {
         break;
       case 2:
         if (costs.empty()) break;
-        for (const DocumentRange& range : work.Take(task, static_cast<int64_t>(random() % 60))) open[task] -= range.size();
+        for (const DocumentRange& range : work.Take(task, static_cast<int64_t>(random() % 60)))
+          open[task] -= range.size();
         break;
       default:
         if (costs.empty()) break;
@@ -141,7 +142,8 @@ TEST(OpenWork, RefusesEstimatesThatAreNoNumbers) {
     work.Expect(0, Costs(-1));
     FAIL();
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "estimate of task 'a task': device_s is -1, expected a finite number from 0 on");
+    EXPECT_STREQ(e.what(),
+                 "estimate of task 'a task': device_s is -1, expected a finite number from 0 on");
   }
 }
 

@@ -1,6 +1,7 @@
-// What must hold of every policy, whatever happens in whatever order: a driver plays devices that ask,
-// trials that end or fail, devices that are lost and come, and estimates that change; and, where the policy has late
-// trials computed twice, copies of them that come first or last, fail or are lost.
+// What must hold of every policy, whatever happens in whatever order: a driver plays devices that
+// ask, trials that end or fail, devices that are lost and come, and estimates that change; and,
+// where the policy has late trials computed twice, copies of them that come first or last, fail or
+// are lost.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -30,14 +31,17 @@ class Driver {
 
   void Play() {
     for (int step = 0; step < 60 + Below(300) && !testing::Test::HasFatalFailure(); ++step) Step();
-    // From here on nothing goes wrong: a policy that ends does so after each document was given once.
+    // From here on nothing goes wrong: a policy that ends does so after each document was given
+    // once.
     int64_t asks_left = 10'000 + 100 * all_;
     while ((committed_ < all_ || work_.documents() > 0) && !testing::Test::HasFatalFailure()) {
-      ASSERT_GT(asks_left--, 0) << "it does not end: " << committed_ << " of " << all_ << " documents";
+      ASSERT_GT(asks_left--, 0) << "it does not end: " << committed_ << " of " << all_
+                                << " documents";
       Sweep();
     }
     for (size_t t = 0; t < commits_.size(); ++t) {
-      for (size_t d = 0; d < commits_[t].size(); ++d) ASSERT_EQ(commits_[t][d], 1) << "task " << t << ", document " << d;
+      for (size_t d = 0; d < commits_[t].size(); ++d)
+        ASSERT_EQ(commits_[t][d], 1) << "task " << t << ", document " << d;
     }
     ASSERT_EQ(work_.documents(), 0);
     for (int d = 0; d < work_.devices(); ++d) ASSERT_TRUE(policy_->Next(work_, d).empty());
@@ -56,7 +60,9 @@ class Driver {
   int Below(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
 
   TaskEstimate Estimate(int task, bool wild) {
-    const auto any = [&] { return wild ? kWild[Below(std::size(kWild))] : 0.001 * (1 + Below(5000)); };
+    const auto any = [&] {
+      return wild ? kWild[Below(std::size(kWild))] : 0.001 * (1 + Below(5000));
+    };
     TaskEstimate estimate;
     estimate.name = fmt::format("task {}", task);
     estimate.dataset = task / 2;
@@ -69,7 +75,10 @@ class Driver {
   }
 
   void AddTask(int task, bool wild) {
-    const int64_t documents = Below(5) == 0 ? 0 : Below(3) == 0 ? 1 : Below(4) == 0 ? Below(3000) : Below(60);
+    const int64_t documents = Below(5) == 0   ? 0
+                              : Below(3) == 0 ? 1
+                              : Below(4) == 0 ? Below(3000)
+                                              : Below(60);
     commits_.emplace_back(static_cast<size_t>(documents), 0);
     held_.emplace_back(static_cast<size_t>(documents), false);
     doubled_.emplace_back(static_cast<size_t>(documents), false);
@@ -95,9 +104,12 @@ class Driver {
     now_ += Below(4) == 0 ? Below(100) : 0.01 * Below(100);
     const int device = Below(work_.devices());
     switch (Below(12)) {
-      case 0: return Fail(device);
-      case 1: return LoseOne();
-      case 2: return AddOne();
+      case 0:
+        return Fail(device);
+      case 1:
+        return LoseOne();
+      case 2:
+        return AddOne();
       case 3:
       case 4:
         if (work_.tasks() == 0) return;
@@ -106,8 +118,10 @@ class Driver {
           return work_.Expect(static_cast<size_t>(task), Estimate(task, Below(2) == 0));
         }
       case 5:
-      case 6: return Complete(device);
-      default: return Ask(device);
+      case 6:
+        return Complete(device);
+      default:
+        return Ask(device);
     }
   }
 
@@ -128,9 +142,11 @@ class Driver {
     double seconds = 0, most_s = costs_.trial_max_s;
     int64_t count = 0;
     for (const Cut& cut : cuts) {
-      most_s = std::max(most_s, 10 * work_.estimate(cut.task).prefix_s);  // a dear prefix makes them longer
+      most_s = std::max(most_s,
+                        10 * work_.estimate(cut.task).prefix_s);  // a dear prefix makes them longer
       ASSERT_LT(cut.task, work_.tasks());
-      ASSERT_TRUE(tasks.insert(cut.task).second) << "task " << cut.task << " stands in a trial twice";
+      ASSERT_TRUE(tasks.insert(cut.task).second)
+          << "task " << cut.task << " stands in a trial twice";
       ASSERT_GT(cut.documents, 0);
       ASSERT_LE(cut.documents, work_.open(cut.task));
       seconds += static_cast<double>(cut.documents) * work_.estimate(cut.task).device_s;
@@ -186,7 +202,8 @@ class Driver {
     Trial copy{of->documents, trials_++, of->number, true, now_};
     of->partner = copy.number;
     for (const auto& [task, range] : copy.documents) {
-      for (int64_t d = range.first; d < range.end; ++d) doubled_[task][static_cast<size_t>(d)] = true;
+      for (int64_t d = range.first; d < range.end; ++d)
+        doubled_[task][static_cast<size_t>(d)] = true;
     }
     busy_[static_cast<size_t>(device)].push_back(std::move(copy));
     Report(late->device);
@@ -202,7 +219,8 @@ class Driver {
   void Commit(size_t task, int64_t document) {
     int& commits = commits_[task][static_cast<size_t>(document)];
     if (commits > 0) {
-      ASSERT_TRUE(doubled_[task][static_cast<size_t>(document)]) << "committed before, and never copied";
+      ASSERT_TRUE(doubled_[task][static_cast<size_t>(document)])
+          << "committed before, and never copied";
       return;
     }
     ++commits;
@@ -320,13 +338,14 @@ TEST_P(EveryPolicy, GivesEveryDocumentOnceWhateverHappens) {
   EXPECT_EQ(copies > 1000, MakePolicy(GetParam())->doubles_stragglers()) << copies;
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, testing::ValuesIn(PolicyNames()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, testing::ValuesIn(PolicyNames()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) {
+                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+                           }
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace evald

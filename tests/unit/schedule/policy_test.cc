@@ -70,7 +70,8 @@ TEST(Coupled, OneDatasetATrialInTheOrderOfTheList) {
   work.Add(Costs(2, 1), {{0, 2}});
   for (const char* name : {"coupled", "coupled+staged", "decoupled-fifo"}) {
     OpenWork left = work;
-    EXPECT_EQ(WorkedOff(MakePolicy(name).get(), &left, 1), (std::vector<Trial>{{{0, 5}}, {{1, 7}, {2, 3}}, {{3, 2}}}));
+    EXPECT_EQ(WorkedOff(MakePolicy(name).get(), &left, 1),
+              (std::vector<Trial>{{{0, 5}}, {{1, 7}, {2, 3}}, {{3, 2}}}));
   }
 }
 
@@ -113,15 +114,16 @@ TEST(SizeSplit, EqualPartsByRowsAndSmallOnesTogether) {
   work.Add(Costs(0, 1), {{0, 80}});
   for (int i = 1; i <= 4; ++i) work.Add(Costs(i, 1), {{0, 8}});
   // A quarter of 112 rows is 28: three parts, then three small ones together.
-  EXPECT_EQ(WorkedOff(MakePolicy("size-split").get(), &work, 0),
-            (std::vector<Trial>{{{0, 27}}, {{0, 27}}, {{0, 26}}, {{1, 8}, {2, 8}, {3, 8}}, {{4, 8}}}));
+  EXPECT_EQ(
+      WorkedOff(MakePolicy("size-split").get(), &work, 0),
+      (std::vector<Trial>{{{0, 27}}, {{0, 27}}, {{0, 26}}, {{1, 8}, {2, 8}, {3, 8}}, {{4, 8}}}));
 }
 
 TEST(Elastic, WhatTakesLongAfterwardsFirst) {
   OpenWork work(1, 1, 4);
   work.Add(Costs(0, 1, 1), {{0, 1000}});
-  work.Add(Costs(1, 1, 50), {{0, 1000}});       // a long request
-  work.Add(Costs(2, 1, 1, 100), {{0, 1000}});   // long scoring
+  work.Add(Costs(1, 1, 50), {{0, 1000}});      // a long request
+  work.Add(Costs(2, 1, 1, 100), {{0, 1000}});  // long scoring
   const auto policy = MakePolicy("elastic");
   std::vector<size_t> order;
   for (const Trial& trial : WorkedOff(policy.get(), &work, 0)) {
@@ -135,8 +137,10 @@ TEST(Elastic, TrialsShrinkTowardsTheEnd) {
   work.Add(Costs(0, 0.1), {{0, 1000}});
   const std::vector<Trial> trials = WorkedOff(MakePolicy("elastic").get(), &work, 0);
   EXPECT_EQ(trials.front(), (Trial{{0, 125}})) << "a quarter of half";
-  for (size_t i = 1; i + 1 < trials.size(); ++i) EXPECT_LE(trials[i].front().second, trials[i - 1].front().second);
-  EXPECT_LE(trials.back().front().second, 6) << "not less than what a lease of 5 ms is 1 % of, and what is left of it";
+  for (size_t i = 1; i + 1 < trials.size(); ++i)
+    EXPECT_LE(trials[i].front().second, trials[i - 1].front().second);
+  EXPECT_LE(trials.back().front().second, 6)
+      << "not less than what a lease of 5 ms is 1 % of, and what is left of it";
 }
 
 TEST(Elastic, SmallTasksShareATrial) {
@@ -159,7 +163,8 @@ TEST(Elastic, ADearPrefixIsSharedByMoreDocuments) {
   EXPECT_GE(static_cast<double>(with) * 0.01, 10) << "0.1 s are 1 % of it";
 }
 
-// Each of eight devices computes a prefix of 20 s. In trials of 15 s it would be most of what they do.
+// Each of eight devices computes a prefix of 20 s. In trials of 15 s it would be most of what they
+// do.
 TEST(Elastic, APrefixDearerThanATrialMakesTrialsLonger) {
   OpenWork work(8, 1, 1);
   TaskEstimate estimate = Costs(0, 0.5);
@@ -168,7 +173,8 @@ TEST(Elastic, APrefixDearerThanATrialMakesTrialsLonger) {
   const std::vector<Trial> trials = WorkedOff(MakePolicy("elastic").get(), &work, 0);
   EXPECT_EQ(trials.front(), (Trial{{0, 400}})) << "ten times the prefix, and no more";
   EXPECT_LE(static_cast<double>(trials.size()) * 20, 0.3 * 4000) << "what is computed again";
-  for (size_t i = 0; i + 1 < trials.size(); ++i) EXPECT_GE(trials[i].front().second, 40) << "none is mostly prefix";
+  for (size_t i = 0; i + 1 < trials.size(); ++i)
+    EXPECT_GE(trials[i].front().second, 40) << "none is mostly prefix";
 }
 
 TEST(Elastic, WhereHalfAShareIsNotWorthThePrefixADeviceTakesAllOfIt) {

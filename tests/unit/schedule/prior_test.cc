@@ -34,7 +34,8 @@ TaskFacts Facts(const std::string& task, bool generates = true) {
 }
 
 TEST(EstimateTask, TheNewestRunHereCountsMost) {
-  const std::vector<TaskCost> known = {Ran("t", kHere, 20, 100), Ran("t", kHere, 40, 200), Ran("other", kHere, 999, 300),
+  const std::vector<TaskCost> known = {Ran("t", kHere, 20, 100), Ran("t", kHere, 40, 200),
+                                       Ran("other", kHere, 999, 300),
                                        Ran("t", {"cpu", "m7", 14e9}, 999, 400)};
   const Prior prior = EstimateTask(Facts("t"), kHere, 8, known);
   EXPECT_DOUBLE_EQ(prior.estimate.device_s, (4 + 2 / 2.0) / 1.5);
@@ -47,7 +48,8 @@ TEST(EstimateTask, TheNewestRunHereCountsMost) {
 TEST(EstimateTask, OfItsNameWithOtherDataIsTheNextBest) {
   TaskCost limited = Ran("t", kHere, 20, 100);
   limited.task_key = "key of t, 10 documents";
-  const Prior prior = EstimateTask(Facts("t"), kHere, 8, {limited, Ran("t", {"gpu", "m1", 2e9}, 10, 200)});
+  const Prior prior =
+      EstimateTask(Facts("t"), kHere, 8, {limited, Ran("t", {"gpu", "m1", 2e9}, 10, 200)});
   EXPECT_DOUBLE_EQ(prior.estimate.device_s, 2);
   EXPECT_EQ(prior.basis, "1 run here, with other data");
 }
@@ -65,15 +67,19 @@ TEST(EstimateTask, TokensAtTheRatesOfOtherTasks) {
   a.tokens_in = 1000, a.tokens_out = 50, a.device_s = 1 + 1;
   b.tokens_in = 500, b.tokens_out = 200, b.device_s = 0.5 + 4;
   const Prior unseen = EstimateTask(Facts("t"), kHere, 4, {a, b});
-  EXPECT_NEAR(unseen.estimate.device_s, 0.1 + 0.3 * 200 * 0.02, 1e-9) << "30 % of the limit is guessed";
-  EXPECT_NEAR(unseen.estimate.request_s, (0.1 + 200 * 0.02) * 4, 1e-9) << "the limit may be reached";
+  EXPECT_NEAR(unseen.estimate.device_s, 0.1 + 0.3 * 200 * 0.02, 1e-9)
+      << "30 % of the limit is guessed";
+  EXPECT_NEAR(unseen.estimate.request_s, (0.1 + 200 * 0.02) * 4, 1e-9)
+      << "the limit may be reached";
   EXPECT_EQ(unseen.basis, "tokens, at the rates of 2 runs of other tasks");
   // What it generated on another device holds here too.
   TaskCost elsewhere = Ran("t", {"cpu", "m7", 14e9}, 1000, 100);
   elsewhere.tokens_out = 10 * 30;
-  EXPECT_NEAR(EstimateTask(Facts("t"), kHere, 4, {a, b, elsewhere}).estimate.device_s, 0.1 + 30 * 0.02, 1e-9);
+  EXPECT_NEAR(EstimateTask(Facts("t"), kHere, 4, {a, b, elsewhere}).estimate.device_s,
+              0.1 + 30 * 0.02, 1e-9);
   // A model half as large is twice as fast.
-  EXPECT_NEAR(EstimateTask(Facts("t"), {"gpu", "half", 7e9}, 4, {a, b}).estimate.device_s, (0.1 + 1.2) / 2, 1e-9);
+  EXPECT_NEAR(EstimateTask(Facts("t"), {"gpu", "half", 7e9}, 4, {a, b}).estimate.device_s,
+              (0.1 + 1.2) / 2, 1e-9);
 }
 
 TEST(EstimateTask, ASharedPrefixCostsItsTokensAtTheRateOfTokensIn) {
@@ -84,7 +90,8 @@ TEST(EstimateTask, ASharedPrefixCostsItsTokensAtTheRateOfTokensIn) {
   EXPECT_EQ(EstimateTask(facts, kHere, 4, {a, b}).estimate.prefix_s, 0);
   facts.prefix_tokens = 80;
   EXPECT_NEAR(EstimateTask(facts, kHere, 4, {a, b}).estimate.prefix_s, 80 * 0.001, 1e-9);
-  EXPECT_NEAR(EstimateTask(facts, kHere, 4, {}).estimate.prefix_s, 80 * 14e9 / 1e12, 1e-9) << "a guess";
+  EXPECT_NEAR(EstimateTask(facts, kHere, 4, {}).estimate.prefix_s, 80 * 14e9 / 1e12, 1e-9)
+      << "a guess";
   // The task's own runs are among what rates are fitted to.
   a.task_key = facts.key;
   const Prior known = EstimateTask(facts, kHere, 4, {a, b});
@@ -122,7 +129,8 @@ TEST(EstimateTask, ScoringIsTheSameEverywhere) {
   EXPECT_DOUBLE_EQ(EstimateTask(Facts("t"), kHere, 8, {ran}).estimate.score_s, 0.5);
   TaskFacts programs = Facts("u");
   programs.slow_scoring = true;
-  EXPECT_GT(EstimateTask(programs, kHere, 8, {ran}).estimate.score_s, EstimateTask(Facts("u"), kHere, 8, {ran}).estimate.score_s);
+  EXPECT_GT(EstimateTask(programs, kHere, 8, {ran}).estimate.score_s,
+            EstimateTask(Facts("u"), kHere, 8, {ran}).estimate.score_s);
 }
 
 }  // namespace

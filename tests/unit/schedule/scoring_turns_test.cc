@@ -7,7 +7,9 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000;
 
-DispatchRun Of(int64_t number, const std::string& user, int priority = 0) { return {number, priority, user}; }
+DispatchRun Of(int64_t number, const std::string& user, int priority = 0) {
+  return {number, priority, user};
+}
 
 TEST(ScoringTurns, NothingToChooseFrom) { EXPECT_FALSE(ScoringTurns().Choose({}, 0)); }
 
@@ -46,7 +48,8 @@ TEST(ScoringTurns, RunsOfOneUserGoInTurn) {
   EXPECT_EQ(turns.Choose({runs[0], runs[1]}, 6 * kSecond), 1);
 }
 
-// Users with work for ever on several processes: nobody gets ahead by more than a job for each process.
+// Users with work for ever on several processes: nobody gets ahead by more than a job for each
+// process.
 TEST(ScoringTurns, NobodyStarves) {
   ScoringTurns turns;
   const std::vector<DispatchRun> runs = {Of(1, "a"), Of(2, "b"), Of(3, "c")};

@@ -8,7 +8,8 @@
 namespace evald {
 namespace {
 
-constexpr size_t kSecond = 0, kTenth = 1, kFree = 2;  // what a document of the task is expected to take
+constexpr size_t kSecond = 0, kTenth = 1,
+                 kFree = 2;  // what a document of the task is expected to take
 
 OpenWork Work() {
   OpenWork work(4, 1, 1);
@@ -41,7 +42,8 @@ TEST(Stealing, TheLastHalfOfWhoeverIsFurthestBehind) {
 TEST(Stealing, HalfIsMeasuredInSecondsAcrossSlices) {
   Stealing stealing(0.1);
   // 4 s, 2 s, 2 s: half of 8 are the last two slices.
-  stealing.Report(0, 1, {{7, 0, kSecond, {0, 4}}, {7, 1, kTenth, {0, 20}}, {9, 0, kSecond, {6, 8}}}, Work());
+  stealing.Report(0, 1, {{7, 0, kSecond, {0, 4}}, {7, 1, kTenth, {0, 20}}, {9, 0, kSecond, {6, 8}}},
+                  Work());
   EXPECT_EQ(stealing.Next(0, 0)->documents,
             (std::vector<WaitingDocuments>{{7, 1, kTenth, {0, 20}}, {9, 0, kSecond, {6, 8}}}));
 }
@@ -57,7 +59,8 @@ TEST(Stealing, NobodyStealsFromItself) {
 TEST(Stealing, AReportAgesASecondASecond) {
   Stealing stealing(0.5);
   stealing.Report(100, 1, {{7, 0, kSecond, {0, 8}}}, Work());
-  EXPECT_EQ(stealing.Next(104, 0)->documents, (std::vector<WaitingDocuments>{{7, 0, kSecond, {6, 8}}}));
+  EXPECT_EQ(stealing.Next(104, 0)->documents,
+            (std::vector<WaitingDocuments>{{7, 0, kSecond, {6, 8}}}));
   EXPECT_TRUE(stealing.Next(107.4, 0)) << "0.6 s are left";
   EXPECT_FALSE(stealing.Next(107.6, 0)) << "0.4 s are not worth a lease";
 }
@@ -65,7 +68,8 @@ TEST(Stealing, AReportAgesASecondASecond) {
 TEST(Stealing, OneDocumentAtLeastIsTaken) {
   Stealing stealing(0.1);
   stealing.Report(0, 1, {{7, 0, kSecond, {5, 6}}}, Work());
-  EXPECT_EQ(stealing.Next(0, 0)->documents, (std::vector<WaitingDocuments>{{7, 0, kSecond, {5, 6}}}));
+  EXPECT_EQ(stealing.Next(0, 0)->documents,
+            (std::vector<WaitingDocuments>{{7, 0, kSecond, {5, 6}}}));
 }
 
 TEST(Stealing, ANewReportReplacesTheOldAndWhoIsGoneHasNothing) {
@@ -73,7 +77,8 @@ TEST(Stealing, ANewReportReplacesTheOldAndWhoIsGoneHasNothing) {
   const OpenWork work = Work();
   stealing.Report(0, 1, {{7, 0, kSecond, {0, 8}}}, work);
   stealing.Report(1, 1, {{7, 0, kSecond, {6, 8}}}, work);
-  EXPECT_EQ(stealing.Next(1, 0)->documents, (std::vector<WaitingDocuments>{{7, 0, kSecond, {7, 8}}}));
+  EXPECT_EQ(stealing.Next(1, 0)->documents,
+            (std::vector<WaitingDocuments>{{7, 0, kSecond, {7, 8}}}));
   stealing.Forget(1);
   EXPECT_FALSE(stealing.Next(1, 0));
 }
@@ -100,7 +105,8 @@ TEST(Stealing, WhatTheThiefComputesAgainIsPartOfWhatTheyShare) {
   EXPECT_EQ(stealing.Next(0, 0)->documents, (std::vector<WaitingDocuments>{{7, 1, 0, {7, 12}}}));
   EXPECT_DOUBLE_EQ(stealing.most_waiting_s(0), 10);
   EXPECT_TRUE(stealing.Next(9.8, 0));
-  EXPECT_FALSE(stealing.Next(10, 0)) << "two seconds of documents are not worth two seconds of prefix";
+  EXPECT_FALSE(stealing.Next(10, 0))
+      << "two seconds of documents are not worth two seconds of prefix";
 }
 
 TEST(Stealing, TheVictimIsWhoHasMostBeyondThePrefix) {
@@ -141,7 +147,8 @@ TEST(Stealing, TheVictimIsAlwaysTheOneFurthestBehind) {
         const auto count = static_cast<int64_t>(random() % 9);
         waiting.push_back({device, slice, task, {0, count}});
         if (count > 0) begun_at.try_emplace(device, now);
-        if (count > 0) begun_at[device] += static_cast<double>(count) * work.estimate(task).device_s;
+        if (count > 0)
+          begun_at[device] += static_cast<double>(count) * work.estimate(task).device_s;
       }
       stealing.Report(now, device, waiting, work);
       continue;

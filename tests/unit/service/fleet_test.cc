@@ -1,4 +1,5 @@
-// A fleet whose host is made up: what fails while one run is served, or over one message, is that run's alone.
+// A fleet whose host is made up: what fails while one run is served, or over one message, is that
+// run's alone.
 #include "orchestrator/service/fleet.h"
 
 #include <gtest/gtest.h>
@@ -30,13 +31,16 @@ class FakeHost : public Host {
     if (spec.id == "w0") started.push_back(spec);
   }
   void Send(const std::string& id, const protocol::Message& message) override {
-    if (refuses && refuses(message)) throw Error(ErrorKind::kInfrastructure, "this one cannot be sent");
+    if (refuses && refuses(message))
+      throw Error(ErrorKind::kInfrastructure, "this one cannot be sent");
     sent.emplace_back(id, message);
   }
   void Kill(const std::string& id) override { killed.push_back(id); }
   void StopAll(std::chrono::milliseconds, std::function<void()> done) override { done(); }
 
-  void Says(const std::string& id, const protocol::Message& message) { events_.message(id, message); }
+  void Says(const std::string& id, const protocol::Message& message) {
+    events_.message(id, message);
+  }
   void Ends(const std::string& id, const ProcessExit& exit) { events_.exited(id, exit); }
   template <typename Kind>
   std::vector<Kind> Sent() const {
@@ -67,11 +71,12 @@ class FleetTest : public testing::Test {
                                     .needless_load_s = 0}) {
     std::ofstream(folder_ / "sums.jsonl") << "{\"question\": \"1 plus 1?\", \"answer\": \"2\"}\n"
                                           << "{\"question\": \"2 plus 1?\", \"answer\": \"3\"}\n";
-    std::ofstream(folder_ / "sums.yaml") << "task: sums\ndataset_path: json\n"
-                                            "dataset_kwargs: {data_files: {test: sums.jsonl}}\n"
-                                            "output_type: generate_until\ntest_split: test\n"
-                                            "doc_to_text: '{{question}}'\ndoc_to_target: '{{answer}}'\n"
-                                            "metric_list: [{metric: exact_match}]\n";
+    std::ofstream(folder_ / "sums.yaml")
+        << "task: sums\ndataset_path: json\n"
+           "dataset_kwargs: {data_files: {test: sums.jsonl}}\n"
+           "output_type: generate_until\ntest_split: test\n"
+           "doc_to_text: '{{question}}'\ndoc_to_target: '{{answer}}'\n"
+           "metric_list: [{metric: exact_match}]\n";
     fleet_.AddHost(&host_, {kLocalHost, {"cpu:0"}, 1, 1});
     fleet_.HostReady(kLocalHost, {}, {});
   }
@@ -80,18 +85,27 @@ class FleetTest : public testing::Test {
     runs_.clear();
   }
 
-  std::shared_ptr<Evaluation> AddRun(int priority, const Json& engine = {{"name", "emulated"}}, const std::string& user = "") {
+  std::shared_ptr<Evaluation> AddRun(int priority, const Json& engine = {{"name", "emulated"}},
+                                     const std::string& user = "") {
     const int64_t number = static_cast<int64_t>(runs_.size()) + 1;
-    const Json yaml = {{"tasks", {"sums"}}, {"task_dirs", {"."}}, {"engine", engine},
-                       {"cache_dir", "cache"}, {"state_dir", "state"},
+    const Json yaml = {{"tasks", {"sums"}},
+                       {"task_dirs", {"."}},
+                       {"engine", engine},
+                       {"cache_dir", "cache"},
+                       {"state_dir", "state"},
                        {"output", {{"dir", "runs"}, {"name", "run" + std::to_string(number)}}}};
     EvalConfig config = ParseEvalConfig(yaml.dump(), folder_ / "eval.yaml", {});
     RunDirectory directory = RunDirectory::Create(config);
-    database_.Post([id = directory.id(), path = directory.path()](RunStore& store) { store.OpenRun(id, path); });
+    database_.Post([id = directory.id(), path = directory.path()](RunStore& store) {
+      store.OpenRun(id, path);
+    });
     auto run = std::make_shared<Evaluation>(
-        config, std::move(directory), number, 1, Evaluation::Support{&loop_, &database_, &finisher_, &files_, EVALD_BINARY_DIR},
-        Evaluation::Hooks{[this, number] { fleet_.RunChanged(number); }, [] {}, [](const std::string&, const Json&) {},
-                          [this](const std::string& process) { return fleet_.WitnessOf(process); }});
+        config, std::move(directory), number, 1,
+        Evaluation::Support{&loop_, &database_, &finisher_, &files_, EVALD_BINARY_DIR},
+        Evaluation::Hooks{
+            [this, number] { fleet_.RunChanged(number); }, [] {},
+            [](const std::string&, const Json&) {},
+            [this](const std::string& process) { return fleet_.WitnessOf(process); }});
     runs_.push_back(run);
     fleet_.Add(run, priority, user);
     run->Start();
@@ -126,7 +140,8 @@ class FleetTest : public testing::Test {
     host_.Says("w0", loaded);
     for (const auto& run : runs_) run->Loaded("w0", loaded);  // the second time is as once
     Until([&] {
-      return std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->planned() || run->over(); });
+      return std::all_of(runs_.begin(), runs_.end(),
+                         [](const auto& run) { return run->planned() || run->over(); });
     });
     for (const auto& run : runs_) ASSERT_TRUE(run->planned()) << "it failed on the way";
   }
@@ -224,9 +239,11 @@ class LyingHostTest : public FleetTest {
 TEST_F(LyingHostTest, EndsNoTrialThatItDoesNotHold) {
   const auto run = Planned();
   const protocol::Lease lease = LeasedTo(&host_);
-  liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, false, "made up", false, "sums"});
+  liar_.Says("w0",
+             protocol::TrialFailed{lease.trial, lease.attempt, false, "made up", false, "sums"});
   liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, false, "made up"});
-  liar_.Says("w0", protocol::Shortened{lease.trial, lease.attempt, "sums", lease.slices[0].first, lease.slices[0].first + 1});
+  liar_.Says("w0", protocol::Shortened{lease.trial, lease.attempt, "sums", lease.slices[0].first,
+                                       lease.slices[0].first + 1});
   liar_.Says("w0", DoneOf(lease));
   liar_.Says("w0", protocol::TrialDone{lease.trial, lease.attempt, 1});
   EXPECT_FALSE(run->ending());
@@ -266,12 +283,14 @@ TEST_F(LyingHostTest, IsBelievedWhereNoOtherHostIsThere) {
 TEST_F(LyingHostTest, ThatRefusesATaskLeavesItsTrialToOthers) {
   const auto run = Planned();
   const protocol::Lease lease = LeasedTo(&liar_);
-  liar_.Says("w0", protocol::TrialFailed{lease.trial, lease.attempt, false, "cannot", false, "sums"});
+  liar_.Says("w0",
+             protocol::TrialFailed{lease.trial, lease.attempt, false, "cannot", false, "sums"});
   Ticks();
   EXPECT_FALSE(run->ending());
   const protocol::Lease again = LeasedTo(&host_);
   EXPECT_EQ(again.trial, lease.trial);
-  host_.Says("w0", protocol::TrialFailed{again.trial, again.attempt, false, "cannot", false, "sums"});
+  host_.Says("w0",
+             protocol::TrialFailed{again.trial, again.attempt, false, "cannot", false, "sums"});
   EXPECT_TRUE(run->ending()) << "the service's own host is believed";
 }
 
@@ -391,13 +410,15 @@ TEST_F(FleetTest, WhatFailsOverAMetricJobEndsTheRunThatItIsOf) {
 
 TEST_F(FleetTest, UsersShareTheMetricProcesses) {
   const Json engine = {{"name", "emulated"}};
-  const auto first = AddRun(0, engine, "ann"), second = AddRun(0, engine, "ann"), third = AddRun(0, engine, "bob");
+  const auto first = AddRun(0, engine, "ann"), second = AddRun(0, engine, "ann"),
+             third = AddRun(0, engine, "bob");
   PlanBoth();
   Until([&, given = size_t{0}]() mutable {
     host_.Says("w0", protocol::Want{1});
     const auto leases = host_.Sent<protocol::Lease>();
     for (; given < leases.size(); ++given) EndTrial(leases[given]);
-    return first->View(0).wants_scorers && second->View(0).wants_scorers && third->View(0).wants_scorers;
+    return first->View(0).wants_scorers && second->View(0).wants_scorers &&
+           third->View(0).wants_scorers;
   });
   host_.Says("m0", protocol::Hello{protocol::kVersion, "metric", "m0", 2, Json::object(), ""});
   host_.Says("m0", protocol::Want{1});
@@ -405,12 +426,15 @@ TEST_F(FleetTest, UsersShareTheMetricProcesses) {
   EXPECT_EQ(host_.Sent<protocol::Job>()[0].run, first->id());
   host_.Says("m0", protocol::Want{1});  // it has ended the job, somehow
   ASSERT_EQ(host_.Sent<protocol::Job>().size(), 2u);
-  EXPECT_EQ(host_.Sent<protocol::Job>()[1].run, third->id()) << "and not the next run of ann, who has had her turn";
+  EXPECT_EQ(host_.Sent<protocol::Job>()[1].run, third->id())
+      << "and not the next run of ann, who has had her turn";
 }
 
 TEST_F(FleetTest, WhatFailsOverAMessageOfNoRunEndsNone) {
   const auto first = AddRun(0), second = AddRun(0);
-  fleet_.on_change = [](const std::string&) { throw Error(ErrorKind::kInfrastructure, "nobody can be told"); };
+  fleet_.on_change = [](const std::string&) {
+    throw Error(ErrorKind::kInfrastructure, "nobody can be told");
+  };
   PlanBoth();  // the worker comes to be there, loads, and is ready
   fleet_.on_change = nullptr;
   EXPECT_FALSE(first->ending());
@@ -455,7 +479,8 @@ TEST_F(FleetTest, ARunThatChangesByItselfIsLookedAtInATurnOfItsOwn) {
 
 // As an agent describes it to a new orchestrator.
 protocol::HeldProcess HeldWorker(const std::string& tag, const Json& engine) {
-  protocol::HeldProcess held{"w0", "evald-worker", {"--engine", "emulated", "--settings", "its own"}, tag, 77, engine};
+  protocol::HeldProcess held{
+      "w0", "evald-worker", {"--engine", "emulated", "--settings", "its own"}, tag, 77, engine};
   held.loading = true;
   held.loaded = {{"engine", engine}, {"report", Json::object()}};
   held.wants = 1;
@@ -507,13 +532,16 @@ TEST_F(FleetTest, SettingsThatAWorkerRefusesEndTheirRunAloneAndCostTheDeviceNoth
     host_.Says("w0", kWithoutEngine);
     fleet_.Tick();
     EXPECT_EQ(host_.sent.size(), sent) << "it has no engine to load anything with";
-    if (i % 2 == 0) host_.Says("w0", protocol::TrialFailed{-1, 0, false, "key 'delay_ms': too much", false});
+    if (i % 2 == 0)
+      host_.Says("w0", protocol::TrialFailed{-1, 0, false, "key 'delay_ms': too much", false});
     host_.Ends("w0", {2, 0, ""});  // some say no more than that
     ASSERT_TRUE(runs_[i]->ending());
     for (size_t other = i + 1; other < runs_.size(); ++other) EXPECT_FALSE(runs_[other]->ending());
     const RunEnding ending = runs_[i]->TakeEnding();
     EXPECT_EQ(ending.failure, ErrorKind::kInput);
-    EXPECT_NE(ending.problems.at(0).find(i % 2 == 0 ? "too much" : "exit status 2"), std::string::npos) << ending.problems[0];
+    EXPECT_NE(ending.problems.at(0).find(i % 2 == 0 ? "too much" : "exit status 2"),
+              std::string::npos)
+        << ending.problems[0];
     fleet_.Remove(runs_[i]->number());
   }
   EXPECT_EQ(StartedWith(kRunsMany + 1), R"({"delay_ms":1})");
@@ -585,7 +613,8 @@ TEST_F(FleetLoadTest, ALoadThatNoRunNeedsAnyMoreEndsForTheNextRun) {
   host_.Ends("w0", {0, 0, ""});
   StartedWith(2);
   EXPECT_EQ(Worker()["restarts"], 0) << "the device is not at fault";
-  for (size_t start = 2; StartedWith(start) != R"({"delay_ms":1})"; ++start) {  // it may be asked to leave once more
+  for (size_t start = 2; StartedWith(start) != R"({"delay_ms":1})";
+       ++start) {  // it may be asked to leave once more
     ASSERT_LT(start, 4u) << "the next run gets no worker";
     host_.Says("w0", protocol::Hello{protocol::kVersion, "worker", "w0", 1, Engine(), ""});
     TickFor(std::chrono::milliseconds(20));

@@ -37,11 +37,12 @@ TEST(JudgingTest, WhatAJudgementThrowsIsHeard) {
   Loop loop;
   Judging judging(&loop);
   std::string heard;
-  judging.Post("ada", [] { throw Error(ErrorKind::kInput, "no such task"); },
-               [&](const std::optional<Error>& error) {
-                 heard = error ? error->message() : "nothing";
-                 loop.Stop();
-               });
+  judging.Post(
+      "ada", [] { throw Error(ErrorKind::kInput, "no such task"); },
+      [&](const std::optional<Error>& error) {
+        heard = error ? error->message() : "nothing";
+        loop.Stop();
+      });
   loop.Run();
   EXPECT_EQ(heard, "no such task");
 }
@@ -64,8 +65,11 @@ TEST(JudgingTest, WhatIsNotTakenIsNeitherDoneNorHeard) {
         },
         heard);
     begun.wait();
-    for (size_t i = 0; i < Judging::kWaitingPerUserMax; ++i) EXPECT_EQ(judging.Post("ada", [] {}, heard), Taken::kYes);
-    EXPECT_EQ(judging.Post("ada", [] { ADD_FAILURE(); }, [](const auto&) { ADD_FAILURE(); }), Taken::kUserIsFull);
+    for (size_t i = 0; i < Judging::kWaitingPerUserMax; ++i)
+      EXPECT_EQ(judging.Post("ada", [] {}, heard), Taken::kYes);
+    EXPECT_EQ(judging.Post(
+                  "ada", [] { ADD_FAILURE(); }, [](const auto&) { ADD_FAILURE(); }),
+              Taken::kUserIsFull);
     go_on.count_down();
     loop.Run();
   }

@@ -14,8 +14,9 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Rfc3339Test, TimesWithoutADateAreNull) {
-  for (const double seconds : {0.0, -1.0, -1e308, 1e308, 4611686018427387904.0, 253402300800.0, std::nan(""),
-                               std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
+  for (const double seconds :
+       {0.0, -1.0, -1e308, 1e308, 4611686018427387904.0, 253402300800.0, std::nan(""),
+        std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}) {
     EXPECT_EQ(Rfc3339(seconds), Json()) << seconds;
   }
   EXPECT_EQ(Rfc3339(253402300799.5), "9999-12-31T23:59:59.500Z");
@@ -35,8 +36,8 @@ RunRow Row(const std::string& resource) {
 }
 
 TEST(StoredResourceTest, OfADamagedRowWhatCanBeToldIsAWholeRun) {
-  for (const char* damaged : {"", "x", "-1", "4611686018427387904", "[]", "null", "{}", R"({"id": 5})",
-                              R"({"id": "another"})", "\xff"}) {
+  for (const char* damaged : {"", "x", "-1", "4611686018427387904", "[]", "null", "{}",
+                              R"({"id": 5})", R"({"id": "another"})", "\xff"}) {
     const Json run = StoredResource(Row(damaged));
     EXPECT_EQ(run["id"], "0123456789abcdef") << damaged;
     EXPECT_EQ(run["state"], "done");
@@ -44,15 +45,16 @@ TEST(StoredResourceTest, OfADamagedRowWhatCanBeToldIsAWholeRun) {
     EXPECT_EQ(run["created"], "1970-01-01T00:00:01.250Z");
     ASSERT_EQ(run["problems"].size(), 1u) << damaged;
     EXPECT_THAT(run["problems"][0].get<std::string>(), HasSubstr("row of this run is damaged"));
-    for (const char* member : {"name", "user", "priority", "checkpoint", "fingerprint", "started", "ended", "progress",
-                               "exit_status", "scores", "verdict"}) {
+    for (const char* member : {"name", "user", "priority", "checkpoint", "fingerprint", "started",
+                               "ended", "progress", "exit_status", "scores", "verdict"}) {
       EXPECT_TRUE(run.contains(member)) << member;
     }
   }
 }
 
 TEST(StoredResourceTest, OfASoundRowItIsWhatTheRowSays) {
-  const Json run = StoredResource(Row(R"({"id": "0123456789abcdef", "state": "incomplete", "problems": ["why"]})"));
+  const Json run = StoredResource(
+      Row(R"({"id": "0123456789abcdef", "state": "incomplete", "problems": ["why"]})"));
   EXPECT_EQ(run["state"], "incomplete");
   EXPECT_EQ(run["problems"], Json({"why"}));
 }

@@ -40,12 +40,14 @@ TEST_F(TunnelWireTest, APeerThatDoesNotReadIsCutAndCostsBoundedMemory) {
 TEST_F(TunnelWireTest, WhatIsSentArrivesWholeAndInOrder) {
   std::string sent, arrived;
   for (int i = 0; i < 1000; ++i) {
-    const std::string line = std::to_string(i) + std::string(static_cast<size_t>(i % 97), 'x') + "\n";
+    const std::string line =
+        std::to_string(i) + std::string(static_cast<size_t>(i % 97), 'x') + "\n";
     sent += line;
     ends_.wire->Send(line);
     arrived += ends_.tunnel->Next(31);
   }
-  for (std::string next = ends_.tunnel->Next(100); !next.empty(); next = ends_.tunnel->Next(100)) arrived += next;
+  for (std::string next = ends_.tunnel->Next(100); !next.empty(); next = ends_.tunnel->Next(100))
+    arrived += next;
   EXPECT_EQ(arrived, sent);
 }
 

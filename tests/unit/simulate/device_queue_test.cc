@@ -7,13 +7,15 @@ namespace {
 
 std::vector<PlacedDocument> Documents(int64_t trial, std::vector<double> seconds) {
   std::vector<PlacedDocument> documents;
-  for (size_t i = 0; i < seconds.size(); ++i) documents.push_back({trial, 0, static_cast<int64_t>(i), seconds[i], 0, 0});
+  for (size_t i = 0; i < seconds.size(); ++i)
+    documents.push_back({trial, 0, static_cast<int64_t>(i), seconds[i], 0, 0});
   return documents;
 }
 
 std::vector<std::pair<double, double>> Times(const DeviceQueue& queue) {
   std::vector<std::pair<double, double>> times;
-  for (const PlacedDocument& document : queue.documents()) times.emplace_back(document.begin, document.end);
+  for (const PlacedDocument& document : queue.documents())
+    times.emplace_back(document.begin, document.end);
   return times;
 }
 

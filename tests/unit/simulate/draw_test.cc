@@ -45,7 +45,8 @@ double Mean(const std::vector<float>& values) {
 }
 
 double Percentile(std::vector<float> values, double share) {
-  const auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size()));
+  const auto at =
+      values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size()));
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }
@@ -136,28 +137,33 @@ TEST(Draw, AGroupsPrefixIsPaidByItsFirstDocument) {
   EXPECT_FLOAT_EQ(each[0].place_s[5] - shared[0].place_s[5], 100);
 }
 
-// The presets: a shared prefix is its tokens in the file at the cluster's rate, where the executor shares them; the first
-// document of each group pays it, and what is expected without a prior says the same.
+// The presets: a shared prefix is its tokens in the file at the cluster's rate, where the executor
+// shares them; the first document of each group pays it, and what is expected without a prior says
+// the same.
 TEST(Draw, ThePresetsPrefixesAreTheirTokensAtTheClustersRate) {
   const Workload workload = ParseWorkload(std::string(PresetWorkloadText()), "acme-7b-63.yaml");
   const SimCluster modern = FindCluster("acme-modern"), old = FindCluster("acme");
   ASSERT_TRUE(modern.share_prefixes);
   ASSERT_FALSE(old.share_prefixes);
   const auto tasks = DrawTasks(workload, modern, 1), alone = DrawTasks(workload, old, 1);
-  const auto guesses = GuessedEstimates(workload, modern), guessed_alone = GuessedEstimates(workload, old);
+  const auto guesses = GuessedEstimates(workload, modern),
+             guessed_alone = GuessedEstimates(workload, old);
   int prefixed = 0;
   for (size_t t = 0; t < tasks.size(); ++t) {
     const SimDataset& dataset = workload.datasets[t];
     const bool shares = dataset.prefix_tokens > 0 && dataset.prefix_groups > 0;
     const double seconds = shares ? dataset.prefix_tokens * 2 * 7.32e9 / 1.25e14 : 0;
     EXPECT_NEAR(tasks[t].prefix_s, seconds, 1e-12) << dataset.name;
-    EXPECT_DOUBLE_EQ(TrueEstimate(tasks[t], modern.places).prefix_s, tasks[t].prefix_s) << dataset.name;
+    EXPECT_DOUBLE_EQ(TrueEstimate(tasks[t], modern.places).prefix_s, tasks[t].prefix_s)
+        << dataset.name;
     EXPECT_DOUBLE_EQ(guesses[t].prefix_s, tasks[t].prefix_s) << dataset.name;
     EXPECT_EQ(alone[t].prefix_s, 0) << dataset.name;
-    EXPECT_EQ(TrueEstimate(alone[t], old.places).prefix_s + guessed_alone[t].prefix_s, 0) << dataset.name;
+    EXPECT_EQ(TrueEstimate(alone[t], old.places).prefix_s + guessed_alone[t].prefix_s, 0)
+        << dataset.name;
     int64_t groups = 0;
     for (int64_t i = 0; i < tasks[t].documents; ++i) groups += tasks[t].begins_group(i) ? 1 : 0;
-    EXPECT_EQ(groups, shares ? std::min(dataset.prefix_groups, dataset.documents) : 0) << dataset.name;
+    EXPECT_EQ(groups, shares ? std::min(dataset.prefix_groups, dataset.documents) : 0)
+        << dataset.name;
     prefixed += shares ? 1 : 0;
   }
   EXPECT_EQ(prefixed, 18) << "as many have few-shot prompts alike";

@@ -94,10 +94,13 @@ TEST(WorkloadFile, IsReadAsItStands) {
 }
 
 TEST(WorkloadFile, ASecondPartIsATaskOfTheSameDataset) {
-  const std::string part = "    second_part: {kind: generate_until, documents: 7, prompt_tokens: 10, doc_tokens: {mean: 10}, "
-                           "max_gen_toks: 16, generated_tokens: {mean: 5}, scoring: {kind: exact_match, "
-                           "cpu_seconds_per_document: 0, remote_seconds_per_document: 2}}\n  - name: programs\n";
-  const Workload workload = ParseWorkload(Changed(kWorkload, "  - name: programs\n", part), "file.yaml");
+  const std::string part =
+      "    second_part: {kind: generate_until, documents: 7, prompt_tokens: 10, doc_tokens: {mean: "
+      "10}, "
+      "max_gen_toks: 16, generated_tokens: {mean: 5}, scoring: {kind: exact_match, "
+      "cpu_seconds_per_document: 0, remote_seconds_per_document: 2}}\n  - name: programs\n";
+  const Workload workload =
+      ParseWorkload(Changed(kWorkload, "  - name: programs\n", part), "file.yaml");
   ASSERT_EQ(workload.datasets.size(), 3u);
   EXPECT_EQ(workload.dataset_count(), 2);
   EXPECT_EQ(workload.datasets[1].name, "questions:second");
@@ -107,32 +110,50 @@ TEST(WorkloadFile, ASecondPartIsATaskOfTheSameDataset) {
 
 TEST(WorkloadFile, RefusesWithThePlaceWhatWasFoundAndWhatWasExpected) {
   EXPECT_EQ(WorkloadProblem("documents: 50", "documents: many"),
-            "file.yaml:18: key 'datasets[1].documents': found 'many', expected an integer from 1 to 100000000");
+            "file.yaml:18: key 'datasets[1].documents': found 'many', expected an integer from 1 "
+            "to 100000000");
   EXPECT_EQ(WorkloadProblem("documents: 50", "documents: 0"),
-            "file.yaml:18: key 'datasets[1].documents': found '0', expected an integer from 1 to 100000000");
+            "file.yaml:18: key 'datasets[1].documents': found '0', expected an integer from 1 to "
+            "100000000");
   EXPECT_EQ(WorkloadProblem("documents: 50", "documents: 2.5"),
-            "file.yaml:18: key 'datasets[1].documents': found '2.5', expected an integer from 1 to 100000000");
+            "file.yaml:18: key 'datasets[1].documents': found '2.5', expected an integer from 1 to "
+            "100000000");
   EXPECT_EQ(WorkloadProblem("kind: generate_until", "kind: generate"),
-            "file.yaml:17: key 'datasets[1].kind': found 'generate', expected loglikelihood or generate_until");
+            "file.yaml:17: key 'datasets[1].kind': found 'generate', expected loglikelihood or "
+            "generate_until");
   EXPECT_EQ(WorkloadProblem("schema: evald-workload/1", "schema: evald-workload/2"),
             "file.yaml:1: key 'schema': found 'evald-workload/2', expected evald-workload/1");
-  EXPECT_THAT(WorkloadProblem("    max_gen_toks: 512\n", ""), HasSubstr("file.yaml:16: key 'datasets[1].max_gen_toks': is absent"));
+  EXPECT_THAT(WorkloadProblem("    max_gen_toks: 512\n", ""),
+              HasSubstr("file.yaml:16: key 'datasets[1].max_gen_toks': is absent"));
   EXPECT_THAT(WorkloadProblem("name: programs", "name: questions"),
               HasSubstr("file.yaml:16: key 'datasets[1].name': 'questions' stands here twice"));
-  EXPECT_THAT(WorkloadProblem("    choices: 4", "    choises: 4"), HasSubstr("file.yaml:13: unknown key 'datasets[0].choises'; did you mean 'choices'?"));
-  EXPECT_THAT(WorkloadProblem("context_limit: 4096", "context_limits: 4096"),
-              HasSubstr("file.yaml:4: unknown key 'context_limits'; did you mean 'context_limit'?"));
-  EXPECT_THAT(WorkloadProblem("generated_tokens: {mean: 80, p95: 200}", "generated_tokens: {mean: 80, p95: 20}"),
-              HasSubstr("file.yaml:22: key 'datasets[1].generated_tokens.p95': found 20, expected at least the mean of 80"));
-  EXPECT_THAT(WorkloadProblem("generated_tokens: {mean: 80, p95: 200}", "generated_tokens: {mean: 800}"),
-              HasSubstr("file.yaml:22: key 'datasets[1].generated_tokens.mean': found 800, expected at most 512"));
-  EXPECT_THAT(WorkloadProblem("generated_tokens: {mean: 80, p95: 200}", "generated_tokens: 80"),
-              HasSubstr("file.yaml:22: key 'datasets[1].generated_tokens': found '80', expected a mapping"));
-  EXPECT_THAT(WorkloadProblem("params: 1e9", "params: -1"), HasSubstr("file.yaml:3: key 'model.params': found '-1'"));
+  EXPECT_THAT(
+      WorkloadProblem("    choices: 4", "    choises: 4"),
+      HasSubstr("file.yaml:13: unknown key 'datasets[0].choises'; did you mean 'choices'?"));
+  EXPECT_THAT(
+      WorkloadProblem("context_limit: 4096", "context_limits: 4096"),
+      HasSubstr("file.yaml:4: unknown key 'context_limits'; did you mean 'context_limit'?"));
+  EXPECT_THAT(WorkloadProblem("generated_tokens: {mean: 80, p95: 200}",
+                              "generated_tokens: {mean: 80, p95: 20}"),
+              HasSubstr("file.yaml:22: key 'datasets[1].generated_tokens.p95': found 20, expected "
+                        "at least the mean of 80"));
+  EXPECT_THAT(
+      WorkloadProblem("generated_tokens: {mean: 80, p95: 200}", "generated_tokens: {mean: 800}"),
+      HasSubstr("file.yaml:22: key 'datasets[1].generated_tokens.mean': found 800, expected at "
+                "most 512"));
+  EXPECT_THAT(
+      WorkloadProblem("generated_tokens: {mean: 80, p95: 200}", "generated_tokens: 80"),
+      HasSubstr(
+          "file.yaml:22: key 'datasets[1].generated_tokens': found '80', expected a mapping"));
+  EXPECT_THAT(WorkloadProblem("params: 1e9", "params: -1"),
+              HasSubstr("file.yaml:3: key 'model.params': found '-1'"));
   EXPECT_THAT(WorkloadProblem("datasets:\n", "datasets: [\n"), HasSubstr("not YAML"));
-  EXPECT_EQ(Problem(ParseWorkload, "schema: evald-workload/1\nmodel: {params: 1, bytes: 1, kv_bytes_per_token: 1}\n"),
-            "file.yaml:1: key 'datasets': is absent or empty, expected a list of datasets");
-  EXPECT_EQ(Problem(ParseWorkload, "- 1\n"), "file.yaml:1: found a list of 1, expected a mapping of keys to values");
+  EXPECT_EQ(
+      Problem(ParseWorkload,
+              "schema: evald-workload/1\nmodel: {params: 1, bytes: 1, kv_bytes_per_token: 1}\n"),
+      "file.yaml:1: key 'datasets': is absent or empty, expected a list of datasets");
+  EXPECT_EQ(Problem(ParseWorkload, "- 1\n"),
+            "file.yaml:1: found a list of 1, expected a mapping of keys to values");
 }
 
 TEST(ClusterFile, IsReadAsItStands) {
@@ -147,15 +168,26 @@ TEST(ClusterFile, IsReadAsItStands) {
 TEST(ClusterFile, RefusesWithThePlaceWhatWasFoundAndWhatWasExpected) {
   EXPECT_EQ(ClusterProblem("nodes: 2", "nodes: 0"),
             "file.yaml:3: key 'nodes': found '0', expected an integer from 1 to 100000");
-  EXPECT_EQ(ClusterProblem("nodes: 2\n", ""), "file.yaml:1: key 'nodes': is absent, expected an integer from 1 to 100000");
-  EXPECT_THAT(ClusterProblem("storage_bytes_per_s: 1e9", "storage_bytes_per_s: .nan"), HasSubstr("found '.nan', expected a number"));
-  EXPECT_THAT(ClusterProblem("storage_bytes_per_s: 1e9", "storage_bytes_per_s: 0"), HasSubstr("file.yaml:6:"));
-  EXPECT_THAT(ClusterProblem("  places: 8\n", ""), HasSubstr("file.yaml:11: key 'executor.places': is absent"));
-  EXPECT_THAT(ClusterProblem("  places: 8", "  places: 8\n  stop_strings: perhaps"),
-              HasSubstr("file.yaml:12: key 'executor.stop_strings': found 'perhaps', expected true or false"));
-  EXPECT_THAT(ClusterProblem("  start_s: 15", "  start: 15"), HasSubstr("file.yaml:12: unknown key 'executor.start'; did you mean 'start_s'?"));
-  EXPECT_EQ(Problem(ParseCluster, Changed(kCluster, std::string(kCluster).substr(std::string(kCluster).find("executor")), "")),
-            "file.yaml:1: key 'executor': is absent, expected {places: ..., start_s: ..., prepare_s: ..., lease_s: ...}");
+  EXPECT_EQ(ClusterProblem("nodes: 2\n", ""),
+            "file.yaml:1: key 'nodes': is absent, expected an integer from 1 to 100000");
+  EXPECT_THAT(ClusterProblem("storage_bytes_per_s: 1e9", "storage_bytes_per_s: .nan"),
+              HasSubstr("found '.nan', expected a number"));
+  EXPECT_THAT(ClusterProblem("storage_bytes_per_s: 1e9", "storage_bytes_per_s: 0"),
+              HasSubstr("file.yaml:6:"));
+  EXPECT_THAT(ClusterProblem("  places: 8\n", ""),
+              HasSubstr("file.yaml:11: key 'executor.places': is absent"));
+  EXPECT_THAT(
+      ClusterProblem("  places: 8", "  places: 8\n  stop_strings: perhaps"),
+      HasSubstr(
+          "file.yaml:12: key 'executor.stop_strings': found 'perhaps', expected true or false"));
+  EXPECT_THAT(ClusterProblem("  start_s: 15", "  start: 15"),
+              HasSubstr("file.yaml:12: unknown key 'executor.start'; did you mean 'start_s'?"));
+  EXPECT_EQ(
+      Problem(ParseCluster,
+              Changed(kCluster,
+                      std::string(kCluster).substr(std::string(kCluster).find("executor")), "")),
+      "file.yaml:1: key 'executor': is absent, expected {places: ..., start_s: ..., prepare_s: "
+      "..., lease_s: ...}");
 }
 
 TEST(Presets, AreWholeAndSayWhatTheyHold) {
@@ -164,8 +196,10 @@ TEST(Presets, AreWholeAndSayWhatTheyHold) {
   int64_t documents = 0;
   for (const SimDataset& dataset : workload.datasets) documents += dataset.documents;
   EXPECT_EQ(documents, 290'943) << "as the file's head counts them";
-  for (const SimPreset& preset : SimPresets()) EXPECT_EQ(FindCluster(preset.cluster).name, preset.cluster);
-  for (const std::string& name : SimClusterNames()) EXPECT_EQ(FindCluster(name).devices_per_node, 8);
+  for (const SimPreset& preset : SimPresets())
+    EXPECT_EQ(FindCluster(preset.cluster).name, preset.cluster);
+  for (const std::string& name : SimClusterNames())
+    EXPECT_EQ(FindCluster(name).devices_per_node, 8);
   EXPECT_EQ(PresetWorkloadText(),
             ReadFile(EVALD_SOURCE_DIR "/orchestrator/simulate/presets/acme-7b-63.yaml"));
 }
@@ -179,8 +213,11 @@ TEST(Presets, WhatIsNotThereIsRefusedWithWhatIs) {
     }
     return "";
   };
-  EXPECT_THAT(problem(FindPreset, "acme-7b-64"), HasSubstr("no preset is called 'acme-7b-64'; did you mean 'acme-7b-63'?"));
-  EXPECT_THAT(problem(FindCluster, "acme-moderm"), HasSubstr("no cluster and no file is called 'acme-moderm'; did you mean 'acme-modern'?"));
+  EXPECT_THAT(problem(FindPreset, "acme-7b-64"),
+              HasSubstr("no preset is called 'acme-7b-64'; did you mean 'acme-7b-63'?"));
+  EXPECT_THAT(
+      problem(FindCluster, "acme-moderm"),
+      HasSubstr("no cluster and no file is called 'acme-moderm'; did you mean 'acme-modern'?"));
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-SimDataset Dataset(int number, const std::string& name, int64_t documents, double tokens, double score_s) {
+SimDataset Dataset(int number, const std::string& name, int64_t documents, double tokens,
+                   double score_s) {
   SimDataset dataset;
   dataset.dataset = number;
   dataset.name = name;
@@ -40,7 +41,8 @@ Scenario Small() {
   scenario.workload.model = {1e9, 1e9, 0};
   scenario.workload.context_limit = 1e9;
   for (int i = 0; i < 12; ++i) {
-    scenario.workload.datasets.push_back(Dataset(i, "d" + std::to_string(i), 40 + 60 * (i % 5), 20 + 30 * (i % 3), i == 4 ? 0.5 : 0.001));
+    scenario.workload.datasets.push_back(Dataset(i, "d" + std::to_string(i), 40 + 60 * (i % 5),
+                                                 20 + 30 * (i % 3), i == 4 ? 0.5 : 0.001));
   }
   SimCluster& cluster = scenario.cluster;
   cluster.name = "two";
@@ -58,7 +60,9 @@ Scenario Small() {
   return scenario;
 }
 
-ScenarioResult Simulated(const Scenario& scenario) { return RunScenario(scenario, [](int, int) {}); }
+ScenarioResult Simulated(const Scenario& scenario) {
+  return RunScenario(scenario, [](int, int) {});
+}
 
 TEST(Summary, InterpolatesBetweenTheTwoNearest) {
   const SimSpreadOver of = Summarise({5, 1, 4, 2, 3});
@@ -114,7 +118,8 @@ TEST(RunScenario, TasksAreReportedInTheOrderOfTheFile) {
   EXPECT_GT(report.policies[0].speedup_vs_coupled.p50, 1);
   EXPECT_EQ(report.tasks[4], "d4");
   for (const SimResult& draw : result.policies[0].draws) {
-    for (size_t task = 0; task < report.tasks.size(); ++task) EXPECT_EQ(draw.task_scored_s[task] > 200, task == 4) << task;
+    for (size_t task = 0; task < report.tasks.size(); ++task)
+      EXPECT_EQ(draw.task_scored_s[task] > 200, task == 4) << task;
   }
 }
 
@@ -132,7 +137,8 @@ TEST(Report, JsonAndTextSayTheSame) {
   EXPECT_FALSE(elastic.contains("published_speedup"));
   const std::string text = ReportText(report);
   EXPECT_THAT(text, HasSubstr(fmt::format("{:.1f}", elastic["makespan_s"].get<double>())));
-  EXPECT_THAT(text, HasSubstr("12 datasets, 2 nodes of 2 devices; 1,740 documents with 8 scoring slots"));
+  EXPECT_THAT(text,
+              HasSubstr("12 datasets, 2 nodes of 2 devices; 1,740 documents with 8 scoring slots"));
 }
 
 TEST(Report, ThePublishedFiguresStandOnlyBesideWhatTheyAreOf) {
@@ -151,11 +157,17 @@ TEST(Report, ThePublishedFiguresStandOnlyBesideWhatTheyAreOf) {
 
 TEST(Spans, FollowOneAnotherOnEachDevice) {
   // A cold trial that loads within its lease and scores after; a warm device's trials that overlap.
-  const auto by_device = SpansByDevice({{0, "generate", 0, 10, "a"}, {0, "start", 0, 2, ""}, {0, "load", 2, 5, ""}, {0, "score", 10, 12, ""},
-                                        {1, "generate", 0, 6, "a"}, {1, "generate", 4, 9, "b"}}, 2);
+  const auto by_device = SpansByDevice({{0, "generate", 0, 10, "a"},
+                                        {0, "start", 0, 2, ""},
+                                        {0, "load", 2, 5, ""},
+                                        {0, "score", 10, 12, ""},
+                                        {1, "generate", 0, 6, "a"},
+                                        {1, "generate", 4, 9, "b"}},
+                                       2);
   const auto told = [&](size_t device) {
     std::string text;
-    for (const SimSpan& span : by_device[device]) text += fmt::format("{}{} {}-{};", span.name, span.label, span.begin, span.end);
+    for (const SimSpan& span : by_device[device])
+      text += fmt::format("{}{} {}-{};", span.name, span.label, span.begin, span.end);
     return text;
   };
   EXPECT_EQ(told(0), "start 0-2;load 2-5;generatea 5-10;score 10-12;");
@@ -170,7 +182,8 @@ TEST(Gantt, HasARowForEachDeviceOfEachPolicyAndNothingThatRuns) {
   const ScenarioResult result = Simulated(scenario);
   const std::string svg = GanttSvg(MakeReport(scenario, result), result);
   EXPECT_THAT(svg, HasSubstr("small &amp; odd on two: 2 nodes of 2 devices"));
-  for (const std::string& policy : PolicyNames()) EXPECT_THAT(svg, HasSubstr(">" + policy + "</tspan>"));
+  for (const std::string& policy : PolicyNames())
+    EXPECT_THAT(svg, HasSubstr(">" + policy + "</tspan>"));
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   // The idle background: one stretch a device.
   const std::regex idle("fill=\"#e2e2e2\" d=\"([^\"]*)\"");
@@ -187,7 +200,8 @@ TEST(Trace, EachRowIsFilledUpToItsPolicysEndWithoutOverlap) {
   Scenario scenario = Small();
   scenario.keep_spans = 1;
   const ScenarioResult result = Simulated(scenario);
-  const auto path = std::filesystem::temp_directory_path() / ("evald-simulated-" + std::to_string(::getpid()));
+  const auto path =
+      std::filesystem::temp_directory_path() / ("evald-simulated-" + std::to_string(::getpid()));
   WriteTrace(path, MakeReport(scenario, result), result);
   const Json trace = ParseJson(ReadFile(path), "trace");
   std::filesystem::remove(path);
@@ -201,7 +215,8 @@ TEST(Trace, EachRowIsFilledUpToItsPolicysEndWithoutOverlap) {
   ASSERT_EQ(ends.size(), 6u * 4);
   for (size_t policy = 0; policy < 6; ++policy) {
     for (int64_t device = 1; device <= 4; ++device) {
-      EXPECT_NEAR(static_cast<double>(ends[static_cast<int64_t>(policy) * 4 + device]), result.policies[policy].draws[0].makespan_s * 1e6, 2);
+      EXPECT_NEAR(static_cast<double>(ends[static_cast<int64_t>(policy) * 4 + device]),
+                  result.policies[policy].draws[0].makespan_s * 1e6, 2);
     }
   }
 }

@@ -8,22 +8,23 @@
 namespace evald {
 namespace {
 
-// Both devices lease at 15.5 s. At 20 s the second is lost with its dataset, of which it has begun five.
-// The first takes it when its own runs low, and computes it from 25.5 s on.
+// Both devices lease at 15.5 s. At 20 s the second is lost with its dataset, of which it has begun
+// five. The first takes it when its own runs low, and computes it from 25.5 s on.
 TEST(SimulationFaults, WhatALostNodeHadIsComputedAgain) {
   Simulation::Options options;
   options.policy = "decoupled-fifo";
   options.faults.node_lost_at_s = 20;
   const std::vector<float> seconds(10, 1);
-  const SimResult result = Simulate(TinyCluster(2), {TinyTask(0, seconds), TinyTask(1, seconds)}, options);
+  const SimResult result =
+      Simulate(TinyCluster(2), {TinyTask(0, seconds), TinyTask(1, seconds)}, options);
   EXPECT_DOUBLE_EQ(result.makespan_s, 35.5);
   EXPECT_DOUBLE_EQ(result.left_bound_s, 20 + 5.5 + 10);
   EXPECT_EQ(result.documents_again, 5);
   EXPECT_EQ(result.documents_scored, 20);
 }
 
-// Two nodes with a slot each score four jobs of four documents, 40 s each, from about 20 s on. One is lost at 30 s, with
-// the job that it has run for ten seconds: the other does all that is left.
+// Two nodes with a slot each score four jobs of four documents, 40 s each, from about 20 s on. One
+// is lost at 30 s, with the job that it has run for ten seconds: the other does all that is left.
 TEST(SimulationFaults, TheSlotsOfALostNodeAreLostWithIt) {
   Simulation::Options options;
   options.policy = "decoupled-fifo";
@@ -41,7 +42,8 @@ TEST(SimulationFaults, ACoupledNodeIsLostWhileItScores) {
   Simulation::Options options;
   options.policy = "coupled";
   options.faults.node_lost_at_s = 25;
-  const SimResult result = Simulate(TinyCluster(2), {TinyTask(0, {1, 1}, 10), TinyTask(1, {1, 1}, 10)}, options);
+  const SimResult result =
+      Simulate(TinyCluster(2), {TinyTask(0, {1, 1}, 10), TinyTask(1, {1, 1}, 10)}, options);
   EXPECT_EQ(result.documents_scored, 4);
   EXPECT_DOUBLE_EQ(result.makespan_s, 2 * (5 + 10 + 3 + 0.5 + 2 + 20));
 }
@@ -51,7 +53,8 @@ TEST(SimulationFaults, ANodeIsLostBeforeItHasAnything) {
     Simulation::Options options;
     options.policy = policy;
     options.faults.node_lost_at_s = 2;
-    const SimResult result = Simulate(TinyCluster(2, 2), {TinyTask(0, {1, 1, 1}), TinyTask(1, {1})}, options);
+    const SimResult result =
+        Simulate(TinyCluster(2, 2), {TinyTask(0, {1, 1, 1}), TinyTask(1, {1})}, options);
     EXPECT_EQ(result.documents_scored, 4) << policy;
     EXPECT_EQ(result.documents_again, 0) << policy;
   }
@@ -72,7 +75,8 @@ TEST(SimulationFaults, EveryDocumentIsScoredOnceAndNothingIsFasterThanTheBound) 
     int64_t documents = 0;
     for (int t = 0; t < below(12); ++t) {
       std::vector<float> seconds(static_cast<size_t>(below(3) == 0 ? below(600) : below(20)));
-      for (float& each : seconds) each = static_cast<float>(below(20) == 0 ? 50 : below(100) * 0.02);
+      for (float& each : seconds)
+        each = static_cast<float>(below(20) == 0 ? 50 : below(100) * 0.02);
       tasks.push_back(TinyTask(t / 2, seconds, below(2) * 0.3));
       tasks.back().slow_scoring = below(3) == 0;
       documents += tasks.back().documents;
@@ -94,7 +98,8 @@ TEST(SimulationFaults, EveryDocumentIsScoredOnceAndNothingIsFasterThanTheBound) 
       if (documents == 0) continue;
       ASSERT_GE(result.makespan_s, result.bound_s(cluster) * (1 - 1e-9));
       doubled += result.trials_doubled;
-      for (size_t t = 0; t < tasks.size(); ++t) ASSERT_LE(result.task_scored_s[t], result.makespan_s);
+      for (size_t t = 0; t < tasks.size(); ++t)
+        ASSERT_LE(result.task_scored_s[t], result.makespan_s);
       ASSERT_GE(result.idle_share, 0);
       ASSERT_LE(result.idle_share, 1);
     }
@@ -103,11 +108,13 @@ TEST(SimulationFaults, EveryDocumentIsScoredOnceAndNothingIsFasterThanTheBound) 
 }
 
 TEST(SimulationFaults, EqualSeedsGiveEqualResults) {
-  const std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(900, 0.3F), 0.1), TinyTask(1, std::vector<float>(50, 9))};
+  const std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(900, 0.3F), 0.1),
+                                      TinyTask(1, std::vector<float>(50, 9))};
   Simulation::Options options;
   options.policy = "elastic";
   options.faults = {0.2, 40};
-  const SimResult a = Simulate(TinyCluster(3, 2), tasks, options), b = Simulate(TinyCluster(3, 2), tasks, options);
+  const SimResult a = Simulate(TinyCluster(3, 2), tasks, options),
+                  b = Simulate(TinyCluster(3, 2), tasks, options);
   EXPECT_GT(a.trials_failed, 0);
   EXPECT_EQ(a.makespan_s, b.makespan_s);
   EXPECT_EQ(a.trials, b.trials);

@@ -42,7 +42,8 @@ TEST(Simulation, CoupledStartsAndLoadsForEachDataset) {
 
 // Staged once, then each trial starts and pulls.
 TEST(Simulation, StagedAndCoupled) {
-  const SimResult result = Simulate(TinyCluster(), {TinyTask(0, {1, 1, 1, 1}, 0.25)}, "coupled+staged");
+  const SimResult result =
+      Simulate(TinyCluster(), {TinyTask(0, {1, 1, 1, 1}, 0.25)}, "coupled+staged");
   EXPECT_DOUBLE_EQ(result.makespan_s, 10 + 5 + 5 + 3 + 0.5 + 4 + 1);
 }
 
@@ -82,15 +83,17 @@ TEST(Simulation, APrefixIsComputedAgainWhereAGroupIsCut) {
   task.prefix_groups = 1;
   task.prefix_s = 7;
   task.place_s[0] += 7;
-  EXPECT_DOUBLE_EQ(Simulate(TinyCluster(), {task}, "decoupled-fifo").makespan_s, 15.5 + 307) << "one trial";
+  EXPECT_DOUBLE_EQ(Simulate(TinyCluster(), {task}, "decoupled-fifo").makespan_s, 15.5 + 307)
+      << "one trial";
   // Four parts: three of them compute it once more. Each is an engine of its own.
   const SimResult parts = Simulate(TinyCluster(), {task}, "round-robin");
   EXPECT_EQ(parts.trials, 4);
   EXPECT_NEAR(parts.makespan_s, 10 + 4 * (5 + 5 + 3 + 0.5) + 307 + 3 * 7, 1e-9);
 }
 
-// A prefix of 20 s and 150 s of documents for each of eight devices, one place each: in trials of 15 s it would be
-// computed ten times over by each, and take 2.3 times as long as the documents alone.
+// A prefix of 20 s and 150 s of documents for each of eight devices, one place each: in trials of
+// 15 s it would be computed ten times over by each, and take 2.3 times as long as the documents
+// alone.
 TEST(Simulation, APrefixDearerThanATrialIsNotComputedAgainAndAgain) {
   SimCluster cluster = TinyCluster(1, 8);
   cluster.lease_s = 0.005;
@@ -128,8 +131,9 @@ TEST(Simulation, IdleDevicesTakeFromStragglers) {
   EXPECT_GE(result.makespan_s, 15 + 64);
 }
 
-// The first of four devices takes ten times as long as it says. It has begun two documents of a minute, and would be at
-// them for ten: the others, who are done with 24 after four minutes, compute those again.
+// The first of four devices takes ten times as long as it says. It has begun two documents of a
+// minute, and would be at them for ten: the others, who are done with 24 after four minutes,
+// compute those again.
 TEST(Simulation, WhatASlowDeviceHasBegunIsComputedByAnother) {
   SimCluster cluster = TinyCluster(1, 4);
   cluster.places = 2;
@@ -137,12 +141,14 @@ TEST(Simulation, WhatASlowDeviceHasBegunIsComputedByAnother) {
   Simulation::Options options;
   options.policy = "elastic";
   options.faults.slow_device = 10;
-  const SimResult result = Simulate(cluster, {TinyTask(0, std::vector<float>(26, 60), 0.1)}, options);
+  const SimResult result =
+      Simulate(cluster, {TinyTask(0, std::vector<float>(26, 60), 0.1)}, options);
   EXPECT_EQ(result.documents_scored, 26);
   EXPECT_GE(result.trials_doubled, 1);
   EXPECT_GE(result.documents_again, 1);
   EXPECT_GE(result.makespan_s, result.bound_s(cluster));
-  EXPECT_LT(result.makespan_s, 15 + 5 * 60 + 10) << "it would take 600 s over the first that it begins";
+  EXPECT_LT(result.makespan_s, 15 + 5 * 60 + 10)
+      << "it would take 600 s over the first that it begins";
   options.faults.slow_device = 1;
   const SimResult even = Simulate(cluster, {TinyTask(0, std::vector<float>(26, 60), 0.1)}, options);
   EXPECT_EQ(even.trials_doubled, 0);
@@ -160,13 +166,14 @@ TEST(Simulation, WhoHasNoPlaceFreeTakesNothing) {
   EXPECT_LT(result.trials, 20);
 }
 
-// Of two tasks the one that was believed to have short requests has long ones. A few are tried out at
-// the start, and are late: so the rest of them does not come last.
+// Of two tasks the one that was believed to have short requests has long ones. A few are tried out
+// at the start, and are late: so the rest of them does not come last.
 TEST(Simulation, ARequestThatIsLateTellsSoBeforeItEnds) {
   SimCluster cluster = TinyCluster(1, 4);
   cluster.places = 4;
   cluster.lease_s = 0.005;
-  const std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(400, 8)), TinyTask(1, std::vector<float>(16, 150))};
+  const std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(400, 8)),
+                                      TinyTask(1, std::vector<float>(16, 150))};
   std::vector<TaskEstimate> estimates = {TrueEstimate(tasks[0], 4), TrueEstimate(tasks[1], 4)};
   estimates[0].request_s = 30;
   estimates[1].request_s = 20;
@@ -181,7 +188,8 @@ TEST(Simulation, ARequestThatIsLateTellsSoBeforeItEnds) {
 
 TEST(Simulation, EstimatesOfNothingEndAllTheSame) {
   SimCluster cluster = TinyCluster(2, 2);
-  std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(40, 1), 1), TinyTask(1, {}), TinyTask(2, {0, 0, 0})};
+  std::vector<SimTask> tasks = {TinyTask(0, std::vector<float>(40, 1), 1), TinyTask(1, {}),
+                                TinyTask(2, {0, 0, 0})};
   std::vector<TaskEstimate> estimates;
   for (const SimTask& task : tasks) {
     estimates.push_back(TrueEstimate(task, 1));

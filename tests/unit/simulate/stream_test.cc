@@ -27,10 +27,14 @@ Scenario TwoDevices() {
 ScenarioResult Warm(int checkpoints) {
   SimResult draw;
   draw.makespan_s = 10;
-  draw.spans = {{0, "load", 0, 1.1, ""}, {1, "load", 0, 1.1, ""}, {0, "generate", 1.1, 5.1, "a"}, {1, "generate", 1.1, 9.1, "b"}};
+  draw.spans = {{0, "load", 0, 1.1, ""},
+                {1, "load", 0, 1.1, ""},
+                {0, "generate", 1.1, 5.1, "a"},
+                {1, "generate", 1.1, 9.1, "b"}};
   ScenarioResult result;
   result.bounds.resize(static_cast<size_t>(checkpoints));
-  result.policies.push_back({"warm", {}, false, std::vector<SimResult>(static_cast<size_t>(checkpoints), draw)});
+  result.policies.push_back(
+      {"warm", {}, false, std::vector<SimResult>(static_cast<size_t>(checkpoints), draw)});
   return result;
 }
 
@@ -44,8 +48,8 @@ TEST(Stream, WithTimeBetweenThemEachTakesWhatItTakesAlone) {
 
 TEST(Stream, ADeviceThatIsFreeTakesTheNextCheckpointAndStagingGoesOnBeside) {
   const StreamReport report = MakeStream(TwoDevices(), Warm(2), 6);
-  // The second is staged at 7. Its first trial goes to the device that is free at 5.1, its second to the
-  // one that is free at 9.1: 9.1 + 0.1 + 8 + 0.9 - 6.
+  // The second is staged at 7. Its first trial goes to the device that is free at 5.1, its second
+  // to the one that is free at 9.1: 9.1 + 0.1 + 8 + 0.9 - 6.
   EXPECT_NEAR(report.policies[0].latency_s[1], 12.1, 1e-9);
   EXPECT_NEAR(report.policies[0].load, (4.1 + 8.1) / 2 / 6, 1e-9);
   EXPECT_FALSE(report.policies[0].keeps_up());
@@ -54,8 +58,9 @@ TEST(Stream, ADeviceThatIsFreeTakesTheNextCheckpointAndStagingGoesOnBeside) {
 TEST(Stream, AColdTrialHoldsItsDeviceFromItsStartToItsScores) {
   SimResult draw;
   draw.makespan_s = 15;
-  draw.spans = {{0, "generate", 0, 8, "a"}, {0, "start", 0, 2, ""}, {0, "load", 2, 3, ""}, {0, "score", 8, 9, ""},
-                {0, "generate", 9, 15, "b"}, {0, "start", 9, 11, ""}, {0, "load", 11, 12, ""}};
+  draw.spans = {{0, "generate", 0, 8, "a"}, {0, "start", 0, 2, ""},      {0, "load", 2, 3, ""},
+                {0, "score", 8, 9, ""},     {0, "generate", 9, 15, "b"}, {0, "start", 9, 11, ""},
+                {0, "load", 11, 12, ""}};
   ScenarioResult result;
   result.bounds.resize(2);
   result.policies.push_back({"cold", {false, false, false, false, false}, false, {draw, draw}});
@@ -86,7 +91,8 @@ TEST(JobLengths, AreThosePublished) {
     double limit = 8;
     for (const double share : lengths.at_most_share) {
       int within = 0;
-      for (int i = 0; i < kJobs; ++i) within += lengths.Quantile((i + 0.5) / kJobs) <= limit ? 1 : 0;
+      for (int i = 0; i < kJobs; ++i)
+        within += lengths.Quantile((i + 0.5) / kJobs) <= limit ? 1 : 0;
       EXPECT_NEAR(within / static_cast<double>(kJobs), share, 1e-4) << lengths.name << " " << limit;
       limit *= 2;
     }
@@ -110,8 +116,10 @@ TEST(JobDay, WhatIsTakenApartHoldsDevicesForTheGenerationOnly) {
   ASSERT_EQ(report.clusters.size(), 2u);
   for (const JobDayReport::OfCluster& of : report.clusters) {
     SCOPED_TRACE(of.lengths);
-    const JobDayReport::OfPolicy &coupled = of.policies[0], &fifo = of.policies[1], &elastic = of.policies[2];
-    // Checkpoints at random: their number is off by some parts in a hundred, and the last ends later.
+    const JobDayReport::OfPolicy &coupled = of.policies[0], &fifo = of.policies[1],
+                                 &elastic = of.policies[2];
+    // Checkpoints at random: their number is off by some parts in a hundred, and the last ends
+    // later.
     EXPECT_NEAR(coupled.held_share, 0.85, 0.15);
     EXPECT_NEAR(coupled.generate_share, 0.515, 0.001);
     EXPECT_GT(fifo.generate_share, 0.98);
@@ -130,7 +138,8 @@ TEST(JobDay, OneJobOnADeviceOfItsOwnTakesItsParts) {
   const JobDayReport report = SimulateJobDay(day);
   // Alone, a coupled job takes its length and the lease: so do the latencies' percentiles.
   const JobLengths& seren = PublishedJobLengths()[0];
-  EXPECT_NEAR(report.clusters[0].policies[0].latency_s.p50, seren.Quantile(0.5), seren.Quantile(0.5) * 0.25);
+  EXPECT_NEAR(report.clusters[0].policies[0].latency_s.p50, seren.Quantile(0.5),
+              seren.Quantile(0.5) * 0.25);
   EXPECT_GT(report.clusters[0].policies[0].latency_s.most, 8192);
   EXPECT_LE(report.clusters[0].policies[0].latency_s.most, 16384.01);
 }

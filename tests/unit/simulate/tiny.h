@@ -8,8 +8,8 @@
 
 namespace evald {
 
-/// A cluster small enough to follow by hand: 10 bytes of weights take 10 s from storage and 5 s over
-/// PCIe; an engine starts in 5 s, a dataset is prepared in 3 s, a lease takes half a second.
+/// A cluster small enough to follow by hand: 10 bytes of weights take 10 s from storage and 5 s
+/// over PCIe; an engine starts in 5 s, a dataset is prepared in 3 s, a lease takes half a second.
 inline constexpr double kTinyWeights = 10;
 
 inline SimCluster TinyCluster(int nodes = 1, int devices_per_node = 1) {
@@ -36,13 +36,15 @@ inline SimTask TinyTask(int dataset, std::vector<float> place_s, double score_s 
   return task;
 }
 
-inline SimResult Simulate(const SimCluster& cluster, const std::vector<SimTask>& tasks, Simulation::Options options) {
+inline SimResult Simulate(const SimCluster& cluster, const std::vector<SimTask>& tasks,
+                          Simulation::Options options) {
   std::vector<TaskEstimate> estimates;
   for (const SimTask& task : tasks) estimates.push_back(TrueEstimate(task, cluster.places));
   return Simulation(cluster, kTinyWeights, tasks, estimates, std::move(options)).Run();
 }
 
-inline SimResult Simulate(const SimCluster& cluster, const std::vector<SimTask>& tasks, const std::string& policy) {
+inline SimResult Simulate(const SimCluster& cluster, const std::vector<SimTask>& tasks,
+                          const std::string& policy) {
   Simulation::Options options;
   options.policy = policy;
   return Simulate(cluster, tasks, options);

@@ -1,4 +1,5 @@
-// Following a staging: what the record says has landed is there, to the byte, while the rest is not.
+// Following a staging: what the record says has landed is there, to the byte, while the rest is
+// not.
 #include <thread>
 
 #include "checkpoint/landed.h"

@@ -120,7 +120,7 @@ class SmallTmpfsTest : public testing::StagingTest {
   SmallTmpfsTest() { fs::create_directories(root_); }
 
   static uint64_t UsedBytes(const fs::path& folder) {
-    struct statvfs info {};
+    struct statvfs info{};
     ::statvfs(folder.c_str(), &info);
     return (info.f_blocks - info.f_bfree) * info.f_frsize;
   }

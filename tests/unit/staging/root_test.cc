@@ -37,7 +37,7 @@ class RootTest : public testing::StagingTest {
 
 TEST_F(RootTest, IsMadePrivate) {
   root();
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat(root_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0700u);
   EXPECT_EQ(DefaultStagingRoot(), "/dev/shm/evald-" + std::to_string(::geteuid()));
@@ -77,13 +77,14 @@ TEST_F(RootTest, ACopyThatIsShorterThanItWasIsDroppedRatherThanLeased) {
   // Not while others read it: they are said to be in the way.
   const StagedLease other = Publish('b');
   cut('b');
-  EXPECT_THAT(ErrorOf([&] { root().Lease(Fp('b')); }), HasSubstr("is damaged (its files have 40 bytes, expected 100), and in use"));
+  EXPECT_THAT(ErrorOf([&] { root().Lease(Fp('b')); }),
+              HasSubstr("is damaged (its files have 40 bytes, expected 100), and in use"));
 }
 
 TEST_F(RootTest, PublishesReadOnlyAndLeased) {
   StagedLease lease = Publish('a');
   const fs::path folder = root().FolderOf(Fp('a'));
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat((folder / "sub" / "file").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0444u);
   ASSERT_EQ(::stat((folder / "sub").c_str(), &info), 0);

@@ -67,7 +67,8 @@ TEST_F(StagerTest, NothingOutsideOfTheRootsIsStaged) {
   EXPECT_TRUE(fs::exists(staged.directory() / "config.json"));
   options.roots = ReadRoots({outside});
   EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_); }), HasSubstr(ReadRoots::kNotThere));
-  EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_ / "absent"); }), HasSubstr(ReadRoots::kNotThere));
+  EXPECT_THAT(ErrorOf([&] { Stager(options).Stage(source_ / "absent"); }),
+              HasSubstr(ReadRoots::kNotThere));
 }
 
 TEST_F(StagerTest, WhatIsStagedIsWhatWasOpened) {
@@ -100,7 +101,8 @@ TEST_F(StagerTest, LinksInsideOfTheRootsAreStaged) {
   options.roots = ReadRoots({temp_.path() / "hub"});
   const StagedCheckpoint staged = Stager(options).Stage(snapshot);
   EXPECT_EQ(ReadFile(staged.directory() / "config.json"), ReadFile(blobs / "config.json"));
-  EXPECT_EQ(ReadFile(staged.directory() / "model.safetensors"), ReadFile(blobs / "model.safetensors"));
+  EXPECT_EQ(ReadFile(staged.directory() / "model.safetensors"),
+            ReadFile(blobs / "model.safetensors"));
 }
 
 TEST_F(StagerTest, KeptOnesAreFoundWithoutReading) {

@@ -50,8 +50,13 @@ TEST(PriorStore, ADamagedRowIsPassedOver) {
   Scratch scratch;
   RunStore store(scratch.path());
   for (const char* task : {"a", "b", "c", "d"}) prior_store::Add(store.database(), Ran(task, 1));
-  for (const auto& [key, damaged] : {std::pair("ka", "x"), std::pair("kb", "-1"), std::pair("kc", R"({"task": 5})")}) {
-    store.database().Prepare("UPDATE costs SET cost = ? WHERE task_key = ?").Bind(damaged).Bind(key).Run();
+  for (const auto& [key, damaged] :
+       {std::pair("ka", "x"), std::pair("kb", "-1"), std::pair("kc", R"({"task": 5})")}) {
+    store.database()
+        .Prepare("UPDATE costs SET cost = ? WHERE task_key = ?")
+        .Bind(damaged)
+        .Bind(key)
+        .Run();
   }
   const std::vector<TaskCost> all = prior_store::All(store.database());
   ASSERT_EQ(all.size(), 1u);
@@ -82,8 +87,10 @@ TEST(PriorStore, WhatIsNotOfTheFormIsNamed) {
   EXPECT_THAT(refusal(json), HasSubstr("priors.json: costs[1]: device_s: found -1"));
   json["costs"][1].erase("device_s");
   EXPECT_THAT(refusal(json), HasSubstr("priors.json: costs[1]: the key 'device_s' is absent"));
-  EXPECT_THAT(refusal(Json::parse(R"({"schema": "evald-priors/1", "costs": 3})")), HasSubstr("expected an array"));
-  EXPECT_THAT(refusal(Json::parse(R"({"schema": "x", "costs": []})")), HasSubstr("found 'x', expected 'evald-priors/1'"));
+  EXPECT_THAT(refusal(Json::parse(R"({"schema": "evald-priors/1", "costs": 3})")),
+              HasSubstr("expected an array"));
+  EXPECT_THAT(refusal(Json::parse(R"({"schema": "x", "costs": []})")),
+              HasSubstr("found 'x', expected 'evald-priors/1'"));
 }
 
 }  // namespace

@@ -94,8 +94,10 @@ TEST_F(RunStoreTest, WatchesAreKept) {
 TEST_F(RunStoreTest, TheFirstRowOfADocumentWins) {
   RunStore store(folder_);
   store.OpenRun("r", "/out");
-  EXPECT_EQ(store.Commit("r", FileKind::kGenerations, File("a", 0, 3), {0, 1, 2}), (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_EQ(store.Commit("r", FileKind::kGenerations, File("b", 1, 5), {1, 2, 3, 4}), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(store.Commit("r", FileKind::kGenerations, File("a", 0, 3), {0, 1, 2}),
+            (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(store.Commit("r", FileKind::kGenerations, File("b", 1, 5), {1, 2, 3, 4}),
+            (std::vector<int64_t>{3, 4}));
   const RunRecord record = store.Load("r");
   EXPECT_EQ(record.generations[record.generated.at("t").at(2)].path, "a");
   EXPECT_EQ(record.generations[record.generated.at("t").at(3)].path, "b");
@@ -129,8 +131,12 @@ TEST_F(RunStoreTest, LostGenerationsTakeTheirScoresWithThem) {
 }
 
 TEST_F(RunStoreTest, ANewerSchemaIsRefused) {
-  { RunStore store(folder_); }
-  { Database(folder_ / "state.db").Execute("PRAGMA user_version = 999"); }
+  {
+    RunStore store(folder_);
+  }
+  {
+    Database(folder_ / "state.db").Execute("PRAGMA user_version = 999");
+  }
   try {
     RunStore store(folder_);
     FAIL() << "a newer schema was opened";
@@ -156,7 +162,9 @@ TEST_F(RunStoreTest, ADamagedDatabaseIsSetAside) {
 // SQLite finds neither malformed.
 TEST_F(RunStoreTest, ADamagedNameAndADamagedFormatAreFound) {
   const fs::path file = folder_ / "state.db";
-  { RunStore store(folder_); }
+  {
+    RunStore store(folder_);
+  }
   const std::string sound = ReadFile(file);
   const auto damaged = [&](size_t at, const std::string& bytes) {
     ASSERT_NE(at, std::string::npos);
@@ -179,7 +187,8 @@ TEST_F(RunStoreTest, ADatabaseThatCannotBeOpenedIsNamed) {
     FAIL() << "a folder was opened";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kInfrastructure);
-    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos)
+        << e.what();
   }
 }
 
@@ -191,13 +200,16 @@ TEST_F(RunStoreTest, ADamagedDatabaseInUseIsNamedAndLeftAlone) {
     RunStore store(folder_);
     FAIL() << "it was set aside under another's feet";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find((folder_ / "state.db").string()), std::string::npos)
+        << e.what();
     EXPECT_NE(std::string(e.what()).find("another evald"), std::string::npos) << e.what();
   }
 }
 
 TEST_F(RunStoreTest, ASchemaWithoutItsTablesIsDamage) {
-  { Database(folder_ / "state.db").Execute("CREATE TABLE other (x); PRAGMA user_version = 1"); }
+  {
+    Database(folder_ / "state.db").Execute("CREATE TABLE other (x); PRAGMA user_version = 1");
+  }
   EXPECT_FALSE(RunStore(folder_).damaged().empty());
 }
 
@@ -208,9 +220,11 @@ TEST_F(RunStoreTest, RowsThatContradictOthersAreDropped) {
   store.Commit("r", FileKind::kScores, File("s", 0, 3), {0, 1, 2});
   EXPECT_EQ(store.DropUnfounded("r"), 0);
   Database& database = store.database();
-  database.Execute("UPDATE documents SET document = 7 WHERE kind = 0 AND document = 2");  // beyond its file
+  database.Execute(
+      "UPDATE documents SET document = 7 WHERE kind = 0 AND document = 2");  // beyond its file
   EXPECT_EQ(store.DropUnfounded("r"), 2) << "the row, and the score of document 2";
-  database.Execute("PRAGMA foreign_keys=OFF; UPDATE documents SET file = 99 WHERE kind = 0 AND document = 1");
+  database.Execute(
+      "PRAGMA foreign_keys=OFF; UPDATE documents SET file = 99 WHERE kind = 0 AND document = 1");
   EXPECT_EQ(store.DropUnfounded("r"), 2) << "a file that is not there";
   database.Execute("UPDATE files SET attempt = 5 WHERE kind = 1");
   EXPECT_EQ(store.DropUnfounded("r"), 1) << "scores of other generations than those that count";
@@ -223,9 +237,9 @@ TEST_F(RunStoreTest, AnExceptionRollsATransactionBack) {
   RunStore store(folder_);
   store.OpenRun("r", "/out");
   EXPECT_THROW(store.database().Transaction([&] {
-                 store.Commit("r", FileKind::kGenerations, File("a", 0, 1), {0});
-                 throw Error(ErrorKind::kInternal, "no");
-               }),
+    store.Commit("r", FileKind::kGenerations, File("a", 0, 1), {0});
+    throw Error(ErrorKind::kInternal, "no");
+  }),
                Error);
   EXPECT_TRUE(store.Load("r").generated.empty());
 }
@@ -238,10 +252,13 @@ TEST_F(RunStoreTest, TheThreadReportsOnTheLoopAfterCommitting) {
   {
     DatabaseThread thread(&store, &loop, [](std::exception_ptr) { FAIL(); });
     for (int64_t i = 0; i < 100; ++i) {
-      thread.Post([i](RunStore& s) { s.Commit("r", FileKind::kGenerations, File(std::to_string(i), i, i + 1), {i}); },
-                  [&] {
-                    if (++reported == 100) loop.Stop();
-                  });
+      thread.Post(
+          [i](RunStore& s) {
+            s.Commit("r", FileKind::kGenerations, File(std::to_string(i), i, i + 1), {i});
+          },
+          [&] {
+            if (++reported == 100) loop.Stop();
+          });
     }
     loop.Run();
   }

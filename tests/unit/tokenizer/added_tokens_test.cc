@@ -7,7 +7,7 @@ namespace {
 using testing::HasSubstr;
 
 Json Added(int id, const char* content, bool normalized, bool special) {
-  return {{"id", id},        {"content", content}, {"single_word", false},     {"lstrip", false},
+  return {{"id", id},        {"content", content}, {"single_word", false},    {"lstrip", false},
           {"rstrip", false}, {"special", special}, {"normalized", normalized}};
 }
 
@@ -22,8 +22,8 @@ std::unique_ptr<Tokenizer> With(const std::vector<Json>& added, const char* norm
 // The library spells such a token as the normalizer does and then looks that up among the special
 // ones, so that it is not left out.
 TEST(AddedTokens, ANormalizedTokenIsDecodedAsTheNormalizerSpellsIt) {
-  const auto tokenizer = With({Added(6, "<TOOL>", true, true), Added(7, "<t>", true, true)},
-                              "Lowercase");
+  const auto tokenizer =
+      With({Added(6, "<TOOL>", true, true), Added(7, "<t>", true, true)}, "Lowercase");
   EXPECT_EQ(tokenizer->Encode("a<tool>B", false), (Ids{0, 6, 1}));
   EXPECT_EQ(tokenizer->Decode({6, 0, 7}, false), "<tool>a<t>");
   EXPECT_EQ(tokenizer->Decode({6, 0, 7}, true), "<tool>a");
@@ -74,9 +74,9 @@ std::unique_ptr<Tokenizer> WithProcessors(const Json& processors) {
 
 // What the first template puts together are two texts to the second.
 TEST(PostProcessors, ASecondTemplateSeesAPair) {
-  const Json before = Template(Json::array({Special("b"), Text("A")}),
-                               Json::array({Special("b"), Text("A"), Special("b"), Text("B"),
-                                            Special("c")}));
+  const Json before =
+      Template(Json::array({Special("b"), Text("A")}),
+               Json::array({Special("b"), Text("A"), Special("b"), Text("B"), Special("c")}));
   const Json after = Template(Json::array({Text("A"), Special("c")}),
                               Json::array({Text("B"), Text("A"), Special("c")}));
   const auto twice = WithProcessors(Json::array({before, before}));

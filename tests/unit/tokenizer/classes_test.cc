@@ -15,7 +15,9 @@ using testing::HasSubstr;
 
 std::filesystem::path Folder() { return GoldenFolder() / "classes"; }
 
-Json ReadJson(const std::filesystem::path& file) { return ParseJson(ReadFile(file), file.string()); }
+Json ReadJson(const std::filesystem::path& file) {
+  return ParseJson(ReadFile(file), file.string());
+}
 
 class Layout {
  public:
@@ -56,8 +58,8 @@ TEST(Classes, EveryLayoutGivesTheTokensOfItsClass) {
   size_t texts = 0;
   size_t refused = 0;
   ForEachJsonLine(Folder() / "layouts.jsonl", [&](size_t number, const Json& line) {
-    SCOPED_TRACE(fmt::format("layout {}: {} {}", number, ToLine(line["files"]),
-                             ToLine(line["parts"])));
+    SCOPED_TRACE(
+        fmt::format("layout {}: {} {}", number, ToLine(line["files"]), ToLine(line["parts"])));
     const Layout layout(line);
     EXPECT_EQ(tok::NamedTokenContents(layout.path()), line["named"]);
     try {
@@ -153,7 +155,8 @@ TEST_F(UnknownClass, TheKeyTellsClassesApart) {
   };
   const Json none = Json::object();
   add(none, none);
-  for (const char* name : {"LlamaTokenizer", "GPT2Tokenizer", "Qwen2Tokenizer", "GPTNeoXTokenizer"}) {
+  for (const char* name :
+       {"LlamaTokenizer", "GPT2Tokenizer", "Qwen2Tokenizer", "GPTNeoXTokenizer"}) {
     add({{"tokenizer_class", name}}, none);
     add({{"tokenizer_class", name}, {"add_prefix_space", name[0] != 'L'}}, none);
   }
@@ -187,8 +190,9 @@ TEST(MistralPattern, IsCorrectedWhereTransformersDoes) {
   EXPECT_EQ(fixed(sequence, old_config, 100'001, false), sequence);
   EXPECT_EQ(fixed(sequence, Json::object(), 100'001), sequence);
   EXPECT_EQ(fixed(sequence, {{"model_type", "llama"}}, 100'001), sequence);
-  EXPECT_EQ(fixed(sequence, {{"model_type", "mistral"}, {"transformers_version", "5.0.0"}}, 100'001),
-            sequence);
+  EXPECT_EQ(
+      fixed(sequence, {{"model_type", "mistral"}, {"transformers_version", "5.0.0"}}, 100'001),
+      sequence);
 }
 
 }  // namespace

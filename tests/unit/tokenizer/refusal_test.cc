@@ -110,8 +110,12 @@ TEST(Refusal, ExpressionsThatDependOnTheVersionOfUnicode) {
 }
 
 TEST(Refusal, TemplatesThatLeaveMoreThanTwoParts) {
-  const auto special = [](const char* id) { return Json({{"SpecialToken", {{"id", id}, {"type_id", 0}}}}); };
-  const auto text = [](const char* id) { return Json({{"Sequence", {{"id", id}, {"type_id", 0}}}}); };
+  const auto special = [](const char* id) {
+    return Json({{"SpecialToken", {{"id", id}, {"type_id", 0}}}});
+  };
+  const auto text = [](const char* id) {
+    return Json({{"Sequence", {{"id", id}, {"type_id", 0}}}});
+  };
   const Json tokens = {{"a", {{"id", "a"}, {"ids", {0}}, {"tokens", {"a"}}}}};
   const auto made = [&](Json single, Json pair) {
     return Json({{"type", "TemplateProcessing"},

@@ -86,7 +86,8 @@ TEST_F(Gates, RefuseWithFileLineAndTheNearestKey) {
               HasSubstr("gates.yaml:3: unknown key 'rules[0].metrc'; did you mean 'metric'?"));
   EXPECT_THAT(Refusal("rules:\n  - task: a\n    metric: acc\n    mn: 1\n"),
               HasSubstr("gates.yaml:4: unknown key 'rules[0].mn'; did you mean 'min'?"));
-  EXPECT_THAT(Refusal("rules:\n  - task: a\n    min: 1\n"), HasSubstr("gates.yaml:2: key 'rules[0].metric': is absent"));
+  EXPECT_THAT(Refusal("rules:\n  - task: a\n    min: 1\n"),
+              HasSubstr("gates.yaml:2: key 'rules[0].metric': is absent"));
   EXPECT_THAT(Refusal("rules:\n  - task: a\n    metric: acc\n    max_dorp: 1\n    min: 0\n"),
               HasSubstr("gates.yaml:4: unknown key 'rules[0].max_dorp'; did you mean 'max_drop'?"));
   EXPECT_THAT(Refusal("ruls: []\n"),

@@ -222,12 +222,18 @@ TEST_F(BeforeARun, AGateIsOnWhatTheTasksWillHave) {
   EXPECT_EQ(Refusal("{task: t, metric: ac, min: 0}"),
             line + "metric': 't' has no metric 'ac'; did you mean 'acc'?; it has acc, acc_norm");
   EXPECT_EQ(Refusal("{task: u, metric: exact_match, min: 0}"),
-            line + "metric': 'u' has 'exact_match' for several filters; add one of them: filter: strict or flexible");
+            line +
+                "metric': 'u' has 'exact_match' for several filters; add one of them: filter: "
+                "strict or flexible");
   EXPECT_EQ(Refusal("{task: u, metric: exact_match, filter: strikt, min: 0}"),
-            line + "filter': 'u' has no 'exact_match' for a filter 'strikt'; did you mean 'strict'?; it has exact_match for strict, "
-                   "flexible");
-  EXPECT_EQ(Refusal("{task: g, metric: acc, min: 0}"), line + "task': 'g' has no metrics; it is a heading; name one of t, u");
-  EXPECT_EQ(Refusal("{task: elsewhere, metric: acc, min: 0}"), line + "task': 'elsewhere' is not evaluated; evaluated are t, u, g");
+            line +
+                "filter': 'u' has no 'exact_match' for a filter 'strikt'; did you mean 'strict'?; "
+                "it has exact_match for strict, "
+                "flexible");
+  EXPECT_EQ(Refusal("{task: g, metric: acc, min: 0}"),
+            line + "task': 'g' has no metrics; it is a heading; name one of t, u");
+  EXPECT_EQ(Refusal("{task: elsewhere, metric: acc, min: 0}"),
+            line + "task': 'elsewhere' is not evaluated; evaluated are t, u, g");
 }
 
 TEST_F(BeforeARun, ABaselineHasWhatADropIsMeasuredBy) {
@@ -238,7 +244,8 @@ TEST_F(BeforeARun, ABaselineHasWhatADropIsMeasuredBy) {
   EXPECT_EQ(Refusal(drop, "baseline: baseline\n"), "");
   EXPECT_THAT(Refusal("{task: t, metric: acc_norm, max_drop: 0}", "baseline: baseline\n"),
               HasSubstr("gates.yaml:3: key 'rules[0].metric': 't' has no metric 'acc_norm' in "));
-  EXPECT_THAT(Refusal("{task: u, metric: exact_match, filter: strict, max_drop: 0}", "baseline: baseline\n"),
+  EXPECT_THAT(Refusal("{task: u, metric: exact_match, filter: strict, max_drop: 0}",
+                      "baseline: baseline\n"),
               HasSubstr("key 'rules[0].task': no results of 'u' in "));
   std::filesystem::remove(scratch_.path() / "baseline/samples_t.jsonl");
   EXPECT_THAT(Refusal(drop, "baseline: baseline\n"), HasSubstr("this samples file is missing"));
@@ -317,8 +324,9 @@ TEST(Reports, WriteOutWhatTurnsTheDirectionOfWriting) {
   verdict.gates[0].gate.name = "a\u202egates\u2066b";
   verdict.gates[0].cause = "for \u202d\u2069";
   for (const std::string& report :
-       {VerdictHtml(verdict, Json::object(), {{"t", 3, "\u202eq", "x", "y", "", false}}), VerdictJunit(verdict),
-        VerdictMarkdown(verdict, Json::object()), VerdictAnnotations(verdict)}) {
+       {VerdictHtml(verdict, Json::object(), {{"t", 3, "\u202eq", "x", "y", "", false}}),
+        VerdictJunit(verdict), VerdictMarkdown(verdict, Json::object()),
+        VerdictAnnotations(verdict)}) {
     EXPECT_THAT(report, Not(::testing::ContainsRegex("\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")));
     EXPECT_THAT(report, HasSubstr("u202egates"));
   }
@@ -343,7 +351,8 @@ TEST_F(Judging, AJudgementSaysWhatTheVerdictSaysAndComesOutAsItWentIn) {
   request.policy.baseline = scratch_.path() / "baseline";
   request.candidate = scratch_.path() / "candidate";
   std::vector<std::string> done;
-  const Judgement judgement = JudgeResults(request, {}, [&](const std::string& what) { done.push_back(what); });
+  const Judgement judgement =
+      JudgeResults(request, {}, [&](const std::string& what) { done.push_back(what); });
   const Verdict verdict = Judge(request.policy, &mine, &other, ExitStatus::kDone, {});
   EXPECT_EQ(judgement.verdict, ToJson(verdict));
   EXPECT_EQ(judgement.status, ExitStatus::kGateFailed);
@@ -358,7 +367,8 @@ TEST_F(Judging, AJudgementSaysWhatTheVerdictSaysAndComesOutAsItWentIn) {
 
 TEST_F(Judging, GatesThatCouldNotBeJudgedSayWhy) {
   JudgeRequest request;
-  request.policy = Policy("{task: t, metric: acc, min: 0.5}, {task: t, metric: acc, min: 0.6, tier: advisory}");
+  request.policy =
+      Policy("{task: t, metric: acc, min: 0.5}, {task: t, metric: acc, min: 0.6, tier: advisory}");
   request.candidate = "/runs/r";
   const Judgement wrong = NotJudged(request, Error(ErrorKind::kInput, "baseline: too large"));
   EXPECT_EQ(wrong.status, ExitStatus::kUsage);
@@ -368,9 +378,11 @@ TEST_F(Judging, GatesThatCouldNotBeJudgedSayWhy) {
     EXPECT_EQ(gate["cause"], "baseline: too large");
   }
   EXPECT_EQ(wrong.failure, "baseline: too large");
-  EXPECT_EQ(NotJudged(request, Error(ErrorKind::kInfrastructure, "killed")).verdict["status"], "incomplete");
+  EXPECT_EQ(NotJudged(request, Error(ErrorKind::kInfrastructure, "killed")).verdict["status"],
+            "incomplete");
   request.policy.gates.clear();
-  EXPECT_EQ(NotJudged(request, Error(ErrorKind::kInfrastructure, "killed")).status, ExitStatus::kDone);
+  EXPECT_EQ(NotJudged(request, Error(ErrorKind::kInfrastructure, "killed")).status,
+            ExitStatus::kDone);
 }
 
 TEST_F(Judging, ABaselineIsReadWithBounds) {

@@ -43,11 +43,13 @@ class CheckpointScanTest : public testing::Test {
     fs::create_directories((checkpoint() / shard).parent_path());
   }
   void Write(const std::string& name, size_t bytes) {
-    std::ofstream(checkpoint() / name, std::ios::binary).write(weights_.data(), static_cast<std::streamsize>(bytes));
+    std::ofstream(checkpoint() / name, std::ios::binary)
+        .write(weights_.data(), static_cast<std::streamsize>(bytes));
   }
   // Counts reads of a file from now on.
   void CountReads(const std::string& name) {
-    ASSERT_GE(::inotify_add_watch(reads_.get(), (checkpoint() / name).c_str(), IN_OPEN | IN_ACCESS), 0);
+    ASSERT_GE(::inotify_add_watch(reads_.get(), (checkpoint() / name).c_str(), IN_OPEN | IN_ACCESS),
+              0);
   }
   // Whether a counted file was opened or read since the last call.
   bool WasRead() const {
@@ -117,7 +119,8 @@ TEST_F(CheckpointScanTest, NothingIsOpenedBeforeItIsAtRest) {
 
 TEST_F(CheckpointScanTest, ItIsTheSameOneForAllThatWasEvaluatedBefore) {
   CheckpointScan scan(folder_, "", 0);
-  const std::vector<FoundCheckpoint> first = scan.Scan(1), again = scan.Scan(2), other = CheckpointScan(folder_, "", 0).Scan(1);
+  const std::vector<FoundCheckpoint> first = scan.Scan(1), again = scan.Scan(2),
+                                     other = CheckpointScan(folder_, "", 0).Scan(1);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(again.at(0).identity, first[0].identity);
   EXPECT_EQ(other.at(0).identity, first[0].identity);

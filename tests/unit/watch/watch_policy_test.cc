@@ -22,7 +22,8 @@ using List = std::vector<std::string>;
 TEST(WatchPolicy, AllInOrderAndEachOnce) {
   WatchMemory memory;
   memory.decided.insert("b i");
-  EXPECT_EQ(Names(DecideWatch(WatchWhich::kAll, 1, Found({"a", "b", "c"}), memory, 5).submit), (List{"a", "c"}));
+  EXPECT_EQ(Names(DecideWatch(WatchWhich::kAll, 1, Found({"a", "b", "c"}), memory, 5).submit),
+            (List{"a", "c"}));
 }
 
 TEST(WatchPolicy, AnotherContentUnderTheSameNameIsAnotherCheckpoint) {

@@ -36,15 +36,16 @@ class WatcherTest : public testing::Test {
   }
 
   Watcher::Actions Actions() {
-    return {[this](const FoundCheckpoint& checkpoint, const std::string& key) {
-              if (!failure_.empty()) throw Error(ErrorKind::kInfrastructure, failure_);
-              keys_.insert(key);
-              submitted_.push_back(checkpoint.name);
-              return checkpoint.name;
-            },
-            [this](const std::string& run) { return at_work_.count(run) == 0; },
-            [this](const WatchNote& note) { told_.push_back(note.checkpoint + " " + note.decision); },
-            [this](const std::string& why) { troubles_.push_back(why); }};
+    return {
+        [this](const FoundCheckpoint& checkpoint, const std::string& key) {
+          if (!failure_.empty()) throw Error(ErrorKind::kInfrastructure, failure_);
+          keys_.insert(key);
+          submitted_.push_back(checkpoint.name);
+          return checkpoint.name;
+        },
+        [this](const std::string& run) { return at_work_.count(run) == 0; },
+        [this](const WatchNote& note) { told_.push_back(note.checkpoint + " " + note.decision); },
+        [this](const std::string& why) { troubles_.push_back(why); }};
   }
 
   void Add(const std::string& name) { fs::copy(kExample, folder_ / "checkpoints" / name); }
@@ -61,7 +62,8 @@ using List = std::vector<std::string>;
 
 TEST_F(WatcherTest, ADamagedMemoryIsNone) {
   Add("step-100");
-  for (const char* damaged : {"", "x", "5", "{}", R"({"arrived": "1", "decided": []})", R"({"arrived": 1, "decided": [5]})"}) {
+  for (const char* damaged : {"", "x", "5", "{}", R"({"arrived": "1", "decided": []})",
+                              R"({"arrived": 1, "decided": [5]})"}) {
     std::ofstream(folder_ / "memory.json") << damaged;
     Watcher watcher(Options(), Actions());
     watcher.Look();
@@ -90,13 +92,16 @@ TEST_F(WatcherTest, ACheckpointThatIsBeingWrittenIsLeftAloneUntilItIsWhole) {
   const fs::path partial = folder_ / "checkpoints" / "step-1";
   fs::create_directories(partial);
   Watcher watcher(Options(), Actions());
-  for (const char* file : {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+  for (const char* file :
+       {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
     fs::copy(kExample / file, partial / file);
     watcher.Look();
   }
   const std::string weights = ReadFile(kExample / "model.safetensors");
-  for (const size_t bytes : {size_t{0}, size_t{7}, size_t{100}, weights.size() / 2, weights.size() - 1}) {
-    std::ofstream(partial / "model.safetensors", std::ios::binary).write(weights.data(), static_cast<std::streamsize>(bytes));
+  for (const size_t bytes :
+       {size_t{0}, size_t{7}, size_t{100}, weights.size() / 2, weights.size() - 1}) {
+    std::ofstream(partial / "model.safetensors", std::ios::binary)
+        .write(weights.data(), static_cast<std::streamsize>(bytes));
     watcher.Look();
     EXPECT_TRUE(submitted_.empty()) << bytes;
     EXPECT_FALSE(watcher.settled());

@@ -69,8 +69,9 @@ TEST(GenerateBody, SamplesWithASeedOfItsOwn) {
 // The checkpoint's settings, by the names that servers know.
 TEST(GenerateBody, PassesTheCheckpointsSettingsOn) {
   const test::TemporaryFolder folder;
-  WriteFileAtomic(folder.path() / "generation_config.json",
-                  R"({"eos_token_id": 1, "repetition_penalty": 1.05, "top_k": 20, "min_p": 0.1, "temperature": 0.7,
+  WriteFileAtomic(
+      folder.path() / "generation_config.json",
+      R"({"eos_token_id": 1, "repetition_penalty": 1.05, "top_k": 20, "min_p": 0.1, "temperature": 0.7,
                       "min_new_tokens": 3, "max_new_tokens": 900})");
   CompletionsStyle style;
   style.generation = GenerationConfig::Read(folder.path(), GenerationConfig::Use::kCheckpoint);
@@ -90,7 +91,8 @@ TEST(GenerateBody, PassesTheCheckpointsSettingsOn) {
   EXPECT_EQ(sampled["min_p"], 0.1);
   style.generation = GenerationConfig::Read(folder.path(), GenerationConfig::Use::kIgnore);
   const Json ignored = GenerateBody(style, request);
-  for (const char* key : {"repetition_penalty", "top_k", "min_p", "min_tokens"}) EXPECT_FALSE(ignored.contains(key)) << key;
+  for (const char* key : {"repetition_penalty", "top_k", "min_p", "min_tokens"})
+    EXPECT_FALSE(ignored.contains(key)) << key;
   EXPECT_EQ(ignored["temperature"], 1.0);
 }
 

@@ -16,8 +16,8 @@ namespace evald {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 
 constexpr const char* kGpu = "cuda:GPU-8f6d-1";
 
@@ -38,7 +38,8 @@ TEST_F(DeviceLockTest, OneAtATimeAndTheHolderIsNamed) {
   EXPECT_EQ(Take(kGpu, milliseconds(0)), "") << "it was not taken yet";
   ASSERT_TRUE(lock.Take(milliseconds(0)));
   const std::string problem = Take(kGpu, milliseconds(0));
-  EXPECT_THAT(problem, HasSubstr(std::string(kGpu) + " is held by process " + std::to_string(::getpid())));
+  EXPECT_THAT(problem,
+              HasSubstr(std::string(kGpu) + " is held by process " + std::to_string(::getpid())));
   EXPECT_EQ(Take("cuda:GPU-other", milliseconds(0)), "");
 }
 
@@ -72,9 +73,11 @@ TEST_F(DeviceLockTest, IsWaitedFor) {
 
 TEST_F(DeviceLockTest, EverybodyMayTakeItsTurn) {
   const mode_t before = ::umask(0077);
-  { const DeviceLock lock(folder(), kGpu); }
+  {
+    const DeviceLock lock(folder(), kGpu);
+  }
   ::umask(before);
-  struct stat about {};
+  struct stat about{};
   ASSERT_EQ(::stat(folder().c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 07777, 01777u);
   ASSERT_EQ(::stat((folder() / "cuda_GPU-8f6d-1").c_str(), &about), 0);

@@ -24,7 +24,9 @@ std::unique_ptr<Engine> Make(const Json& settings, uint64_t seed = 1) {
 // An environment variable that is set as long as this lives.
 class Variable {
  public:
-  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  Variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
   ~Variable() { ::unsetenv(name_); }
 
  private:
@@ -82,7 +84,8 @@ TEST(EmulatedEngine, TimesOfDocumentsComeFromAFile) {
   test::TemporaryFolder folder;
   const std::vector<float> seconds = {0.5, 0, 0.25};
   std::ofstream(folder.path() / "sums.f32", std::ios::binary)
-      .write(reinterpret_cast<const char*>(seconds.data()), static_cast<std::streamsize>(seconds.size() * sizeof(float)));
+      .write(reinterpret_cast<const char*>(seconds.data()),
+             static_cast<std::streamsize>(seconds.size() * sizeof(float)));
   const Variable times("EVALD_EMULATED_TIMES", folder.path().string());
   const auto engine = Make(Json{{"concurrency", 3}, {"clock_scale", 0.2}});
   const int64_t begin = MonotonicMicros();
@@ -93,7 +96,8 @@ TEST(EmulatedEngine, TimesOfDocumentsComeFromAFile) {
     engine->Submit(static_cast<uint64_t>(i), request);
   }
   while (engine->pending() > 0) {
-    for (const Finished& one : engine->Step(std::chrono::milliseconds(50))) order.push_back(one.generation.doc_id);
+    for (const Finished& one : engine->Step(std::chrono::milliseconds(50)))
+      order.push_back(one.generation.doc_id);
   }
   EXPECT_EQ(order, (std::vector<int64_t>{1, 2, 0}));
   EXPECT_GE(MonotonicMicros() - begin, 100'000);

@@ -205,10 +205,9 @@ TEST_F(OpenaiEngine, AServerThatHangsGivesAnErrorAndNotAHang) {
 TEST_F(OpenaiEngine, NobodyListening) {
   TinyServer unused(Serving([](const std::string& body) { return Completion(body); }));
   const std::string url = fmt::format("http://127.0.0.1:{}", openai::FreePort());
-  EXPECT_THAT(ErrorOf([&] {
-                Open(unused, Json{{"base_url", url + "/v1/"}, {"ready_seconds", 0.5}});
-              }),
-              HasSubstr(url + ": not ready after"));
+  EXPECT_THAT(
+      ErrorOf([&] { Open(unused, Json{{"base_url", url + "/v1/"}, {"ready_seconds", 0.5}}); }),
+      HasSubstr(url + ": not ready after"));
 }
 
 TEST_F(OpenaiEngine, WaitsUntilTheServerIsHealthy) {
@@ -317,12 +316,9 @@ TEST_F(OpenaiEngine, WrongSettingsAreNamed) {
   };
   for (const auto& [settings, message] : cases) {
     const Json copy = settings;
-    EXPECT_THAT(ErrorOf(
-                    [&] {
-                      MakeOpenaiEngine({"openai", copy, "cpu:0", 1, 1});
-                    },
-                    ErrorKind::kUsage),
-                HasSubstr(message));
+    EXPECT_THAT(
+        ErrorOf([&] { MakeOpenaiEngine({"openai", copy, "cpu:0", 1, 1}); }, ErrorKind::kUsage),
+        HasSubstr(message));
   }
 }
 
@@ -407,10 +403,9 @@ TEST_F(StartedServer, ItsLogIsInTheErrorWhenItDoesNotComeUp) {
   EXPECT_THAT(message, HasSubstr("ended before it was ready (exit status 7)"));
   EXPECT_THAT(message, HasSubstr("CUDA out of memory"));
   const Json absent{{"command", {"/no/such/server"}}};
-  EXPECT_THAT(ErrorOf([&] {
-                MakeOpenaiEngine({"openai", absent, "cpu:0", 1, 1})->Load(folder_.path());
-              }),
-              HasSubstr("exit status 127"));
+  EXPECT_THAT(
+      ErrorOf([&] { MakeOpenaiEngine({"openai", absent, "cpu:0", 1, 1})->Load(folder_.path()); }),
+      HasSubstr("exit status 127"));
 }
 
 TEST_F(StartedServer, DiesWithAProcessThatIsKilled) {

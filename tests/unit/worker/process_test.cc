@@ -30,7 +30,10 @@ class WorkerProcess : public testing::Test {
 
   protocol::Lease MakeLease(int64_t trial, int attempt, int64_t first, int64_t end,
                             const std::vector<std::string>& salvage = {}) {
-    return {trial, attempt, {{"task", prepared_, "", first, end, File(trial, attempt), salvage}}, "f00d"};
+    return {trial,
+            attempt,
+            {{"task", prepared_, "", first, end, File(trial, attempt), salvage}},
+            "f00d"};
   }
   std::string File(int64_t trial, int attempt) {
     return folder_.path() / fmt::format("{}.{}.jsonl", trial, attempt);

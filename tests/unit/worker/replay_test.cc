@@ -149,13 +149,16 @@ TEST_F(ReplayEngine, AHoleIsRefusedBeforeItIsRead) {
       return std::string(e.what());
     }
   };
-  EXPECT_THAT(refusal("terabyte.jsonl", uintmax_t{1} << 40), HasSubstr("terabyte.jsonl: generations of more than 68719476736 bytes"));
+  EXPECT_THAT(refusal("terabyte.jsonl", uintmax_t{1} << 40),
+              HasSubstr("terabyte.jsonl: generations of more than 68719476736 bytes"));
   rusage before{}, after{};
   ::getrusage(RUSAGE_SELF, &before);
-  EXPECT_THAT(refusal("gigabytes.jsonl", uintmax_t{8} << 30), HasSubstr("gigabytes.jsonl:1: a line of more than 67108864 bytes"));
+  EXPECT_THAT(refusal("gigabytes.jsonl", uintmax_t{8} << 30),
+              HasSubstr("gigabytes.jsonl:1: a line of more than 67108864 bytes"));
   ::getrusage(RUSAGE_SELF, &after);
   // 64 MiB have 16,384 pages, 8 GiB 2,097,152; the kernel brings 16 at once where it can.
-  EXPECT_LT(after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt, 40'000) << "all of it was read";
+  EXPECT_LT(after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt, 40'000)
+      << "all of it was read";
 }
 
 TEST_F(ReplayEngine, TenMegabytesInOneLine) {

@@ -59,10 +59,11 @@ class TestAgent {
 
   void Send(const protocol::Message& message) { channel_->Send(message); }
   void SendRaw(const std::string& bytes);
-  /// The next message that is not a Progress, a Span or a Want; fails the test after 2 minutes. Nothing
-  /// when the worker has gone.
+  /// The next message that is not a Progress, a Span or a Want; fails the test after 2 minutes.
+  /// Nothing when the worker has gone.
   std::optional<protocol::Message> Next();
-  /// Reads on until a Progress came, past all but a Want; false when there was none within 2 minutes.
+  /// Reads on until a Progress came, past all but a Want; false when there was none within 2
+  /// minutes.
   bool ReadProgress();
   /// Reads on until a Progress says that `count` requests are done; false as ReadProgress.
   bool AwaitRequests(int64_t count);

@@ -214,7 +214,9 @@ TEST_F(TrialLoopTest, ThePullBeginsWithAFollowThatWasOfUse) {
 TEST_F(TrialLoopTest, SliceDoneSaysWhatItTook) {
   Prepare({"math", 10});
   ScriptedEngine engine(Json{{"concurrency", 2}, {"delay_ms", 20}});
-  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 4, "a"), MakeSlice("math", 4, 10, "b")}}});
+  Run(&engine,
+      {MakeLoad(),
+       protocol::Lease{1, 0, {MakeSlice("math", 0, 4, "a"), MakeSlice("math", 4, 10, "b")}}});
   const auto done = Sent<protocol::SliceDone>();
   ASSERT_EQ(done.size(), 2u);
   double sum = 0;
@@ -256,7 +258,8 @@ TEST_F(TrialLoopTest, AShortenedSliceEndsBehindWhatWasBegun) {
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].end, shortened[0].end);
   EXPECT_EQ(done[0].requests, shortened[0].end);
-  EXPECT_EQ(engine.submitted.size(), static_cast<size_t>(shortened[0].end)) << "nothing behind it is computed";
+  EXPECT_EQ(engine.submitted.size(), static_cast<size_t>(shortened[0].end))
+      << "nothing behind it is computed";
   EXPECT_EQ(test::ReadGenerations(folder_.path() / "1.0.jsonl").size(), engine.submitted.size());
   EXPECT_EQ(Sent<protocol::TrialDone>().size(), 1u);
 }
@@ -264,9 +267,11 @@ TEST_F(TrialLoopTest, AShortenedSliceEndsBehindWhatWasBegun) {
 TEST_F(TrialLoopTest, ALeaseThatWaitsIsShortenedToo) {
   Prepare({"math", 40});
   ScriptedEngine engine;
-  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("math", 0, 20, "a"), MakeSlice("math", 20, 40, "b")}},
-                protocol::Shorten{1, 0, "math", 20, 24}, protocol::Shorten{1, 0, "math", 0, 0},
-                protocol::Shorten{1, 1, "math", 0, 3}, protocol::Shorten{1, 0, "math", 3, 5}});
+  Run(&engine,
+      {MakeLoad(),
+       protocol::Lease{1, 0, {MakeSlice("math", 0, 20, "a"), MakeSlice("math", 20, 40, "b")}},
+       protocol::Shorten{1, 0, "math", 20, 24}, protocol::Shorten{1, 0, "math", 0, 0},
+       protocol::Shorten{1, 1, "math", 0, 3}, protocol::Shorten{1, 0, "math", 3, 5}});
   const auto shortened = Sent<protocol::Shortened>();
   ASSERT_EQ(shortened.size(), 2u) << "another attempt's, or a slice that is none, gets no answer";
   EXPECT_EQ(shortened[0].end, 24);
@@ -420,30 +425,38 @@ TEST_F(TrialLoopTest, ARequestThatTheEngineRefusesNamesItsTask) {
   Prepare({"second", 3});
   ScriptedEngine engine;
   engine.on_submit = [](const Request& request) {
-    if (request.task == "second") throw Error(ErrorKind::kInput, "document 0: max_gen_toks leaves nothing");
+    if (request.task == "second")
+      throw Error(ErrorKind::kInput, "document 0: max_gen_toks leaves nothing");
   };
-  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("first", 0, 3, "1.0.jsonl"),
-                                                   MakeSlice("second", 0, 3, "1.1.jsonl")}}});
+  Run(&engine,
+      {MakeLoad(),
+       protocol::Lease{
+           1, 0, {MakeSlice("first", 0, 3, "1.0.jsonl"), MakeSlice("second", 0, 3, "1.1.jsonl")}}});
   const auto failed = Sent<protocol::TrialFailed>();
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].task, "second");
   EXPECT_FALSE(failed[0].retry);
 }
 
-// The engine does not say whose request it was: slices go through it one at a time until it is known.
+// The engine does not say whose request it was: slices go through it one at a time until it is
+// known.
 TEST_F(TrialLoopTest, ARequestThatFailsInAStepIsTracedToItsTask) {
   Prepare({"first", 3});
   Prepare({"second", 3});
   ScriptedEngine engine(Json{{"concurrency", 6}});
   bool holds_second = false;
-  engine.on_submit = [&](const Request& request) { holds_second = holds_second || request.task == "second"; };
+  engine.on_submit = [&](const Request& request) {
+    holds_second = holds_second || request.task == "second";
+  };
   engine.on_step = [&] {
     if (!std::exchange(holds_second, false)) return;
     engine.CancelAll();
     throw Error(ErrorKind::kInput, "status 400: too long");
   };
-  Run(&engine, {MakeLoad(), protocol::Lease{1, 0, {MakeSlice("first", 0, 3, "1.0.jsonl"),
-                                                   MakeSlice("second", 0, 3, "1.1.jsonl")}}});
+  Run(&engine,
+      {MakeLoad(),
+       protocol::Lease{
+           1, 0, {MakeSlice("first", 0, 3, "1.0.jsonl"), MakeSlice("second", 0, 3, "1.1.jsonl")}}});
   const auto failed = Sent<protocol::TrialFailed>();
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].task, "second");
@@ -576,7 +589,8 @@ TEST_F(TrialLoopTest, ALeaseThatComesTwiceIsWorkedOffOnce) {
   Prepare({"math", 6});
   ScriptedEngine engine;
   const protocol::Lease lease{1, 1, {MakeSlice("math", 0, 6, "1.1.jsonl")}};
-  Run(&engine, {MakeLoad(), lease, lease, protocol::Lease{2, 1, {MakeSlice("math", 0, 2, "2.1.jsonl")}}, lease});
+  Run(&engine, {MakeLoad(), lease, lease,
+                protocol::Lease{2, 1, {MakeSlice("math", 0, 2, "2.1.jsonl")}}, lease});
   EXPECT_EQ(engine.submitted.size(), 8u);
   EXPECT_EQ(Sent<protocol::TrialDone>().size(), 2u);
   EXPECT_TRUE(Sent<protocol::TrialFailed>().empty());
@@ -586,7 +600,8 @@ TEST_F(TrialLoopTest, ALeaseThatComesTwiceIsWorkedOffOnce) {
 TEST_F(TrialLoopTest, ALeaseForAnotherCheckpointIsNotAnswered) {
   Prepare({"math", 6});
   ScriptedEngine engine;
-  Run(&engine, {MakeLoad(), protocol::Lease{1, 1, {MakeSlice("math", 0, 6, "1.1.jsonl")}, "another"}});
+  Run(&engine,
+      {MakeLoad(), protocol::Lease{1, 1, {MakeSlice("math", 0, 6, "1.1.jsonl")}, "another"}});
   EXPECT_TRUE(engine.submitted.empty());
   ASSERT_EQ(Sent<protocol::TrialFailed>().size(), 1u);
   const protocol::TrialFailed failed = Sent<protocol::TrialFailed>()[0];

@@ -55,9 +55,9 @@ static_assert(sizeof(HeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t)
 
 // Parameters pass alike: pointers for pointers, and whole numbers and enumerations of one size.
 template <typename Ours, typename Theirs>
-constexpr bool kPassAlike = std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&
-                            sizeof(Ours) == sizeof(Theirs) &&
-                            std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
+constexpr bool kPassAlike =
+    std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> && sizeof(Ours) == sizeof(Theirs) &&
+    std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
 template <typename Ours, typename Theirs>
 struct Alike : std::false_type {};
 template <typename OursResult, typename... Ours, typename TheirsResult, typename... Theirs>

@@ -84,7 +84,7 @@ void ExpertMixer::Choose(const LayerWeights& layer, const void* normed, int64_t 
   GroupByExpert(group, stream);
 }
 
-ExpertProductArgs ExpertMixer::ProductOf(const LayerWeights& layer, Linear FeedForward::*linear,
+ExpertProductArgs ExpertMixer::ProductOf(const LayerWeights& layer, Linear FeedForward::* linear,
                                          int64_t rows) const {
   const auto count = static_cast<int64_t>(layer.experts.size());
   const auto at = [&](int64_t expert) -> const DeviceLinear& {

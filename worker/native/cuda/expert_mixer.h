@@ -30,7 +30,7 @@ class ExpertMixer {
   void Choose(const LayerWeights& layer, const void* normed, int64_t rows, const Stream& stream);
   void Compute(const LayerWeights& layer, const void* normed, int64_t rows, const Stream& stream);
   /// One Linear of all experts of a layer, as a product over all slots.
-  ExpertProductArgs ProductOf(const LayerWeights& layer, Linear FeedForward::*linear,
+  ExpertProductArgs ProductOf(const LayerWeights& layer, Linear FeedForward::* linear,
                               int64_t rows) const;
 
   const ModelConfig& config_;

@@ -7,10 +7,10 @@
 #include "worker/native/cuda/runtime.h"
 #include "worker/native/kernels.h"
 
-/// Kernels of the GPU engine, queued on a stream. Pointers are the device's, matrices are row by row.
-/// The residual stream and what is added to it are fp32; `type` is that of weights and of all other
-/// activations. Each number depends on its own row alone: sums have one fixed order whatever the
-/// batch. No kernel reads or writes past `rows`.
+/// Kernels of the GPU engine, queued on a stream. Pointers are the device's, matrices are row by
+/// row. The residual stream and what is added to it are fp32; `type` is that of weights and of all
+/// other activations. Each number depends on its own row alone: sums have one fixed order whatever
+/// the batch. No kernel reads or writes past `rows`.
 namespace evald::native::cuda {
 
 struct DeviceAnswer;
@@ -60,7 +60,9 @@ struct KvLayout {
   uint64_t head_bytes() const {  ///< keys, or values, of one head of one layer
     return static_cast<uint64_t>(kPagePositions * head_dim) * (type == WeightType::kF32 ? 4 : 2);
   }
-  uint64_t page_bytes() const { return static_cast<uint64_t>(layers * 2 * kv_heads) * head_bytes(); }
+  uint64_t page_bytes() const {
+    return static_cast<uint64_t>(layers * 2 * kv_heads) * head_bytes();
+  }
 };
 
 /// What a batch's rows are, on the device.
@@ -71,15 +73,16 @@ struct BatchRows {
   char* const* pages = nullptr;        ///< page tables of all sequences, one after the other
 };
 
-/// Queries, keys and values of each row are biased (where there is a bias), normalized (HeadNorm) and
-/// rotated; keys and values go to their page, queries stay in qkv. Rows that only pad are left out.
+/// Queries, keys and values of each row are biased (where there is a bias), normalized (HeadNorm)
+/// and rotated; keys and values go to their page, queries stay in qkv. Rows that only pad are left
+/// out.
 struct HeadsArgs {
   BatchRows batch;
   void* qkv;  ///< [rows][(heads + 2 * kv_heads) * head_dim]
   KvLayout kv;
   int64_t layer, heads, rotary_dim;
-  bool packed;            ///< by key-value head: its queries, its key, its value; else all of each
-  const float* bias;      ///< [qkv width], or null
+  bool packed;        ///< by key-value head: its queries, its key, its value; else all of each
+  const float* bias;  ///< [qkv width], or null
   HeadNorm norm;
   const float* query_norm;  ///< [head_dim], or [heads * head_dim] for kWhole
   const float* key_norm;
@@ -111,9 +114,9 @@ struct RouteArgs {
   WeightType type;
   const void* logits;  ///< [rows][experts]
   int64_t rows, experts, per_token;
-  bool normalize;    ///< the chosen weights are made to add up to 1
-  int32_t* expert;   ///< [rows][per_token]
-  float* weight;     ///< [rows][per_token]
+  bool normalize;   ///< the chosen weights are made to add up to 1
+  int32_t* expert;  ///< [rows][per_token]
+  float* weight;    ///< [rows][per_token]
 };
 void Route(const RouteArgs& args, const Stream& stream);
 
@@ -170,9 +173,8 @@ struct DeviceAnswer {
   double log_probability = 0;
 };
 /// answers[row] from logits[row]: log-softmax of the target in double precision, the first of the
-/// largest, or the token that worker/native/sampler.h's Sample would choose. Of logits without a softmax as in
-/// answer.h. `scratch` has
-/// AnswerScratchBytes(rows, vocab).
+/// largest, or the token that worker/native/sampler.h's Sample would choose. Of logits without a
+/// softmax as in answer.h. `scratch` has AnswerScratchBytes(rows, vocab).
 struct AnswerArgs {
   const float* logits;  ///< [rows][vocab]
   int64_t rows, vocab;

@@ -13,23 +13,29 @@ constexpr int64_t kPositionsMax = int64_t{1} << 26;
 
 Activation ReadActivation(const ConfigReader& reader) {
   static const std::map<std::string, Activation> kActivations = {
-      {"silu", Activation::kSilu},          {"swish", Activation::kSilu},
-      {"gelu", Activation::kGelu},          {"gelu_new", Activation::kGeluTanh},
-      {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"gelu_python", Activation::kGelu},   {"gelu_python_tanh", Activation::kGeluTanh},
+      {"silu", Activation::kSilu},
+      {"swish", Activation::kSilu},
+      {"gelu", Activation::kGelu},
+      {"gelu_new", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh},
+      {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"gelu_python", Activation::kGelu},
+      {"gelu_python_tanh", Activation::kGeluTanh},
       {"gelu_accurate", Activation::kGeluTanh}};
   const std::string name =
       reader.TextOr("hidden_act", reader.TextOr("model_type", "") == "gpt_neox" ? "gelu" : "silu");
   const auto found = kActivations.find(name);
   if (found == kActivations.end()) {
-    reader.Refuse("hidden_act", "silu, swish or one of the gelu that are no quick_gelu and no gelu_10");
+    reader.Refuse("hidden_act",
+                  "silu, swish or one of the gelu that are no quick_gelu and no gelu_10");
   }
   return found->second;
 }
 
-// The size under `key`, or `absent` where config.json has no such key; with `absent` 0 the key is required. A null is
-// refused, as by the classes of transformers.
-int64_t ReadSize(const ConfigReader& reader, const std::string& key, int64_t maximum, int64_t absent) {
+// The size under `key`, or `absent` where config.json has no such key; with `absent` 0 the key is
+// required. A null is refused, as by the classes of transformers.
+int64_t ReadSize(const ConfigReader& reader, const std::string& key, int64_t maximum,
+                 int64_t absent) {
   return absent != 0 && !reader.json().contains(key) ? absent : reader.Size(key, maximum);
 }
 
@@ -38,10 +44,12 @@ void ReadHeads(const ConfigReader& reader, const CommonDefaults& defaults, Model
   if (defaults.packed_heads) {
     config->kv_heads = config->heads;
     if (config->hidden_size % config->heads != 0) {
-      reader.Refuse("hidden_size", fmt::format("a multiple of num_attention_heads ({})", config->heads));
+      reader.Refuse("hidden_size",
+                    fmt::format("a multiple of num_attention_heads ({})", config->heads));
     }
     config->head_dim = config->hidden_size / config->heads;
-    if (config->head_dim % 2 != 0) reader.Refuse("hidden_size", "an even number of dimensions for each head");
+    if (config->head_dim % 2 != 0)
+      reader.Refuse("hidden_size", "an even number of dimensions for each head");
     return;
   }
   const std::string kv = "num_key_value_heads";
@@ -74,7 +82,8 @@ void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, Mode
   const DefaultSizes& sizes = defaults.sizes;
   config->vocab_size = ReadSize(reader, "vocab_size", int64_t{1} << 24, sizes.vocab);
   config->hidden_size = ReadSize(reader, "hidden_size", int64_t{1} << 18, sizes.hidden);
-  config->intermediate_size = ReadSize(reader, "intermediate_size", int64_t{1} << 20, sizes.intermediate);
+  config->intermediate_size =
+      ReadSize(reader, "intermediate_size", int64_t{1} << 20, sizes.intermediate);
   config->layers = ReadSize(reader, "num_hidden_layers", kLayersMax, sizes.layers);
   ReadHeads(reader, defaults, config);
   config->max_positions =

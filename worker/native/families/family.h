@@ -61,8 +61,8 @@ extern const Family kLlama, kMistral, kQwen2, kQwen3, kQwen3Moe, kInternLm2, kGp
 /// All families that are served.
 const std::vector<const Family*>& Families();
 
-/// Sizes of a model whose config.json lacks the keys: those of the family's class in transformers 5.23. 0: the key is
-/// required.
+/// Sizes of a model whose config.json lacks the keys: those of the family's class in
+/// transformers 5.23. 0: the key is required.
 struct DefaultSizes {
   int64_t vocab = 0;         ///< vocab_size
   int64_t hidden = 0;        ///< hidden_size
@@ -78,12 +78,13 @@ struct CommonDefaults {
   int64_t kv_heads = 0;          ///< num_key_value_heads where the key is absent; 0: all heads
   int64_t head_dim = 0;          ///< where the key is absent; 0: hidden_size / heads
   double norm_eps = 1e-6;        ///< rms_norm_eps
-  bool packed_heads = false;     ///< each head has its own key and value: num_key_value_heads and head_dim say nothing
+  bool packed_heads =
+      false;  ///< each head has its own key and value: num_key_value_heads and head_dim say nothing
   RopeDefaults rope = {};
 };
 
-/// Reads sizes, the context length, heads, rms_norm_eps, tie_word_embeddings, the activation and the rope under the
-/// names that transformers gives them.
+/// Reads sizes, the context length, heads, rms_norm_eps, tie_word_embeddings, the activation and
+/// the rope under the names that transformers gives them.
 void ReadCommon(const ConfigReader& reader, const CommonDefaults& defaults, ModelConfig* config);
 
 }  // namespace evald::native

@@ -6,8 +6,11 @@ namespace evald::native {
 namespace {
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  constexpr DefaultSizes kSizes = {.vocab = 50432, .hidden = 6144, .intermediate = 24576, .layers = 44, .heads = 64};
-  const RopeDefaults rope = {.theta_key = "rotary_emb_base", .partial = 0.25, .partial_key = "rotary_pct",
+  constexpr DefaultSizes kSizes = {
+      .vocab = 50432, .hidden = 6144, .intermediate = 24576, .layers = 44, .heads = 64};
+  const RopeDefaults rope = {.theta_key = "rotary_emb_base",
+                             .partial = 0.25,
+                             .partial_key = "rotary_pct",
                              .head_dim_key = "head_dim"};
   ReadCommon(reader, {.sizes = kSizes, .packed_heads = true, .rope = rope}, config);
   config->norm = NormKind::kLayer;

@@ -6,7 +6,8 @@ namespace evald::native {
 namespace {
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  constexpr DefaultSizes kSizes = {.vocab = 50304, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
+  constexpr DefaultSizes kSizes = {
+      .vocab = 50304, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
   ReadCommon(reader, {.sizes = kSizes, .norm_eps = 1e-5}, config);
   config->head_norm = HeadNorm::kWhole;
   config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);

@@ -5,7 +5,8 @@ namespace evald::native {
 namespace {
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  constexpr DefaultSizes kSizes = {.vocab = 151936, .hidden = 4096, .intermediate = 22016, .layers = 32, .heads = 32};
+  constexpr DefaultSizes kSizes = {
+      .vocab = 151936, .hidden = 4096, .intermediate = 22016, .layers = 32, .heads = 32};
   ReadCommon(reader, {.sizes = kSizes, .max_positions = 32768, .kv_heads = 32}, config);
   config->qkv_bias = true;
 }

@@ -27,7 +27,8 @@ void ReadSparseLayers(const ConfigReader& reader, ModelConfig* config) {
 }
 
 void Read(const ConfigReader& reader, ModelConfig* config) {
-  constexpr DefaultSizes kSizes = {.vocab = 151936, .hidden = 2048, .intermediate = 6144, .layers = 24, .heads = 32};
+  constexpr DefaultSizes kSizes = {
+      .vocab = 151936, .hidden = 2048, .intermediate = 6144, .layers = 24, .heads = 32};
   ReadCommon(reader, {.sizes = kSizes, .max_positions = 32768, .kv_heads = 4}, config);
   config->head_norm = HeadNorm::kEach;
   config->qkv_bias = config->output_bias = reader.FlagOr("attention_bias", false);
@@ -45,7 +46,6 @@ void Read(const ConfigReader& reader, ModelConfig* config) {
 
 }  // namespace
 
-const Family kQwen3Moe = {"Qwen3MoeForCausalLM", "qwen3_moe", {}, Read,
-                          WindowRule::kQwenMoe};
+const Family kQwen3Moe = {"Qwen3MoeForCausalLM", "qwen3_moe", {}, Read, WindowRule::kQwenMoe};
 
 }  // namespace evald::native

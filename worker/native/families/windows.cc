@@ -12,7 +12,7 @@ namespace evald::native {
 namespace {
 
 constexpr int64_t kWindowMax = int64_t{1} << 26;
-constexpr int64_t kWindowDefault = 4096;  // where sliding_window is absent
+constexpr int64_t kWindowDefault = 4096;    // where sliding_window is absent
 constexpr int64_t kFullLayersDefault = 28;  // where max_window_layers is absent
 constexpr int64_t kLayersMax = 4096;
 
@@ -54,8 +54,8 @@ Windows ReadLayerTypes(const ConfigReader& reader, size_t layers, Window sliding
     if (found == known.end()) {
       std::vector<std::string> names;
       for (const auto& [name, window] : known) names.push_back(name);
-      reader.Refuse("layer_types", Join(names, " or ") +
-                                       (sliding ? "" : ", since there is no sliding window"));
+      reader.Refuse("layer_types",
+                    Join(names, " or ") + (sliding ? "" : ", since there is no sliding window"));
     }
     windows.push_back(found->second);
   }
@@ -120,8 +120,8 @@ int64_t SeenAlike(Window attention, Window cache) {
 
 void ReadWindows(const ConfigReader& reader, WindowRule rule, ModelConfig* config) {
   const auto layers = static_cast<size_t>(config->layers);
-  const Window sliding = rule == WindowRule::kNone ? UnknownKey(reader, "sliding_window")
-                                                   : ClassWindow(reader, rule);
+  const Window sliding =
+      rule == WindowRule::kNone ? UnknownKey(reader, "sliding_window") : ClassWindow(reader, rule);
   const Windows attention = AttentionWindows(reader, rule, sliding, layers);
   const Windows cache = CacheWindows(reader, rule, sliding, attention);
   config->windows.clear();

@@ -71,10 +71,13 @@ TEST(TunerTest, TheFastestOfThoseWithTheReferencesBits) {
   ASSERT_EQ(kLibraryIsSet, 0);
   Matrices matrices;
   // 8, 16, 32, 64 rows: 6 is quick. Then 3 and 5 take the same time, but 5 splits there.
-  const std::vector<std::string> fastest = {"id 6", "id 6", "id 6", "id 6", "id 3", "id 3", "id 3", "id 3"};
-  // A machine that stalls in the middle of a measurement makes the quick one slow: another try tells.
+  const std::vector<std::string> fastest = {"id 6", "id 6", "id 6", "id 6",
+                                            "id 3", "id 3", "id 3", "id 3"};
+  // A machine that stalls in the middle of a measurement makes the quick one slow: another try
+  // tells.
   std::unique_ptr<Products> products;
-  for (int tries = 0; tries < 10 && (products == nullptr || Algorithms(*products) != fastest); ++tries) {
+  for (int tries = 0; tries < 10 && (products == nullptr || Algorithms(*products) != fastest);
+       ++tries) {
     products = MakeProducts(/*fast=*/false);
     products->Prepare({kShape}, matrices.stream);
   }

@@ -52,7 +52,8 @@ struct Candidate {
   int place;
 };
 
-/// Whether `a` goes before `b`: NaN before all numbers, then the larger, of equals the first (torch.argmax).
+/// Whether `a` goes before `b`: NaN before all numbers, then the larger, of equals the first
+/// (torch.argmax).
 __device__ inline bool GoesBefore(Candidate a, Candidate b) {
   const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
   if (a_nan != b_nan) return a_nan;
